@@ -25,8 +25,9 @@ esac
 # fibers, which the thread sanitizer cannot follow.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
-  //runtime/progress/... //operator/control/... //operator/events/... //operator/kube/... //operator/local/...
-  //operator/metrics/... //operator/serve/... -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test)
+  //runtime/progress/... //runtime/api/... //tests/api/... //operator/control/... //operator/events/...
+  //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...
+  -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
@@ -36,7 +37,7 @@ SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runti
 
 RESULTS=$(mktemp)
 cluster_programs=""
-trap 'rm -f "$RESULTS"{,.times,.programs}; [ -z "$cluster_programs" ] || kill -- "-$cluster_programs"' EXIT
+trap 'rm -f "$RESULTS"{,.failures,.times,.programs}; [ -z "$cluster_programs" ] || kill -- "-$cluster_programs"' EXIT
 failed_steps=()
 
 # step WHAT COMMAND…: runs the command. If it fails, remembers that and continues.
@@ -107,6 +108,10 @@ failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
 if [ -s "$RESULTS.times" ]; then
   say "the slowest compilations and tests"
   sort -rn "$RESULTS.times" | awk 'NR <= 20 {printf "%7.1f s %s\n", $1, substr($0, index($0, $2))}'
+fi
+if [ -s "$RESULTS.failures" ]; then
+  say "why tests failed"
+  tail -n 100 "$RESULTS.failures"
 fi
 awk '$2 > 0 {print "failed: " substr($0, index($0, $3))}' "$RESULTS"
 for failed_step in "${failed_steps[@]}"; do echo "failed: $failed_step"; done

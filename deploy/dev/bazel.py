@@ -8,14 +8,16 @@
 Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left,
 and about how long the rest will take. The exit status is Bazel's.
 
-`test` also appends to two files. RESULTS gets one line per test target, "<cases passed> <cases
+`test` also appends to three files. RESULTS gets one line per test target, "<cases passed> <cases
 failed> <target> <configuration>"; the cases are counted in the target's test.xml. RESULTS.times
-gets one line per compilation, link and test, "<seconds> <action> <configuration>".
+gets one line per compilation, link and test, "<seconds> <action> <configuration>". RESULTS.failures
+gets the status of each failed test, and the end of its output.
 
 `measure` builds in a new output folder, without caches, and prints how many seconds each package
 and the slowest actions took.
 """
 import collections
+import glob
 import json
 import os
 import queue
@@ -135,6 +137,18 @@ def count(testlogs, target, passed):
     return max(len(cases), 1), 0
 
 
+def end_of_output(testlogs, target):
+    """Returns the last lines of a failed test's output: those of one shard or run."""
+    end = "it did not run\n"
+    for path in sorted(glob.glob(f"{testlogs}/{target[2:].replace(':', '/')}/**/test.log", recursive=True)):
+        with open(path, encoding="utf-8", errors="replace") as log:
+            lines = log.readlines()
+        end = "".join(lines[-40:])
+        if any("FAIL" in line or "ERROR" in line for line in lines):
+            break
+    return end
+
+
 def action_times(profile):
     """Returns (seconds, action) for each compilation, link and test in a profile that Bazel has
     written. Examples of actions are "Compiling x.cc", "Linking x" and "Testing //x:y"."""
@@ -158,6 +172,12 @@ def test(results, arguments):
         for target, status in sorted(statuses.items()):
             passed, failed = count(testlogs, target, status in ("PASSED", "FLAKY"))
             out.write(f"{passed} {failed} {target} {' '.join(config)}\n")
+    with open(results + ".failures", "a", encoding="utf-8") as out:
+        for target, status in sorted(statuses.items()):
+            if status in ("FAILED", "TIMEOUT"):
+                out.write(f"{target} {' '.join(config)}: {status}\n{end_of_output(testlogs, target)}")
+            elif status not in ("PASSED", "FLAKY"):
+                out.write(f"{target} {' '.join(config)}: {status}\n")
     with open(results + ".times", "a", encoding="utf-8") as out:
         for seconds, action in times:
             out.write(f"{seconds:.1f} {action} {' '.join(config)}\n")

@@ -90,3 +90,17 @@ count_unittests() {
   [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
   echo "$((ran > bad ? ran - bad : 0)) $bad"
 }
+
+# unittest_failures LOG…: prints at most 60 lines about the failed tests in each log of Python's unittest. If a log ends
+# without a verdict, prints its last lines.
+unittest_failures() {
+  local log
+  for log in "$@"; do
+    if ! grep -q 'OK$\|OK (\|FAILED (' "$log"; then
+      echo "ended without a verdict:"
+      tail -n 20 "$log"
+    else
+      awk '/(ERROR|FAIL): |ended with exit status/ {found = 1} found && shown++ < 60' "$log"
+    fi
+  done
+}

@@ -16,6 +16,7 @@
 #include "operator/policy/testing.h"
 #include "operator/render/address.h"
 #include "operator/render/render.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {

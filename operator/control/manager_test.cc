@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "operator/client/faults.h"
 #include "operator/control/test_fixtures.h"
 #include "operator/local/store/store.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::control {
@@ -22,12 +24,10 @@ using objects::Kind;
 
 // Returns the number of calls other than get, list and watch.
 int Writes(client::FaultyClient& client) {
-  int writes = 0;
-  for (const client::Call& call : client.Calls()) {
-    writes += call.verb != client::Verb::kGet && call.verb != client::Verb::kList &&
-              call.verb != client::Verb::kWatch;
-  }
-  return writes;
+  using enum client::Verb;
+  return static_cast<int>(std::ranges::count_if(client.Calls(), [](const client::Call& call) {
+    return call.verb != kGet && call.verb != kList && call.verb != kWatch;
+  }));
 }
 
 // Runs the manager step by step. The watch reports changes only when the test calls Deliver().

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "runtime/base/fake_clock.h"
+
 namespace tfjob::control {
 namespace {
 

@@ -12,6 +12,7 @@
 #include "operator/control/manager.h"
 #include "operator/control/test_fixtures.h"
 #include "operator/local/store/store.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::control {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "operator/keys/job_key.h"
+#include "runtime/base/fake_clock.h"
 
 namespace tfjob::keys {
 namespace {

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "operator/api/conditions.h"
+#include "runtime/base/fake_clock.h"
 
 namespace tfjob::metrics {
 namespace {

@@ -11,7 +11,10 @@
 #include "operator/objects/label_map.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
-#include "runtime/base/json_view.h"
+
+namespace tfjob {
+class JsonView;
+}  // namespace tfjob
 
 namespace tfjob::objects {
 

@@ -4,15 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/status_json.h"
+#include "runtime/base/fnv1a.h"
 
 namespace tfjob::policy {
 namespace {
-
-// FNV-1a. Unlike std::hash, it returns the same value in every build and process.
-uint64_t Hash(std::string_view text, uint64_t hash) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
 
 Json ToJson(const PodToCreate& pod) {
   return {{"name", pod.name}, {"attempt", pod.attempt}};
@@ -126,7 +121,7 @@ std::string_view Name(DeleteReason reason) {
 }
 
 std::string EventName(const api::TFJob& job, std::string_view cause) {
-  const uint64_t hash = Hash(cause, Hash(job.metadata.uid, 0xcbf29ce484222325u));
+  const uint64_t hash = Fnv1a().Add(job.metadata.uid).Add(cause).hash();
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   return StrCat(job.metadata.name, ".", digits);

@@ -10,6 +10,7 @@
 #include "operator/serve/http_get.h"
 #include "operator/serve/server.h"
 #include "operator/service/run.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 

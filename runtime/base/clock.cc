@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "absl/time/time.h"
+#include "runtime/base/scheduler.h"
 
 namespace tfjob {
 namespace {
@@ -69,27 +70,6 @@ std::string FormatDuration(Duration duration) {
 Clock& RealClock() {
   static SystemClock clock;
   return clock;
-}
-
-Time FakeClock::Now() {
-  MutexLock lock(mutex_);
-  return now_;
-}
-
-Duration FakeClock::Monotonic() {
-  MutexLock lock(mutex_);
-  return elapsed_;
-}
-
-void FakeClock::Advance(Duration by) {
-  MutexLock lock(mutex_);
-  now_ += by;
-  elapsed_ += by;
-}
-
-void FakeClock::Step(Duration by) {
-  MutexLock lock(mutex_);
-  now_ += by;
 }
 
 }  // namespace tfjob

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 
 namespace tfjob {
@@ -48,22 +47,5 @@ class Clock {
 
 // Returns the machine's clock, which exists until the process exits.
 Clock& RealClock();
-
-// A clock that a test controls. Thread-safe.
-class FakeClock : public Clock {
- public:
-  explicit FakeClock(Time start) : now_(start) {}
-  Time Now() override;
-  Duration Monotonic() override;
-  // Lets time pass: Now() and Monotonic() advance together.
-  void Advance(Duration by);
-  // Sets the wall clock forward or, if `by` is negative, back. Monotonic() stays the same.
-  void Step(Duration by);
-
- private:
-  Mutex mutex_;
-  Time now_ ABSL_GUARDED_BY(mutex_);
-  Duration elapsed_ ABSL_GUARDED_BY(mutex_){0};
-};
 
 }  // namespace tfjob

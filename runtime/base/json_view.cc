@@ -11,7 +11,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A buffer larger than this is not kept for the next text; Parse then allocates a new one.
+// A parser with a larger capacity than this is replaced if a text is less than a quarter of that
+// capacity.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 
@@ -22,6 +23,18 @@ dom::element ElementOf(const unsigned char* bytes) {
   dom::element element;
   std::memcpy(static_cast<void*>(&element), bytes, sizeof(element));
   return element;
+}
+
+Status NoMemory(std::string_view text) {
+  return ResourceExhausted("no memory for ", text.size(), " bytes of JSON");
+}
+
+// Returns the value of an element of this type, or nullopt.
+template <typename T>
+std::optional<T> ValueOf(bool present, const unsigned char* bytes) {
+  T value{};
+  if (!present || ElementOf(bytes).get(value) != simdjson::SUCCESS) return std::nullopt;
+  return value;
 }
 
 Json Build(const dom::element& element) {
@@ -72,17 +85,18 @@ StatusOr<JsonView> JsonDocument::Parse(std::string_view text) {
 }
 
 StatusOr<JsonView> JsonDocument::ParsePadded(std::string_view text) {
-  if (text.size() > impl_->capacity || impl_->capacity > kKeptCapacity) {
+  const bool shrinks = impl_->capacity > kKeptCapacity && text.size() < impl_->capacity / 4;
+  if (text.size() > impl_->capacity || shrinks) {
+    // The parser and its document are replaced, because the document's memory only grows.
+    impl_->parser = dom::parser();
+    impl_->capacity = 0;
     const size_t wanted = std::max(text.size(), kSmallestCapacity);
-    if (wanted != impl_->capacity) {
-      if (impl_->parser.allocate(wanted, kMaxJsonDepth) != simdjson::SUCCESS) {
-        return ResourceExhausted("no memory for ", text.size(), " bytes of JSON");
-      }
-      impl_->capacity = wanted;
-    }
+    if (impl_->parser.allocate(wanted, kMaxJsonDepth) != simdjson::SUCCESS) return NoMemory(text);
+    impl_->capacity = wanted;
   }
   dom::element root;
   const auto error = impl_->parser.parse(text.data(), text.size(), false).get(root);
+  if (error == simdjson::MEMALLOC || error == simdjson::CAPACITY) return NoMemory(text);
   if (error != simdjson::SUCCESS) {
     return InvalidArgument("not valid JSON: ", simdjson::error_message(error));
   }
@@ -125,12 +139,21 @@ StatusOr<std::string> JsonView::String() const {
   return std::string(text);
 }
 
+std::optional<int64_t> JsonView::IfInt() const {
+  return ValueOf<int64_t>(present_, element_);
+}
+
+std::optional<double> JsonView::IfDouble() const {
+  return ValueOf<double>(present_, element_);
+}
+
+std::optional<bool> JsonView::IfBool() const {
+  return ValueOf<bool>(present_, element_);
+}
+
 StatusOr<int64_t> JsonView::Int() const {
-  int64_t value = 0;
-  if (!present_ || ElementOf(element_).get(value) != simdjson::SUCCESS) {
-    return Mismatch("an integer of 64 bits");
-  }
-  return value;
+  if (const std::optional<int64_t> value = IfInt()) return *value;
+  return Mismatch("an integer of 64 bits");
 }
 
 StatusOr<int32_t> JsonView::Int32() const {
@@ -141,12 +164,14 @@ StatusOr<int32_t> JsonView::Int32() const {
   return static_cast<int32_t>(wide);
 }
 
+StatusOr<double> JsonView::Double() const {
+  if (const std::optional<double> value = IfDouble()) return *value;
+  return Mismatch("a number");
+}
+
 StatusOr<bool> JsonView::Bool() const {
-  bool value = false;
-  if (!present_ || ElementOf(element_).get(value) != simdjson::SUCCESS) {
-    return Mismatch("true or false");
-  }
-  return value;
+  if (const std::optional<bool> value = IfBool()) return *value;
+  return Mismatch("true or false");
 }
 
 StatusOr<std::vector<std::pair<std::string_view, JsonView>>> JsonView::Members() const {
@@ -175,6 +200,52 @@ StatusOr<std::vector<JsonView>> JsonView::Elements() const {
     std::memcpy(view.element_, &member, sizeof(member));
   }
   return elements;
+}
+
+Status JsonView::ForEachMember(absl::FunctionRef<Status(std::string_view, JsonView)> visit) const {
+  dom::object object;
+  if (!present_ || ElementOf(element_).get(object) != simdjson::SUCCESS)
+    return Mismatch("an object");
+  for (const dom::key_value_pair member : object) {
+    JsonView view;
+    view.present_ = !member.value.is_null();
+    std::memcpy(view.element_, &member.value, sizeof(member.value));
+    RETURN_IF_ERROR(visit(member.key, view));
+  }
+  return OkStatus();
+}
+
+Status JsonView::ForEachElement(absl::FunctionRef<Status(JsonView)> visit) const {
+  dom::array array;
+  if (!present_ || ElementOf(element_).get(array) != simdjson::SUCCESS) return Mismatch("a list");
+  for (const dom::element member : array) {
+    JsonView view;
+    view.present_ = !member.is_null();
+    std::memcpy(view.element_, &member, sizeof(member));
+    RETURN_IF_ERROR(visit(view));
+  }
+  return OkStatus();
+}
+
+std::string_view JsonView::TypeName() const {
+  if (!present_) return "null";
+  switch (ElementOf(element_).type()) {
+    case dom::element_type::OBJECT:
+      return "an object";
+    case dom::element_type::ARRAY:
+      return "a list";
+    case dom::element_type::STRING:
+      return "a string";
+    case dom::element_type::INT64:
+    case dom::element_type::UINT64:
+    case dom::element_type::DOUBLE:
+      return "a number";
+    case dom::element_type::BOOL:
+      return "a boolean";
+    case dom::element_type::NULL_VALUE:
+      break;
+  }
+  return "null";
 }
 
 Status JsonView::Mismatch(std::string_view expected) const {

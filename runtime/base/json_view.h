@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
@@ -37,7 +39,13 @@ class JsonView {
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
+  // Accepts integers, too, and rounds them if they have no exact double.
+  StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
+  // Return nullopt if the value is absent or has a different type. They allocate nothing.
+  std::optional<int64_t> IfInt() const;
+  std::optional<double> IfDouble() const;
+  std::optional<bool> IfBool() const;
   // Returns a view into the document, or "" if the value is not a string.
   std::string_view Text() const;
 
@@ -46,6 +54,15 @@ class JsonView {
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 
+  // Call `visit` for all members or elements, in the text's order, and return its first error.
+  // Return InvalidArgument if the value is absent or has a different type. Unlike the functions
+  // above, they allocate nothing.
+  Status ForEachMember(
+      absl::FunctionRef<Status(std::string_view name, JsonView member)> visit) const;
+  Status ForEachElement(absl::FunctionRef<Status(JsonView element)> visit) const;
+
+  // Returns the value's type, for messages: "an object", "a number", "null".
+  std::string_view TypeName() const;
   // Returns the error "expected an integer".
   Status Mismatch(std::string_view expected) const;
 
@@ -73,7 +90,9 @@ class JsonDocument {
 
   // Parse a text and return its root. ParsePadded does not copy the text, which must be followed by
   // kPadding readable bytes. Return InvalidArgument, with simdjson's reason, if the text is not
-  // JSON, is not UTF-8 or is nested deeper than 200 levels.
+  // JSON, is not UTF-8, is nested deeper than 200 levels, or contains half of a surrogate pair, an
+  // integer beyond 64 bits or a number beyond the range of double. Return ResourceExhausted if
+  // there is not enough memory, of which a text takes up to 15 times its size.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

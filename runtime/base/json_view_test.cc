@@ -53,6 +53,61 @@ TEST(JsonView, BecomesADom) {
   EXPECT_EQ(ToJson(JsonView()), nullptr);
 }
 
+TEST(JsonView, ReadsNumbersAsDoubles) {
+  JsonDocument document;
+  const JsonView root =
+      *document.Parse(R"({"i": -3, "u": 18446744073709551615, "d": 0.25, "s": "1"})");
+  EXPECT_EQ(*root["i"].Double(), -3);
+  EXPECT_EQ(*root["u"].Double(), 0x1p64);
+  EXPECT_EQ(*root["d"].Double(), 0.25);
+  EXPECT_EQ(Message(root["s"].Double().status()), "expected a number");
+  EXPECT_FALSE(root["none"].Double().ok());
+}
+
+TEST(JsonView, VisitsMembersAndElementsUntilAnError) {
+  JsonDocument document;
+  const JsonView root = *document.Parse(R"({"a": [1, null, "x"], "b": {}, "c": true, "a": 2})");
+  std::string visited;
+  const Status end = root.ForEachMember([&](std::string_view name, JsonView member) {
+    visited += StrCat(name, ": ", member.TypeName(), ", ");
+    return OkStatus();
+  });
+  EXPECT_EQ(end, OkStatus());
+  EXPECT_EQ(visited, "a: a list, b: an object, c: a boolean, a: a number, ");
+  visited.clear();
+  const Status stopped = root["a"].ForEachElement([&](JsonView element) {
+    visited += StrCat(element.TypeName(), ", ");
+    return element.present() ? OkStatus() : Cancelled("enough");
+  });
+  EXPECT_EQ(Message(stopped), "enough");
+  EXPECT_EQ(visited, "a number, null, ");
+  const auto none = [](JsonView) { return OkStatus(); };
+  EXPECT_EQ(Message(root["b"].ForEachElement(none)), "expected a list");
+  EXPECT_FALSE(JsonView().ForEachElement(none).ok());
+  EXPECT_EQ(JsonView().TypeName(), "null");
+}
+
+TEST(JsonView, ReadsValuesIfTheyHaveTheType) {
+  JsonDocument document;
+  const StatusOr<JsonView> parsed =
+      document.Parse(R"({"i": -7, "d": 2.0, "big": 18446744073709551615, "b": true, "n": null})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const JsonView& root = *parsed;
+  EXPECT_EQ(root["i"].IfInt(), -7);
+  EXPECT_EQ(root["i"].IfDouble(), -7.0);
+  EXPECT_EQ(root["d"].IfInt(), std::nullopt);
+  EXPECT_EQ(root["d"].IfDouble(), 2.0);
+  EXPECT_EQ(root["big"].IfInt(), std::nullopt);
+  EXPECT_EQ(root["big"].IfDouble(), 0x1p64);
+  EXPECT_EQ(root["b"].IfBool(), true);
+  EXPECT_EQ(root["b"].IfDouble(), std::nullopt);
+  for (const char* name : {"n", "missing"}) {
+    EXPECT_EQ(root[name].IfInt(), std::nullopt);
+    EXPECT_EQ(root[name].IfDouble(), std::nullopt);
+    EXPECT_EQ(root[name].IfBool(), std::nullopt);
+  }
+}
+
 TEST(JsonView, RefusesWhatIsNotJson) {
   JsonDocument document;
   for (const std::string& text :
@@ -67,7 +122,7 @@ TEST(JsonView, RefusesWhatIsNotJson) {
 
 TEST(JsonView, ReadsLongTextsAfterShortOnes) {
   JsonDocument document;
-  for (size_t size : {10u, 100000u, 3000000u, 10u}) {
+  for (size_t size : {10u, 100000u, 3000000u, 2000000u, 10u, 3000000u}) {
     const std::string text = "[\"" + std::string(size, 'x') + "\"]";
     const StatusOr<JsonView> root = document.Parse(text);
     ASSERT_TRUE(root.ok()) << root.status();

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/base/fnv1a.h"
+
 namespace tfjob {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
@@ -30,8 +32,7 @@ constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
 // Derives a key for a named stream from a seed: computes the FNV-1a hash of the name and mixes it
 // with the seed by encrypting one block.
 constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
-  uint64_t hash = 0xCBF29CE484222325;
-  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  const uint64_t hash = Fnv1a().Add(name).hash();
   const PhiloxBlock mixed =
       Philox(seed, {static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32), 0, 0});
   return mixed[0] | uint64_t{mixed[1]} << 32;

@@ -21,7 +21,7 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  // Starts a thread. Join takes the result, and must be called once for every thread.
+  // Starts a thread, and returns a handle. Call Join exactly once with each handle.
   virtual void* Start(std::function<void()> body) = 0;
   virtual void Join(void* thread) = 0;
   // Identifies the calling thread.

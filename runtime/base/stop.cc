@@ -7,19 +7,63 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <vector>
 
 #include "runtime/base/check.h"
+#include "runtime/base/mutex.h"
 
 namespace tfjob {
 namespace {
 
+constexpr int kStopSignals[] = {SIGTERM, SIGINT};
+
 std::atomic<StopSource*> signalled{nullptr};
+// The sources of the ScopedStopOnSignals objects. Objects beyond this number get no requests.
+constexpr int kMostScopes = 256;
+std::atomic<StopSource*> scoped_sources[kMostScopes];
+std::atomic<int> last_stop_signal{0};
 
 void OnSignal(int number) {
   const int kept_errno = errno;
   signal(number, SIG_DFL);  // if the same signal arrives again, it ends the process
+  last_stop_signal.store(number);
   if (StopSource* source = signalled.load()) source->Request(number);
+  for (const std::atomic<StopSource*>& scoped : scoped_sources) {
+    if (StopSource* source = scoped.load()) source->Request(number);
+  }
   errno = kept_errno;
+}
+
+// What all objects of ScopedStopOnSignals share. The sources are never destroyed, because a signal
+// handler in another thread may still use them.
+struct StopScopes {
+  Mutex mutex;
+  int count ABSL_GUARDED_BY(mutex) = 0;
+  bool taken[std::size(kStopSignals)] ABSL_GUARDED_BY(mutex) = {};
+  std::vector<StopSource*> unused ABSL_GUARDED_BY(mutex), requested ABSL_GUARDED_BY(mutex);
+};
+
+StopScopes& AllStopScopes() {
+  static StopScopes* const kScopes = new StopScopes;
+  return *kScopes;
+}
+
+StopSource* TakeScopedSource() {
+  StopScopes& scopes = AllStopScopes();
+  MutexLock lock(scopes.mutex);
+  if (scopes.unused.empty()) return new StopSource;
+  StopSource* source = scopes.unused.back();
+  scopes.unused.pop_back();
+  return source;
+}
+
+// Returns whether the action of the signal is the default one or, if `own`, OnSignal.
+bool HasAction(int number, bool own) {
+  struct sigaction present = {};
+  sigaction(number, nullptr, &present);
+  if ((present.sa_flags & SA_SIGINFO) != 0) return false;
+  return own ? present.sa_handler == OnSignal : present.sa_handler == SIG_DFL;
 }
 
 // Waits until one of the descriptors is readable or `timeout` has passed. A negative descriptor is
@@ -91,7 +135,57 @@ void StopOnSignals(StopSource& source) {
   signalled.store(&source);
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  for (int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+  for (int number : kStopSignals) sigaction(number, &action, nullptr);
+}
+
+ScopedStopOnSignals::ScopedStopOnSignals() : source_(TakeScopedSource()) {
+  StopScopes& scopes = AllStopScopes();
+  MutexLock lock(scopes.mutex);
+  for (int i = 0; i < kMostScopes && slot_ < 0; ++i) {
+    if (scoped_sources[i].load() != nullptr) continue;
+    scoped_sources[i].store(source_);
+    slot_ = i;
+  }
+  if (scopes.count++ > 0) return;
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    scopes.taken[i] = HasAction(kStopSignals[i], /*own=*/false);
+    if (scopes.taken[i]) sigaction(kStopSignals[i], &action, nullptr);
+  }
+}
+
+ScopedStopOnSignals::~ScopedStopOnSignals() {
+  StopScopes& scopes = AllStopScopes();
+  MutexLock lock(scopes.mutex);
+  if (slot_ >= 0) scoped_sources[slot_].store(nullptr);
+  (source_->requested() ? scopes.requested : scopes.unused).push_back(source_);
+  if (--scopes.count > 0) return;
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    if (scopes.taken[i] && HasAction(kStopSignals[i], /*own=*/true))
+      signal(kStopSignals[i], SIG_DFL);
+  }
+}
+
+int LastStopSignal() {
+  return last_stop_signal.load();
+}
+
+int ExitCode(const Status& status, const StopSource& stop) {
+  if (status.ok()) return 0;
+  if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kAborted:
+    case StatusCode::kResourceExhausted:
+      return 138;
+    case StatusCode::kInvalidArgument:
+      return 2;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace tfjob

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/status.h"
 
 namespace tfjob {
 
@@ -57,5 +58,33 @@ class StopSource {
 // stop; if the same signal arrives again, its default action ends the process at once. Call it
 // once, before threads start. `source` must exist until the process exits.
 void StopOnSignals(StopSource& source);
+
+// Does the same for a library, which does not own the process: only as long as such an object
+// exists, and only for signals whose action is the default one. If several objects exist, in any
+// threads, a signal requests a stop of all of them. Every object begins without a request.
+// Functions of the program that a signal interrupts are restarted, as far as the system does that
+// (SA_RESTART). StopOnSignals must not be used in the same process.
+class ScopedStopOnSignals {
+ public:
+  ScopedStopOnSignals();
+  // The last object restores the default actions, unless the program has set others meanwhile.
+  ~ScopedStopOnSignals();
+  ScopedStopOnSignals(const ScopedStopOnSignals&) = delete;
+  ScopedStopOnSignals& operator=(const ScopedStopOnSignals&) = delete;
+
+  const StopSource& source() const { return *source_; }
+
+ private:
+  StopSource* const source_;  // exists until the process exits
+  int slot_ = -1;             // where the signal handler finds it
+};
+
+// Returns the number of the last signal that has requested a stop of this process, or 0.
+int LastStopSignal();
+
+// Returns the exit code of a task that ends with this status (docs/errors.md): 0; 128 plus the
+// signal's number if the task was asked to stop; 138 if a retry may help; 2 if the input is wrong;
+// and otherwise 1.
+int ExitCode(const Status& status, const StopSource& stop);
 
 }  // namespace tfjob

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <memory>
 #include <thread>
 
 namespace tfjob {
@@ -41,6 +42,75 @@ TEST(StopOnSignals, TurnsTheFirstSignalIntoARequest) {
   EXPECT_TRUE(stop.WaitFor(60s));
   EXPECT_EQ(stop.signal(), SIGTERM);
   signal(SIGTERM, SIG_DFL);
+}
+
+using Handler = void (*)(int);
+
+Handler ActionOf(int number) {
+  struct sigaction action = {};
+  sigaction(number, nullptr, &action);
+  return action.sa_handler;
+}
+
+TEST(ScopedStopOnSignals, LeavesTheProcessAsItWas) {
+  const Handler own = [](int) {};
+  signal(SIGINT, own);
+  {
+    const ScopedStopOnSignals scoped;
+    EXPECT_EQ(ActionOf(SIGINT), own) << "the program handles SIGINT";
+    raise(SIGTERM);
+    EXPECT_EQ(scoped.source().signal(), SIGTERM);
+    EXPECT_EQ(LastStopSignal(), SIGTERM);
+  }
+  EXPECT_EQ(ActionOf(SIGTERM), SIG_DFL);
+  EXPECT_EQ(ActionOf(SIGINT), own);
+  signal(SIGINT, SIG_DFL);
+}
+
+TEST(ScopedStopOnSignals, EveryObjectBeginsWithoutARequest) {
+  {
+    const ScopedStopOnSignals scoped;
+    raise(SIGTERM);
+    EXPECT_TRUE(scoped.source().requested());
+  }
+  const ScopedStopOnSignals scoped;
+  EXPECT_FALSE(scoped.source().requested());
+  raise(SIGTERM);
+  EXPECT_TRUE(scoped.source().requested());
+}
+
+TEST(ScopedStopOnSignals, ASignalStopsAllObjectsAndTheLastOneRestoresTheAction) {
+  auto first = std::make_unique<ScopedStopOnSignals>();
+  const ScopedStopOnSignals second;
+  first.reset();
+  EXPECT_NE(ActionOf(SIGTERM), SIG_DFL) << "the second one still needs the handler";
+  const ScopedStopOnSignals third;
+  raise(SIGTERM);
+  EXPECT_TRUE(second.source().requested());
+  EXPECT_TRUE(third.source().requested());
+}
+
+TEST(ScopedStopOnSignals, KeepsAHandlerThatTheProgramHasSetMeanwhile) {
+  const Handler own = [](int) {};
+  {
+    const ScopedStopOnSignals scoped;
+    signal(SIGTERM, own);
+  }
+  EXPECT_EQ(ActionOf(SIGTERM), own);
+  signal(SIGTERM, SIG_DFL);
+}
+
+TEST(ExitCode, SaysWhetherARetryMayHelp) {
+  StopSource stop;
+  EXPECT_EQ(ExitCode(OkStatus(), stop), 0);
+  EXPECT_EQ(ExitCode(InvalidArgument("x"), stop), 2);
+  EXPECT_EQ(ExitCode(Unavailable("x"), stop), 138);
+  EXPECT_EQ(ExitCode(ResourceExhausted("x"), stop), 138);
+  EXPECT_EQ(ExitCode(Internal("x"), stop), 1);
+  EXPECT_EQ(ExitCode(Cancelled("x"), stop), 1);
+  stop.Request(SIGTERM);
+  EXPECT_EQ(ExitCode(Cancelled("x"), stop), 128 + SIGTERM);
+  EXPECT_EQ(ExitCode(InvalidArgument("x"), stop), 2);
 }
 
 }  // namespace

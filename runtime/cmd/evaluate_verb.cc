@@ -11,9 +11,9 @@
 #include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::cmd {
 namespace {
@@ -46,7 +46,7 @@ class EvaluateVerb : public Verb {
     app.add_option("--set", set_, "Overrides a key of the training file: --set eval.batch_size=64");
   }
 
-  StatusOr<std::string> Run(const StopSource& stop) override {
+  Status Run(const StopSource& stop, std::ostream& output) override {
     ASSIGN_OR_RETURN(config::TrainingConfig config, ReadConfig(config_, set_));
     if (!weights_.empty()) {
       config.model.weights = weights_;
@@ -66,10 +66,10 @@ class EvaluateVerb : public Verb {
         const auto evaluation,
         train::Evaluation::Create(config, definition, std::move(dataset), exec::CpuDevice(&pool)));
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(snapshot, stop));
-    std::string text = StrCat("examples ", totals.examples, "\n");
+    output << StrCat("examples ", totals.examples, "\n");
     for (const auto& [name, value] : train::NamedValues(definition, totals))
-      text += StrCat(name, " ", value, "\n");
-    return text;
+      output << StrCat(name, " ", value, "\n");
+    return OkStatus();
   }
 
  private:

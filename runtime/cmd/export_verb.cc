@@ -21,7 +21,7 @@ class ExportVerb : public Verb {
         ->required();
   }
 
-  StatusOr<std::string> Run(const StopSource&) override {
+  Status Run(const StopSource&, std::ostream&) override {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/true));
     ASSIGN_OR_RETURN(const std::vector<model::TensorType> features, FeaturesOf(loaded));
     ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,
@@ -36,8 +36,7 @@ class ExportVerb : public Verb {
     if (run)
       whole.compiled.emplace(keras::CompiledModel{*run->compile_config, run->optimizer,
                                                   run->state ? &*run->state : nullptr});
-    RETURN_IF_ERROR(keras::Write(to_, whole));
-    return std::string();
+    return keras::Write(to_, whole);
   }
 
  private:

@@ -60,7 +60,7 @@ class PredictVerb : public Verb {
         ->check(CLI::Range(0, 4096));
   }
 
-  StatusOr<std::string> Run(const StopSource& stop) override {
+  Status Run(const StopSource& stop, std::ostream&) override {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/false));
     RETURN_IF_ERROR(
         Annotate(inference::CheckArraysPath(output_, loaded.model.outputs.size()), "--output"));
@@ -83,8 +83,7 @@ class PredictVerb : public Verb {
     ASSIGN_OR_RETURN(
         const io::NamedTensors outputs,
         predictor->Run(inputs, {.batch_size = batch_size_, .scale = loaded.scale}, stop));
-    RETURN_IF_ERROR(inference::WriteArrays(output_, outputs));
-    return std::string();
+    return inference::WriteArrays(output_, outputs);
   }
 
  private:

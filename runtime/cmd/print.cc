@@ -6,6 +6,7 @@
 #include "runtime/strategy/exchange_text.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/parameter_server_strategy.h"
+#include "runtime/train/data_text.h"
 #include "runtime/train/job_definition.h"
 
 namespace tfjob::cmd {
@@ -69,6 +70,7 @@ std::string PrintCluster(const cluster::TfConfig& config) {
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config) {
   if (stage == "config") return config::PrintTrainingConfig(config);
+  if (stage == "data") return train::DescribeData(config, tf_config);
   const int tasks = cluster::TrainingTaskCount(tf_config);
   ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config, train::Split::kTrain));
   ASSIGN_OR_RETURN(auto definition,

@@ -61,14 +61,14 @@ void CompareStage(const std::string& name, const std::string& stage,
 
 TEST(PrintStage, ShowsEveryStageOfAWorkerWithParameterServers) {
   Compare("worker.cluster", PrintCluster(WorkerOfASmallCluster()));
-  for (const char* stage : {"config", "model", "graph", "placement", "program"})
+  for (const char* stage : {"config", "data", "model", "graph", "placement", "program"})
     CompareStage("worker", stage, WorkerOfASmallCluster());
 }
 
 TEST(PrintStage, ShowsEveryStageOfATaskThatTrainsAlone) {
   Compare("alone.cluster", PrintCluster({}));
   // Without parameter servers, the graph itself applies the optimizer.
-  for (const char* stage : {"graph", "program"}) CompareStage("alone", stage, {});
+  for (const char* stage : {"data", "graph", "program"}) CompareStage("alone", stage, {});
   const Status placement = PrintStage("placement", SmallConfig(), {}).status();
   EXPECT_EQ(placement.code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(Message(placement).starts_with("--print=placement: TF_CONFIG has no ps tasks"))
@@ -85,6 +85,7 @@ cluster::TfConfig WorkerOfAGroup() {
 
 TEST(PrintStage, ShowsWhatTheTasksOfAGroupExchange) {
   CompareStage("group", "collectives", WorkerOfAGroup());
+  CompareStage("group", "data", WorkerOfAGroup());
 }
 
 // Returns the stage "collectives" for a section `strategy` of the training file.
@@ -128,11 +129,51 @@ TEST(PrintStage, ShowsWhichGradientsTravelByRows) {
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_NE(text->find("\nrows of embedding/embeddings, [1000, 16] of float32: each rank sends "
                        "those that it has, at most 8 of 72 bytes with the index, to each other "
-                       "rank; if all ranks together have more than 2000, the ranks reduce the "
-                       "whole gradient, 64000 bytes\nall buckets: predicted "),
+                       "rank; if all ranks together have more than 1888, the ranks reduce the "
+                       "whole gradient, 68000 bytes\nall buckets: predicted "),
             std::string::npos)
       << *text;
   EXPECT_EQ(text->find("contribution: embedding"), std::string::npos) << *text;
+}
+
+TEST(PrintStage, ShowsTheEvaluationData) {
+  config::TrainingConfig config = SmallConfig();
+  const std::string file = StrCat(testing::TempDir(), "/print_test.csv");
+  ASSERT_TRUE(WriteFileAtomically(file, "1,2,3\n4,5,6\n7,8,9\n").ok());
+  config.data.eval = {
+      .format = config::DataFormat::kCsv, .scale = 0.5, .file = file, .header = false};
+  const StatusOr<std::string> text = PrintStage("data", config, WorkerOfASmallCluster());
+  ASSERT_TRUE(text.ok()) << text.status();
+  const size_t eval = text->find("\ndata.eval\n");
+  ASSERT_NE(eval, std::string::npos) << *text;
+  EXPECT_EQ(text->substr(eval),
+            StrCat("\ndata.eval\nsource: csv: ", file, "; 48 bytes in memory\n",
+                   "examples: 3\n"
+                   "fields of an example: features float32 [2], labels float64 []\n"
+                   "order: that of the files, in every epoch\n"
+                   "share: all examples\n"
+                   "batches: 1 per epoch, of 3 examples; epochs: 1\n"
+                   "tensors of a batch:\n"
+                   "  features: float32 [3,2], multiplied by 0.5\n"
+                   "  labels: float32 [3]\n"
+                   "buffers: 5 of 36 bytes; 4 batches are prepared ahead\n"));
+}
+
+TEST(PrintStage, ShowsNoShareOfATaskThatDoesNotTrain) {
+  config::TrainingConfig config = SmallConfig();
+  const std::string file = StrCat(testing::TempDir(), "/not_trained.csv");
+  ASSERT_TRUE(WriteFileAtomically(file, "1,2,3\n4,5,6\n").ok());
+  config.data.eval = {.format = config::DataFormat::kCsv, .file = file, .header = false};
+  const std::string none = "data.train\nshare: none; this task does not train\n";
+  cluster::TfConfig tf_config = WorkerOfASmallCluster();
+  tf_config.task = {"ps", 0};
+  StatusOr<std::string> text = PrintStage("data", config, tf_config);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(*text, none);
+  tf_config.task = {"evaluator", 0};
+  text = PrintStage("data", config, tf_config);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(text->starts_with(none + "\ndata.eval\nsource: csv: ")) << *text;
 }
 
 TEST(PrintStage, SaysWhatCannotBeRead) {

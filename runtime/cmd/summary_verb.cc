@@ -138,10 +138,12 @@ class SummaryVerb : public Verb {
   std::string help() const override { return "Prints a model's layers, sizes and arithmetic"; }
   void AddFlags(CLI::App& app) override { source_.AddFlags(app, /*with_weights=*/false); }
 
-  StatusOr<std::string> Run(const StopSource&) override {
+  Status Run(const StopSource&, std::ostream& output) override {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/true));
     ASSIGN_OR_RETURN(const std::vector<model::TensorType> features, FeaturesOf(loaded));
-    return Summary(loaded.model, features);
+    ASSIGN_OR_RETURN(const std::string summary, Summary(loaded.model, features));
+    output << summary;
+    return OkStatus();
   }
 
  private:

@@ -19,9 +19,9 @@
 #include "runtime/base/log.h"
 #include "runtime/base/stop.h"
 #include "runtime/base/version.h"
+#include "runtime/cluster/termination_message.h"
 #include "runtime/cmd/config_file.h"
 #include "runtime/cmd/print.h"
-#include "runtime/cmd/termination_message.h"
 #include "runtime/cmd/verb.h"
 #include "runtime/config/training_config.h"
 #include "runtime/exec/device.h"
@@ -80,24 +80,13 @@ class StopGuard {
   std::thread thread_;
 };
 
-// Exit codes are documented in docs/errors.md: 1 to 127 mean that a retry will not help; 138 means
-// that it may.
-int ExitCode(const Status& status, const StopSource& stop) {
-  if (status.ok()) return 0;
-  if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
-  kLog.Error("failed", {{"error", status}});
-  cmd::WriteTerminationMessage(cmd::TerminationLog(), Message(status));
-  switch (status.code()) {
-    case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded:
-    case StatusCode::kAborted:
-    case StatusCode::kResourceExhausted:
-      return 138;
-    case StatusCode::kInvalidArgument:
-      return 2;
-    default:
-      return 1;
+// Reports an error, and returns the exit code.
+int Report(const Status& status, const StopSource& stop) {
+  if (!status.ok() && !(stop.requested() && absl::IsCancelled(status))) {
+    kLog.Error("failed", {{"error", status}});
+    cluster::WriteTerminationMessage(cluster::TerminationLog(), Message(status));
   }
+  return ExitCode(status, stop);
 }
 
 Status Run(const Flags& flags, StopSource& stop) {
@@ -143,11 +132,10 @@ Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   const StopGuard guard(
       stop, [] { return Duration(1s); },
       [] { kLog.Warning("exiting at once: the subcommand did not end in time", {}); });
-  ASSIGN_OR_RETURN(const std::string text, verb.Run(stop));
-  std::cout << text;
+  const Status ran = verb.Run(stop, std::cout);
   std::cout.flush();
-  if (!std::cout) return ResourceExhausted("standard output cannot be written");
-  return OkStatus();
+  if (ran.ok() && !std::cout) return ResourceExhausted("standard output cannot be written");
+  return ran;
 }
 
 int Main(int argc, char** argv) {
@@ -159,11 +147,12 @@ int Main(int argc, char** argv) {
   app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
-  app.add_option("--print", flags.print,
-                 "Prints a stage and exits: cluster, config, model, graph, placement, program or "
-                 "collectives")
+  app.add_option(
+         "--print", flags.print,
+         "Prints a stage and exits: cluster, config, data, model, graph, placement, program "
+         "or collectives")
       ->check(CLI::IsMember(
-          {"cluster", "config", "model", "graph", "placement", "program", "collectives"}));
+          {"cluster", "config", "data", "model", "graph", "placement", "program", "collectives"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")
@@ -194,14 +183,14 @@ int Main(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     std::cerr << "tfjob-trainer: " << error.what() << "\nRun with --help for all flags.\n";
-    cmd::WriteTerminationMessage(cmd::TerminationLog(), error.what());
+    cluster::WriteTerminationMessage(cluster::TerminationLog(), error.what());
     return 2;
   }
   static StopSource stop;  // used by the signal handlers
   StatusOr<LogLevel> level = ParseLogLevel(flags.log_level);
-  if (!level.ok()) return ExitCode(level.status(), stop);
+  if (!level.ok()) return Report(level.status(), stop);
   ConfigureLogging(*level, flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
-  return ExitCode(chosen == nullptr ? Run(flags, stop) : RunVerb(*chosen, stop), stop);
+  return Report(chosen == nullptr ? Run(flags, stop) : RunVerb(*chosen, stop), stop);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ std::vector<std::unique_ptr<Verb>> Verbs() {
   verbs.push_back(MakeEvaluateVerb());
   verbs.push_back(MakeExportVerb());
   verbs.push_back(MakeSummaryVerb());
+  verbs.push_back(MakeDataVerb());
   return verbs;
 }
 

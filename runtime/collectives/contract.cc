@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "runtime/base/fnv1a.h"
 #include "runtime/collectives/reduction.h"
 
 namespace tfjob::collectives {
@@ -200,9 +201,7 @@ uint64_t HashOfSum(Communicator& communicator) {
   }
   const auto bytes = std::as_writable_bytes(std::span(values));
   if (!communicator.AllReduce(bytes, DTypeOf<T>::value, Reduction::kSum).ok()) return 0;
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const std::byte byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
-  return hash;
+  return Fnv1a().Add({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).hash();
 }
 
 std::string FirstDifference(Communicator& communicator, const std::vector<int64_t>& counts) {

@@ -32,39 +32,42 @@ void AddArrayKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
-  add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(), {"npz", "tfrecord"},
+  add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(),
+      {"npz", "tfrecord", "jsonl"},
       "The array for each input of the model, as a map from input names to arrays; for a model "
       "with one input, just the array. An array is given by its name in the NPZ file, by the "
       "path of a file that ends in `.npy`, or by the name of a feature.",
       "`x`; with several inputs, their names");
-  add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(), {"npz", "tfrecord"},
-      "The array with the labels of each output, as for `inputs`.",
+  add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(),
+      {"npz", "tfrecord", "jsonl"}, "The array with the labels of each output, as for `inputs`.",
       "`y`; with several outputs, their names");
   add(at + "sample_weights", KeyType::kNames, Bind<kData, source, &S::sample_weights>(),
-      {"npz", "tfrecord"},
+      {"npz", "tfrecord", "jsonl"},
       "The array with the sample weights of each output, as for `inputs`; or just one array, for "
       "all outputs.",
       "all weigh 1");
 }
 
 template <auto source>
-void AddTfRecordKeys(std::vector<Key>& keys, const std::string& at) {
+void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
+  const std::vector<std::string> formats = {"tfrecord", "jsonl"};
   const auto add = SourceKeyAdder(keys);
-  add(at + "files", KeyType::kStrings, Bind<kData, source, &S::files>(), {"tfrecord"},
-      "TFRecord files, plain or compressed with gzip or zlib: paths, or patterns as in a shell, "
-      "such as `[train-*.tfrecord]`.",
+  add(at + "files", KeyType::kStrings, Bind<kData, source, &S::files>(), formats,
+      "Files, plain or compressed with gzip or zlib: paths, or patterns as in a shell, such as "
+      "`[train-*.tfrecord]`.",
       "required");
-  add(at + "features", KeyType::kFeatures, Bind<kData, source, &S::features>(), {"tfrecord"},
-      "The features of each tf.train.Example that are read, such as `{x: {dtype: float32, shape: "
-      "[784]}}`: [TFRecord](#tfrecord).",
+  add(at + "features", KeyType::kFeatures, Bind<kData, source, &S::features>(), formats,
+      "The features of each tf.train.Example, or the members of each JSON object, that are read, "
+      "such as `{x: {dtype: float32, shape: [784]}}`: [TFRecord](#tfrecord), [JSON "
+      "lines](#json-lines).",
       "required");
-  add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(), {"tfrecord"},
+  add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(), formats,
       "What to do about damaged records. `fail`: end with an error; `skip`: leave them out, and "
       "report how many there are.");
   keys.back().choices = {"fail", "skip"};
-  add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(), {"tfrecord"},
+  add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(), formats,
       "Folder for temporary files: the content of compressed files, and the index if there are "
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
@@ -100,16 +103,16 @@ template <auto source>
 void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* missing) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
-  keys.push_back({.path = at + "format",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<kData, source, &S::format>(),
-                  .doc =
-                      "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
-                      "arrays; `tfrecord`: TFRecord files of tf.train.Example; `linear`: generated "
-                      "data, y = x·weights + bias + noise; `synthetic`: random numbers of the "
-                      "types and shapes that the model takes.",
-                  .choices = {"", "idx", "csv", "npz", "tfrecord", "linear", "synthetic"},
-                  .unset_doc = missing});
+  keys.push_back(
+      {.path = at + "format",
+       .type = KeyType::kChoice,
+       .binding = Bind<kData, source, &S::format>(),
+       .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
+              "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
+              "`linear`: generated data, y = x·weights + bias + noise; `synthetic`: random "
+              "numbers of the types and shapes that the model takes.",
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "linear", "synthetic"},
+       .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
                   .binding = Bind<kData, source, &S::scale>(),
@@ -132,7 +135,7 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   add(at + "delimiter", KeyType::kString, Bind<kData, source, &S::delimiter>(), {"csv"},
       "The character that separates columns.");
   AddArrayKeys<source>(keys, at);
-  AddTfRecordKeys<source>(keys, at);
+  AddRecordKeys<source>(keys, at);
   AddGeneratedKeys<source>(keys, at);
 }
 

@@ -50,12 +50,19 @@ StatusOr<std::vector<int64_t>> ReadShape(const JsonField& field) {
 
 // Checks the rules that involve several keys of a feature.
 Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
-  if (feature.shape.has_value() == feature.max_length.has_value()) {
+  if (!feature.shape && !feature.max_length) {
     return InvalidArgument(
         at,
-        ": expected either shape (tf.io.FixedLenFeature) or max_length (tf.io.VarLenFeature), "
-        "got ",
-        feature.shape ? "both; remove one of the two" : "neither");
+        ": expected shape (tf.io.FixedLenFeature), max_length (tf.io.VarLenFeature) or both "
+        "(tf.io.FixedLenSequenceFeature), got neither");
+  }
+  if (feature.shape && feature.max_length) {
+    int64_t count = *feature.max_length;
+    for (const int64_t length : *feature.shape) count *= length;  // each is at most 2^28
+    if (count > kMostElements) {
+      return InvalidArgument(at, ".max_length: expected steps with at most ", kMostElements,
+                             " elements in all, got ", count);
+    }
   }
   const bool text = feature.dtype == "string";
   if (text && feature.decode_raw.empty()) {
@@ -68,9 +75,13 @@ Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
     return InvalidArgument(at, ".decode_raw: belongs to dtype string, but dtype is ", feature.dtype,
                            "; remove one of the two");
   }
-  if (text && (feature.max_length || feature.default_value)) {
-    return InvalidArgument(at, feature.max_length ? ".max_length" : ".default_value",
-                           ": belongs to dtype float32, int64, but dtype is string; remove it");
+  if (text && feature.max_length && !feature.shape) {
+    return InvalidArgument(at, ".shape: expected the shape of one step, which is one string of ",
+                           "this sequence, but it is missing");
+  }
+  if (text && feature.default_value) {
+    return InvalidArgument(
+        at, ".default_value: belongs to dtype float32, int64, but dtype is string; remove it");
   }
   const double value = feature.default_value.value_or(0);
   const bool fits = feature.dtype == "int64"

@@ -1,4 +1,4 @@
-// Converts the key `features` of TFRecord data.
+// Converts the key `features` of TFRecord files and JSON lines.
 #pragma once
 
 #include <map>

@@ -77,11 +77,12 @@ TEST(Features, AreChecked) {
   EXPECT_EQ(FeatureError("{dtype: half, shape: [2]}"),
             ".dtype: expected one of float32, int64, string, got \"half\"");
   EXPECT_EQ(FeatureError("{dtype: float32}"),
-            ": expected either shape (tf.io.FixedLenFeature) or max_length (tf.io.VarLenFeature), "
-            "got neither");
-  EXPECT_EQ(FeatureError("{dtype: float32, shape: [2], max_length: 2}"),
-            ": expected either shape (tf.io.FixedLenFeature) or max_length (tf.io.VarLenFeature), "
-            "got both; remove one of the two");
+            ": expected shape (tf.io.FixedLenFeature), max_length (tf.io.VarLenFeature) or both "
+            "(tf.io.FixedLenSequenceFeature), got neither");
+  EXPECT_EQ(FeatureError("{dtype: float32, shape: [2], max_length: 2}"), "");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [2], max_length: 2, decode_raw: uint8}"), "");
+  EXPECT_EQ(FeatureError("{dtype: float32, shape: [16384, 2], max_length: 16384}"),
+            ".max_length: expected steps with at most 268435456 elements in all, got 536870912");
   EXPECT_EQ(FeatureError("{dtype: float32, shpae: [2]}"),
             ".shpae: unknown key; did you mean \"shape\"?");
   EXPECT_EQ(FeatureError("{dtype: float32, shape: [0]}"),
@@ -94,8 +95,12 @@ TEST(Features, AreChecked) {
             ".decode_raw: expected the type of the elements");
   EXPECT_EQ(FeatureError("{dtype: int64, shape: [], decode_raw: uint8}"),
             ".decode_raw: belongs to dtype string, but dtype is int64; remove one of the two");
-  EXPECT_EQ(FeatureError("{dtype: string, max_length: 2, decode_raw: uint8}"),
-            ".max_length: belongs to dtype float32, int64, but dtype is string; remove it");
+  EXPECT_EQ(
+      FeatureError("{dtype: string, max_length: 2, decode_raw: uint8}"),
+      ".shape: expected the shape of one step, which is one string of this sequence, but it is "
+      "missing");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [2], default_value: 1, decode_raw: uint8}"),
+            ".default_value: belongs to dtype float32, int64, but dtype is string; remove it");
 }
 
 TEST(Features, AndFilesAreRequired) {
@@ -106,6 +111,9 @@ TEST(Features, AndFilesAreRequired) {
             "shape: [784]}}, but it is missing");
   EXPECT_EQ(ErrorOf("format", "linear").substr(0, 43),
             "data.train.inputs: belongs to data.train.fo");
+  EXPECT_EQ(ErrorOf("format", "jsonl"),
+            "data.train.features.image.dtype: expected float32 or int64, since models take "
+            "numbers, and JSON has no strings of bytes, got \"string\"");
   EXPECT_EQ(ErrorOf("on_damaged", "ignore"),
             "data.train.on_damaged: expected one of fail, skip, got \"ignore\"");
 }

@@ -68,15 +68,18 @@ struct OptimizerConfig {
   ScheduleConfig learning_rate_schedule;
 };
 
-enum class DataFormat { kNone, kIdx, kCsv, kNpz, kTfRecord, kLinear, kSynthetic };
+enum class DataFormat { kNone, kIdx, kCsv, kNpz, kTfRecord, kJsonLines, kLinear, kSynthetic };
 enum class OnDamaged { kFail, kSkip };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
-// Specifies how a feature of a tf.train.Example is parsed. The names are those that tf.io uses.
+// Specifies how a feature of a tf.train.Example, or a member of a JSON object, is parsed. The names
+// are those that tf.io uses.
 struct FeatureConfig {
-  std::string dtype;                          // "float32", "int64" or "string"
-  std::optional<std::vector<int64_t>> shape;  // FixedLenFeature
-  std::optional<int64_t> max_length;          // VarLenFeature, padded with default_value
+  std::string dtype;  // "float32", "int64" or "string"
+  // Only `shape`: a FixedLenFeature. Only `max_length`: a VarLenFeature, padded with default_value.
+  // Both: a FixedLenSequenceFeature, whose steps have this shape, padded to max_length steps.
+  std::optional<std::vector<int64_t>> shape;
+  std::optional<int64_t> max_length;
   std::optional<double> default_value;
   std::string decode_raw;  // the type of the elements that a string consists of
 };
@@ -93,13 +96,13 @@ struct SourceConfig {
   std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
-  // npz, tfrecord: map the names of inputs and outputs to the arrays or features that hold the
-  // inputs, the labels and the sample weights. An array is given by its name in `file`, or by the
-  // path of an NPY file. The name "" stands for the only input, for the only output, or, for sample
-  // weights, for all outputs.
+  // npz, tfrecord, jsonl: map the names of inputs and outputs to the arrays or features that hold
+  // the inputs, the labels and the sample weights. An array is given by its name in `file`, or by
+  // the path of an NPY file. The name "" stands for the only input, for the only output, or, for
+  // sample weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
-  // tfrecord
+  // tfrecord, jsonl
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::map<std::string, FeatureConfig> features;
   OnDamaged on_damaged = OnDamaged::kFail;
@@ -248,9 +251,15 @@ Status Override(TrainingConfig& config, std::string_view path, std::string_view 
 // training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
+// What a program provides itself (train/job_inputs.h), so that the training file need not name it.
+struct Provided {
+  bool model = false;
+  bool data = false;
+};
+
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
-// given. A key must not be set if another key makes it meaningless.
-Status Validate(const TrainingConfig& config);
+// given, unless they are `provided`. A key must not be set if another key makes it meaningless.
+Status Validate(const TrainingConfig& config, const Provided& provided = {});
 
 // Specifies how often the chief saves a checkpoint. The default is every 600 s. 0 means off.
 struct CheckpointTriggers {

@@ -218,8 +218,7 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
     EXPECT_TRUE(config.ok()) << config.status();
     return std::string(Message(Validate(*config)));
   };
-  EXPECT_EQ(missing("seed: 1"),
-            "model: expected layers, or keras_json or file with a file, but it is missing");
+  EXPECT_EQ(missing("seed: 1"), "model: expected layers, keras_json or file, but it is missing");
   EXPECT_EQ(missing("model: {keras_json: m.json}").substr(0, 14), "loss: expected");
   EXPECT_EQ(missing("{model: {keras_json: m.json}, loss: mean_squared_error}"),
             "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
@@ -232,9 +231,10 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "data.train.images: expected an IDX file of images, but it is missing");
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
             "data.train.file: expected a CSV file, but it is missing");
-  EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
-            "data.eval.format: expected one of idx, csv, npz, tfrecord, linear, synthetic, but it "
-            "is missing");
+  EXPECT_EQ(
+      Checked({{"data.eval.scale", "2"}}),
+      "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, linear, synthetic, but it "
+      "is missing");
 }
 
 TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
@@ -319,6 +319,23 @@ TEST(TrainingConfig, ArraysNeedAFile) {
   EXPECT_EQ(Checked({{"data.train", "{format: npz, inputs: x.npy, targets: z}"}}),
             "data.train.file: expected an NPZ file, or an NPY file for each of the inputs and "
             "targets, but it is missing");
+}
+
+TEST(TrainingConfig, AProgramMayProvideTheModelAndTheData) {
+  TrainingConfig config;
+  config.loss.name = "mean_squared_error";
+  config.epochs = 1;
+  const auto error = [&](const Provided& provided) {
+    return std::string(Message(Validate(config, provided)));
+  };
+  EXPECT_EQ(error({.model = true, .data = true}), "");
+  EXPECT_EQ(error({.model = true}),
+            "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
+            "FILE}, but it is missing");
+  EXPECT_EQ(error({.data = true}), "model: expected layers, keras_json or file, but it is missing");
+  config.data.train.format = DataFormat::kCsv;
+  EXPECT_EQ(error({.model = true, .data = true}),
+            "data.train.file: expected a CSV file, but it is missing");
 }
 
 TEST(TrainingConfig, ClippingIsOfOneKind) {

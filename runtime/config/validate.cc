@@ -66,11 +66,22 @@ Status CheckNpz(const SourceConfig& source, const std::string& at) {
   return Missing(at + ".file", "an NPZ file, or an NPY file for each of the inputs and targets");
 }
 
-Status CheckTfRecord(const SourceConfig& source, const std::string& at) {
-  if (source.files.empty()) return Missing(at + ".files", "a list of TFRecord files");
+Status CheckRecords(const SourceConfig& source, const std::string& at, std::string_view files) {
+  if (source.files.empty()) return Missing(at + ".files", StrCat("a list of ", files));
   if (!source.features.empty()) return OkStatus();
   return Missing(at + ".features",
                  "the features to read, such as {x: {dtype: float32, shape: [784]}}");
+}
+
+Status CheckJsonLines(const SourceConfig& source, const std::string& at) {
+  RETURN_IF_ERROR(CheckRecords(source, at, "files of JSON lines"));
+  for (const auto& [name, feature] : source.features) {
+    if (feature.dtype != "string") continue;
+    return InvalidArgument(at, ".features.", name,
+                           ".dtype: expected float32 or int64, since models take numbers, and JSON "
+                           "has no strings of bytes, got \"string\"");
+  }
+  return OkStatus();
 }
 
 Status CheckSource(const SourceConfig& source, const std::string& at) {
@@ -84,7 +95,9 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kNpz:
       return CheckNpz(source, at);
     case DataFormat::kTfRecord:
-      return CheckTfRecord(source, at);
+      return CheckRecords(source, at, "TFRecord files");
+    case DataFormat::kJsonLines:
+      return CheckJsonLines(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -93,7 +106,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kNone:
       break;
   }
-  return Missing(at + ".format", "one of idx, csv, npz, tfrecord, linear, synthetic");
+  return Missing(at + ".format", "one of idx, csv, npz, tfrecord, jsonl, linear, synthetic");
 }
 
 // Returns whether the section data.eval has keys but no format.
@@ -106,12 +119,12 @@ bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
   return false;
 }
 
-Status CheckModel(const ModelConfig& model) {
+Status CheckModel(const ModelConfig& model, bool provided) {
   std::vector<std::string> set;
   if (model.layers != nullptr) set.emplace_back("layers");
   if (!model.keras_json.empty()) set.emplace_back("keras_json");
   if (!model.file.empty()) set.emplace_back("file");
-  if (set.empty()) return Missing("model", "layers, or keras_json or file with a file");
+  if (set.empty() && !provided) return Missing("model", "layers, keras_json or file");
   if (set.size() > 1) {
     return InvalidArgument("model: expected only one of layers, keras_json and file, got ",
                            absl::StrJoin(set, " and "), "; keep one of them");
@@ -212,21 +225,26 @@ Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults
   return OkStatus();
 }
 
+Status CheckTrainingDataGiven(const TrainingConfig& config) {
+  if (config.data.train.present() || !GetKey(config, *FindKey("data.train.images")).is_null() ||
+      !config.data.train.file.empty() || !config.data.train.files.empty())
+    return OkStatus();
+  return Missing("data.train",
+                 "the training data, such as {format: idx, images: FILE, labels: FILE}");
+}
+
 }  // namespace
 
-Status Validate(const TrainingConfig& config) {
+Status Validate(const TrainingConfig& config, const Provided& provided) {
   const TrainingConfig defaults;
-  RETURN_IF_ERROR(CheckModel(config.model));
+  RETURN_IF_ERROR(CheckModel(config.model, provided.model));
   if (config.loss.name.empty() && config.outputs == nullptr)
     return Missing("loss", List(FindKey("loss.name")->choices));
-  if (!config.data.train.present() && GetKey(config, *FindKey("data.train.images")).is_null() &&
-      config.data.train.file.empty() && config.data.train.files.empty()) {
-    return Missing("data.train",
-                   "the training data, such as {format: idx, images: FILE, labels: FILE}");
-  }
+  if (!provided.data) RETURN_IF_ERROR(CheckTrainingDataGiven(config));
   for (const Key& key : Keys()) RETURN_IF_ERROR(CheckSelected(config, defaults, key));
   RETURN_IF_ERROR(CheckOutputs(config, defaults));
-  RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
+  if (!provided.data || config.data.train.present())
+    RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
   if (config.data.eval.present() || HalfGiven(config, defaults)) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }

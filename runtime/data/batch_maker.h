@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/data/order.h"
@@ -41,6 +42,8 @@ class Pipeline::Maker {
   int64_t remainder() const { return rest_.size; }
   // Returns the next position.
   Position After(Position position) const;
+  // See Pipeline::Describe.
+  std::string Describe() const;
 
  private:
   Maker(std::shared_ptr<const Source> source, const PipelineOptions& options);

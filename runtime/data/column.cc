@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/base/check.h"
+
 namespace tfjob::data {
 namespace {
 

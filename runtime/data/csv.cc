@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <optional>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/data/byte_source.h"
+#include "runtime/data/csv_line.h"
 #include "runtime/data/dataset.h"
 
 namespace tfjob::data {
@@ -18,32 +18,6 @@ std::string_view TakeLine(std::string_view& rest) {
   rest.remove_prefix(std::min(end + 1, rest.size()));
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   return line;
-}
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
-  return quoted ? text.substr(1, text.size() - 2) : text;
-}
-
-void Split(std::string_view line, char delimiter, std::vector<std::string_view>& fields) {
-  fields.clear();
-  while (true) {
-    const size_t end = line.find(delimiter);
-    fields.push_back(Trim(line.substr(0, end)));
-    if (end == std::string_view::npos) return;
-    line.remove_prefix(end + 1);
-  }
-}
-
-std::optional<double> ParseNumber(std::string_view text) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
 }
 
 // Returns the index of the label's column.
@@ -82,7 +56,7 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
                            " columns, got ", fields.size());
   }
   for (size_t i = 0; i < fields.size(); ++i) {
-    const std::optional<double> number = ParseNumber(fields[i]);
+    const std::optional<double> number = ParseCsvNumber(fields[i]);
     if (!number) {
       return InvalidArgument(options.file, ": line ", line, ", column ", i,
                              ": expected a finite number, got \"", fields[i].substr(0, 40), "\"");
@@ -137,11 +111,12 @@ StatusOr<Dataset> LoadCsv(const CsvOptions& options) {
   ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(options.file));
   ASSIGN_OR_RETURN(const std::string text, source.ReadText());
   std::string_view rest = text;
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // a byte order mark
   while (!rest.empty() && (rest.back() == '\n' || rest.back() == '\r')) rest.remove_suffix(1);
   Rows rows;
   std::vector<std::string_view> fields;
   for (int64_t line = 1; !rest.empty(); ++line) {
-    Split(TakeLine(rest), options.delimiter, fields);
+    SplitCsvLine(TakeLine(rest), options.delimiter, fields);
     if (line == 1) RETURN_IF_ERROR(Begin(options, fields, rows));
     if (line == 1 && options.header) continue;
     RETURN_IF_ERROR(AddRow(options, line, fields, rows));

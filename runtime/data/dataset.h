@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,8 @@ struct IdxOptions {
   std::string labels;
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
+// Loads one file in this format.
+StatusOr<Tensor> ReadIdx(const std::string& path);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
 // number of columns. All columns except the label's are features. An example's features have the
@@ -78,6 +81,9 @@ struct NpzOptions {
   };
   std::string file;  // the archive; may be empty if no array is in it
   std::vector<Source> arrays;
+  // If not empty, these arrays, by name, replace those of the archive, and no file is read. The
+  // dataset shares their memory.
+  std::map<std::string, Tensor> in_memory = {};
 };
 StatusOr<Dataset> LoadNpz(const NpzOptions& options);
 

@@ -155,6 +155,16 @@ TEST(Csv, ReadsFeaturesAndLabels) {
   EXPECT_EQ(dataset->first_row, 2);
 }
 
+TEST(Csv, IgnoresAByteOrderMark) {
+  const StatusOr<Dataset> dataset =
+      Csv("\xEF\xBB\xBF"
+          "1,2\n3,4\n",
+          {.header = false});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(dataset->arrays[0].values.data<float>()[0], 1);
+  EXPECT_TRUE(Csv("\xEF\xBB\xBFlabel,b\n1,2\n", {.label_column = "label"}).ok());
+}
+
 TEST(Csv, FindsTheLabelByNameAndIndex) {
   const std::string text = "\"x\";\"y\";\"z\"\n1;2;3\n";
   for (const auto& [column, expected] :

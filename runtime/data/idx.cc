@@ -61,6 +61,8 @@ StatusOr<Shape> ReadDimensions(ByteSource& source, int rank) {
   return shape;
 }
 
+}  // namespace
+
 StatusOr<Tensor> ReadIdx(const std::string& path) {
   ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
   ASSIGN_OR_RETURN(int rank, ReadMagic(source));
@@ -76,8 +78,6 @@ StatusOr<Tensor> ReadIdx(const std::string& path) {
   }
   return tensor;
 }
-
-}  // namespace
 
 StatusOr<Dataset> LoadIdx(const IdxOptions& options) {
   ASSIGN_OR_RETURN(Tensor images, ReadIdx(options.images));

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "absl/strings/str_join.h"
 #include "runtime/data/dataset.h"
 
 namespace tfjob::data {
@@ -11,9 +12,11 @@ namespace {
 // Reads each array only once, even if it is used several times.
 class NpzArrays {
  public:
-  explicit NpzArrays(const std::string& file) : file_(file) {}
+  explicit NpzArrays(const NpzOptions& options)
+      : file_(options.file), in_memory_(options.in_memory) {}
 
   StatusOr<Array> Get(const NpzOptions::Source& source) {
+    if (!in_memory_.empty()) return FromMemory(source);
     const bool own_file = source.array.ends_with(".npy");
     const std::string from = own_file ? source.array : StrCat(file_, ": array ", source.array);
     if (!read_.contains(source.array)) {
@@ -26,6 +29,19 @@ class NpzArrays {
   }
 
  private:
+  StatusOr<Array> FromMemory(const NpzOptions::Source& source) const {
+    const std::string from = StrCat("array ", source.array);
+    const auto found = in_memory_.find(source.array);
+    if (found == in_memory_.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : in_memory_) names.push_back(name);
+      return InvalidArgument("expected the ", from, ", but the data have only ",
+                             absl::StrJoin(names, ", "));
+    }
+    RETURN_IF_ERROR(Check(found->second, from));
+    return Array{.name = source.name, .file = from, .values = found->second};
+  }
+
   StatusOr<Tensor> FromArchive(const std::string& name) {
     if (!archive_) {
       ASSIGN_OR_RETURN(io::NpzReader reader, io::NpzReader::Open(file_));
@@ -45,6 +61,7 @@ class NpzArrays {
   }
 
   const std::string& file_;
+  const std::map<std::string, Tensor>& in_memory_;
   std::optional<io::NpzReader> archive_;
   std::map<std::string, Tensor> read_;
 };
@@ -52,7 +69,7 @@ class NpzArrays {
 }  // namespace
 
 StatusOr<Dataset> LoadNpz(const NpzOptions& options) {
-  NpzArrays arrays(options.file);
+  NpzArrays arrays(options);
   Dataset dataset;
   for (const NpzOptions::Source& source : options.arrays) {
     ASSIGN_OR_RETURN(Array array, arrays.Get(source));

@@ -10,9 +10,10 @@
 
 namespace tfjob::data {
 
-// A permutation of [0, size) whose values are computed one at a time, without a list. A Feistel
-// network, which permutes the numbers of an even number of bits, is applied repeatedly until the
-// result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// A permutation of [0, size) that computes each value when it is needed, so it needs no list. A
+// Feistel network permutes all numbers with a given even number of bits. It is applied repeatedly
+// until the result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains",
+// 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation() = default;
@@ -37,6 +38,7 @@ class Order {
     kPermutation,  // a KeyedPermutation
   };
   Order(Kind kind, uint64_t seed, int64_t size);
+  Kind kind() const { return kind_; }
 
   // Must be called before At. Does nothing if `epoch` is already the current epoch. Allocates
   // nothing.

@@ -86,6 +86,10 @@ class Pipeline {
   // Like the above, for a dataset in memory. Checks every value.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
+  // Describes a pipeline with these options as text: the order of the examples, this worker's
+  // share, the batches, their tensors, and the buffers. Returns the errors of Create.
+  static StatusOr<std::string> Describe(std::shared_ptr<const Source> source,
+                                        const PipelineOptions& options);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;

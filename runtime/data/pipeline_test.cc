@@ -9,6 +9,8 @@
 #include <map>
 #include <new>
 
+#include "runtime/data/table_source.h"
+
 namespace {
 std::atomic<int64_t> allocations = 0;
 }
@@ -407,6 +409,53 @@ TEST(Pipeline, PartsDifferByOneAtMost) {
   EXPECT_EQ(PartOf(7, 2, 3), (Part{5, 2}));
   EXPECT_EQ(PartOf(1, 1, 3), (Part{1, 0}));
   EXPECT_EQ(PartOf(0, 0, 3), (Part{0, 0}));
+}
+
+std::string Described(int64_t rows, const PipelineOptions& options) {
+  const StatusOr<std::string> text = Pipeline::Describe(TableSource(Rows(rows)), options);
+  return text.ok() ? *text : text.status().ToString();
+}
+
+TEST(Pipeline, DescribesItself) {
+  PipelineOptions options = Options();
+  options.columns = {Pixels(0.5), ClassColumn(kLabelsArray, 10), OneHotColumn(kLabelsArray, 10)};
+  options.columns[2].name = "rows";
+  EXPECT_EQ(Described(10, options),
+            "order: shuffled for every epoch, seed 1; a list of 40 bytes\n"
+            "share: all examples\n"
+            "batches: 3 per epoch, of 4 examples; the last of 2; epochs: 1\n"
+            "tensors of a batch:\n"
+            "  pixels: float32 [4,2], from features, multiplied by 0.5\n"
+            "  labels: int64 [4], numbers of 10 classes\n"
+            "  rows: float32 [4,10], from labels, one-hot rows of 10 classes\n"
+            "buffers: 3 of 336 bytes; 2 batches are prepared ahead\n");
+  options.columns = {ClassColumn(kLabelsArray, 10)};
+  options.epochs = 0;
+  options.prefetch = 0;
+  options.shuffle = false;
+  options.drop_remainder = true;
+  options.worker = 1;
+  options.workers = 2;
+  EXPECT_EQ(Described(11, options),
+            "order: that of the files, in every epoch\n"
+            "share: examples 1, 3, … of the order; 5 per epoch\n"
+            "batches: 1 per epoch, of 4 examples; 1 example left out\n"
+            "tensors of a batch:\n"
+            "  labels: int64 [4], numbers of 10 classes\n"
+            "buffers: 1 of 32 bytes; each batch is prepared when it is needed\n");
+  options.global_batch = 6;
+  options.drop_remainder = false;
+  EXPECT_EQ(Described(11, options),
+            "order: that of the files, in every epoch\n"
+            "share: part 1 of 2 of every batch of 6\n"
+            "batches: 2 per epoch, of 3 examples; the last of 2\n"
+            "tensors of a batch:\n"
+            "  labels: int64 [3], numbers of 10 classes\n"
+            "buffers: 1 of 40 bytes; each batch is prepared when it is needed\n");
+  options.worker = 2;
+  options.workers = 20;
+  options.global_batch = 0;
+  EXPECT_EQ(Described(2, options).substr(0, 16), "INVALID_ARGUMENT");
 }
 
 }  // namespace

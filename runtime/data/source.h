@@ -47,9 +47,15 @@ class Source {
   // Returns whether the examples are in memory. Otherwise, there may be so many that even a list of
   // their numbers does not fit into memory.
   virtual bool in_memory() const = 0;
+  // Describes where the examples are, for users: the files, and the bytes that they take.
+  virtual std::string Describe() const = 0;
   // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
   // none.
   virtual std::string LeftOut() const { return {}; }
+  // Returns a number that is equal in two tasks if their records, the order of the records and the
+  // way in which they are read are equal. Otherwise, the numbers differ, except by accident. A
+  // source in memory returns 0.
+  virtual uint64_t fingerprint() const { return 0; }
   // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
   // (column.h). A source in memory checks every value now, and its readers never fail and allocate
   // nothing. Other readers check the values that they read. The source must outlive the reader.

@@ -1,7 +1,9 @@
 #include "runtime/data/table_source.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/data/column_rows.h"
 
 namespace tfjob::data {
@@ -30,6 +32,15 @@ class Table : public Source {
   int64_t size() const override { return dataset_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return true; }
+  std::string Describe() const override {
+    std::vector<std::string> files;
+    size_t bytes = 0;
+    for (const Array& array : dataset_->arrays) {
+      bytes += array.values.num_bytes();
+      if (std::ranges::find(files, array.file) == files.end()) files.push_back(array.file);
+    }
+    return StrCat(absl::StrJoin(files, ", "), "; ", bytes, " bytes in memory");
+  }
 
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<ColumnValues> values;

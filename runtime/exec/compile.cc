@@ -107,7 +107,8 @@ class Compiler {
   int StepsUntilChecked() const {
     const std::vector<PlannedStep>& steps = s_->plan.steps;
     for (size_t i = steps.size(); i-- > 0;) {
-      if (MayRefuseValues(steps[i].request.op)) return static_cast<int>(i) + 1;
+      const kernels::KernelRequest& request = steps[i].request;
+      if (MayRefuseValues(request.op, request.attributes)) return static_cast<int>(i) + 1;
     }
     return 0;
   }
@@ -172,6 +173,16 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
   return chosen;
 }
 
+// If a kernel refuses its inputs, variables must keep their values. On a device that is not
+// immediate, kernels that update variables check this, but MatMulAccumulate is a product of the
+// device's library, which cannot.
+bool CanFuseSgd(const Graph& graph, const Device& device) {
+  return device.runtime->immediate() ||
+         std::ranges::none_of(graph.nodes(), [](const graph::Node& node) {
+           return MayRefuseValues(node.op, node.attributes);
+         });
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::VariableStore& store,
@@ -182,7 +193,7 @@ StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::Variab
   }
   if (options.optimize) {
     ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels.get())));
-    chosen = FuseSgd(chosen);
+    if (CanFuseSgd(chosen, device)) chosen = FuseSgd(chosen);
   }
   ASSIGN_OR_RETURN(Plan plan, MakePlan(chosen, store, device));
   return Compiler(std::move(plan), device).Run(chosen, options);

@@ -13,7 +13,9 @@
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/window.h"
 #include "runtime/variables/variable_store.h"
 
 namespace tfjob::exec {
@@ -171,16 +173,142 @@ TEST(CudaProgram, AnOpWithoutAKernelIsNamed) {
   const Device device = EmulatedCudaDevice(1);
   VariableStore store(device.row_stride, device.runtime);
   Builder b;
-  b.AddFetch("y", Erf(b, Placeholder(b, "x", kF32, {2})));
+  const Output x = Placeholder(b, "x", kF32, {1, 2, 2, 1});
+  b.AddFetch("y", MaxPool(b, x, Window()));
   const auto graph = std::move(b).Finish();
-  EXPECT_EQ(Message(Compile(*graph, store, device).status()),
-            "node Erf: device CUDA has no kernel for op Erf in Erf(float32[2]) -> float32[2]");
-  auto accumulating = Optimizers().front();
-  accumulating.gradient_accumulation_steps = 2;
+  EXPECT_THAT(Message(Compile(*graph, store, device).status()),
+              testing::HasSubstr("node MaxPool: device CUDA has no kernel for op MaxPool in "
+                                 "MaxPool(float32[1,2,2,1]"));
+  auto scheduled = Optimizers().front();
+  scheduled.schedule.decay = optimizer::Decay::kPiecewiseConstant;
+  for (int i = 0; i < 65; ++i) scheduled.schedule.boundaries.push_back(i);
+  scheduled.schedule.values.assign(66, 0.1);
   CreateVariables(store);
-  const auto net = Net(accumulating).Finish();
+  const auto net = Net(scheduled).Finish();
   EXPECT_THAT(Message(Compile(*net, store, device).status()),
-              testing::HasSubstr("no CUDA kernel for SGD with gradient_accumulation_steps"));
+              testing::HasSubstr("a learning-rate schedule of more than 64 boundaries"));
+}
+
+Tensor Ids(int64_t first, int64_t second) {
+  return Tensor::Of<int64_t>({2}, {first, second});
+}
+
+// Adds rows of a table to a sum, and trains the table and a matrix, w. The step of w must not be
+// a product that adds to w (MatMulAccumulate), which could not leave w as it is.
+Builder Lookup() {
+  Builder b;
+  const Output ids = Placeholder(b, "ids", kI64, {2});
+  const Output step = Placeholder(b, "step", kI64, {});
+  const Output table = ReadVariable(b, "table", kF32, {3, 2});
+  const Output rows = Gather(b, table, ids);
+  b.AddFetch("rows", rows);
+  AssignAdd(b, "sum", rows);
+  optimizer::Optimizer sgd;
+  sgd.learning_rate = 0.5;
+  const Output gradient = Gradients(b, Sum(b, rows, {}), std::vector{table})[0];
+  ApplyOptimizer(b, "table", gradient, step, ToAttributes(sgd));
+  const Output w = ReadVariable(b, "w", kF32, {2, 1});
+  const Output gradient_of_w = Gradients(b, Sum(b, MatMul(b, rows, w), {}), std::vector{w})[0];
+  ApplyOptimizer(b, "w", gradient_of_w, step, ToAttributes(sgd));
+  return b;
+}
+
+// The kernels run long after the host has submitted them, and an id is refused when its kernel
+// runs. The run that has the id changes no variable.
+TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Device device = EmulatedCudaDevice(seed);
+    VariableStore store(device.row_stride, device.runtime);
+    const auto create = [&store](const char* name, const Tensor& value) {
+      auto variable = store.Create(name, kF32, value.shape(), variables::Kind::kTrainable);
+      EXPECT_EQ((*variable)->FromTensor(value), OkStatus());
+    };
+    create("table", Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+    create("sum", Tensor::Of<float>({2, 2}, {0, 0, 0, 0}));
+    create("w", Tensor::Of<float>({2, 1}, {0, 0}));
+    const auto graph = Lookup().Finish();
+    const auto program = Compile(*graph, store, device, {.announced = {"rows"}});
+    ASSERT_TRUE(program.ok()) << program.status();
+    const Tensor bad = Ids(0, 9), good = Ids(1, 1);
+    const int64_t step = 0;
+    int announced = 0;
+    const auto start = [&](const Tensor& ids) {
+      return *(*program)->Start(std::array{Feed::Of(ids), Feed::Of(step)});
+    };
+    for (int round = 0; round < 2; ++round) {
+      Ticket first = start(bad), second = start(good);
+      EXPECT_EQ(first.Wait([&](int) { ++announced; }),
+                InvalidArgument("Gather: id 9 at position 1 of the batch is no row of table: "
+                                "expected 0 to 2"));
+      EXPECT_EQ(announced, round);
+      EXPECT_EQ(second.Wait([&](int) { ++announced; }), OkStatus());
+      EXPECT_EQ(announced, round + 1);
+    }
+    EXPECT_EQ(start(good).Wait(), OkStatus()) << "the first run's memory, without its error";
+    // Each good run has added row 1, and subtracted 0.5 from it for each of its two uses.
+    EXPECT_THAT(Floats(store.Find("table")->ToTensor().data<float>()),
+                testing::ElementsAre(1, 2, 0, 1, 5, 6));
+    EXPECT_THAT(Floats(store.Find("sum")->ToTensor().data<float>()),
+                testing::ElementsAre(6, 9, 6, 9));
+    EXPECT_THAT(Floats(store.Find("w")->ToTensor().data<float>()), testing::ElementsAre(-6, -9));
+  }
+}
+
+// Reads rows of a table in a loop. A write to a variable precedes the loop, and another follows it.
+Builder LookupInLoop() {
+  Builder b;
+  const Output ids = Placeholder(b, "ids", kI64, {2});
+  const Output step = Placeholder(b, "step", kI64, {});
+  const Output table = ReadVariable(b, "table", kF32, {3, 2});
+  AssignAdd(b, "count", Scalar(b, kF32, 1));
+  graph::ScanBuilder scan(b, 2);
+  const Output id = scan.Sequence(Reshape(b, ids, {2, 1}));
+  scan.Stack(Gather(scan.body(), scan.Invariant(table), id));
+  const Output rows = Reshape(b, scan.Finish().outputs[0], {2, 2});
+  b.AddFetch("rows", rows);
+  optimizer::Optimizer sgd;
+  sgd.learning_rate = 0.5;
+  const Output w = ReadVariable(b, "w", kF32, {2, 1});
+  const Output gradient = Gradients(b, Sum(b, MatMul(b, rows, w), {}), std::vector{w})[0];
+  ApplyOptimizer(b, "w", gradient, step, ToAttributes(sgd));
+  return b;
+}
+
+TEST(CudaProgram, AnIdThatIsNoRowInALoopChangesNoVariable) {
+  for (const Device& device : {CpuDevice(), EmulatedCudaDevice(1)}) {
+    SCOPED_TRACE(device.name);
+    VariableStore store(device.row_stride, device.runtime);
+    const auto create = [&store](const char* name, const Tensor& value) {
+      auto variable = store.Create(name, kF32, value.shape(), variables::Kind::kTrainable);
+      EXPECT_EQ((*variable)->FromTensor(value), OkStatus());
+    };
+    create("table", Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+    create("count", Tensor::Of<float>({}, {0}));
+    create("w", Tensor::Of<float>({2, 1}, {0, 0}));
+    const auto graph = LookupInLoop().Finish();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto program = Compile(*graph, store, device, {.announced = {"rows"}});
+    ASSERT_TRUE(program.ok()) << program.status();
+    int announced = 0;
+    const auto run = [&](const Tensor& ids) {
+      const int64_t step = 0;
+      auto ticket = (*program)->Start(std::array{Feed::Of(ids), Feed::Of(step)});
+      return ticket->Wait([&](int) { ++announced; });
+    };
+    const auto values = [&store](const char* name) {
+      return Floats(store.Find(name)->ToTensor().data<float>());
+    };
+    EXPECT_EQ(run(Ids(0, 9)),
+              InvalidArgument("Scan: id 9 at position 0 of the batch is no row of the table: "
+                              "expected 0 to 2"));
+    EXPECT_EQ(announced, 0);
+    EXPECT_THAT(values("count"), testing::ElementsAre(0));
+    EXPECT_THAT(values("w"), testing::ElementsAre(0, 0));
+    EXPECT_EQ(run(Ids(1, 1)), OkStatus());
+    EXPECT_EQ(announced, 1);
+    EXPECT_THAT(values("count"), testing::ElementsAre(1));
+    EXPECT_THAT(values("w"), testing::ElementsAre(-3, -4));
+  }
 }
 
 // The first run of a kernel or of an algorithm may load code, which is not allowed in a capture, so

@@ -12,6 +12,7 @@
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::exec {
 namespace {

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/exec/memory_plan.h"
+#include "runtime/exec/schedule.h"
 
 namespace tfjob::exec {
 namespace {
@@ -62,6 +64,22 @@ Status RunSlot::Allocate() {
   for (size_t i = 0; i < s_.segments.size(); ++i) {
     ASSIGN_OR_RETURN(ended_.emplace_back(), runtime_.NewEvent());
   }
+  return AllocateRefusals();
+}
+
+Status RunSlot::AllocateRefusals() {
+  using device::MemoryKind;
+  const auto may_refuse = [](const PlannedStep& step) {
+    return MayRefuseValues(step.request.op, step.request.attributes);
+  };
+  if (std::ranges::none_of(s_.plan.steps, may_refuse)) return OkStatus();
+  const auto allocate = [this](MemoryKind kind) {
+    return runtime_.Allocate(kind, sizeof(kernels::Refusal), Buffer::Contents::kZero, "a refusal");
+  };
+  ASSIGN_OR_RETURN(refusal_, allocate(MemoryKind::kDevice));
+  ASSIGN_OR_RETURN(no_refusal_, allocate(MemoryKind::kDevice));
+  ASSIGN_OR_RETURN(read_refusal_, allocate(MemoryKind::kPinned));
+  stream_.set_refusal(static_cast<kernels::Refusal*>(refusal_.get()));
   return OkStatus();
 }
 
@@ -80,11 +98,15 @@ Status RunSlot::Capture() {
 
 void RunSlot::SubmitSegment(size_t number) {
   const Segment& segment = s_.segments[number];
+  const int64_t refusals = stream_.refusals();
   for (int i = segment.begin; i < segment.end; ++i) {
     Step& step = s_.steps[static_cast<size_t>(i)];
     stream_.BeginStep(i);
     step.kernel->Run(step.inputs.data(), step.outputs.data(), s_.workspace, stream_);
   }
+  ENFORCE(number == 0 || stream_.refusals() == refusals, "only the first segment checks values");
+  if (number == 0 && stream_.refusals() > 0)
+    stream_.Copy(read_refusal_.get(), refusal_.get(), sizeof(kernels::Refusal));
   for (size_t i = 0; i < s_.fetches.size(); ++i) {
     if (s_.plan.fetches[i].value.home == Home::kConstant) continue;
     const bool here = std::ranges::count(segment.announced, static_cast<int>(i)) > 0;
@@ -105,15 +127,25 @@ void RunSlot::Start(std::span<const Feed> feeds) {
   runtime_.Copy(fed_.get(), staged_.get(), feed_bytes_, *s_.copies);
   runtime_.Record(*copied_, *s_.copies);
   runtime_.Wait(*s_.compute, *copied_);
+  if (clear_refusal_)
+    runtime_.Copy(refusal_.get(), no_refusal_.get(), sizeof(kernels::Refusal), *s_.compute);
+  clear_refusal_ = false;
   for (size_t i = 0; i < sequences_.size(); ++i) {
     runtime_.Replay(*sequences_[i], *s_.compute);
     runtime_.Record(*ended_[i], *s_.compute);
   }
 }
 
+void RunSlot::ReadRefusal() {
+  const auto& refusal = *static_cast<const kernels::Refusal*>(read_refusal_.get());
+  clear_refusal_ |= refusal.number != 0;
+  stream_.Refuse(refusal);
+}
+
 Status RunSlot::Wait(absl::FunctionRef<void(int)> on_ready) {
   for (size_t i = 0; i < ended_.size(); ++i) {
     RETURN_IF_ERROR(runtime_.Synchronize(*ended_[i]));
+    if (i == 0 && stream_.refusals() > 0) ReadRefusal();
     for (const int fetch : s_.segments[i].announced) {
       if (stream_.ok()) on_ready(fetch);
     }

@@ -42,9 +42,13 @@ class RunSlot {
  private:
   RunSlot(Program::State& state, ThreadPool* pool);
   Status Allocate();
+  // Allocates what is needed if kernels of the program may refuse their inputs.
+  Status AllocateRefusals();
   Status Capture();
   // Submits the kernels and the copies of the fetches.
   void SubmitSegment(size_t number);
+  // Reads which kernel has refused its inputs.
+  void ReadRefusal();
 
   Program::State& s_;
   device::DeviceRuntime& runtime_;
@@ -60,6 +64,11 @@ class RunSlot {
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
   std::unique_ptr<device::Event> copied_;                     // the feeds
+  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and a
+  // copy in pinned memory. Only the first segment has kernels that may refuse, because a fetch is
+  // announced after all checks.
+  device::Memory refusal_, no_refusal_, read_refusal_;
+  bool clear_refusal_ = false;  // before the next run
 };
 
 }  // namespace tfjob::exec

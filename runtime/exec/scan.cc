@@ -13,6 +13,7 @@
 #include "runtime/exec/plan.h"
 #include "runtime/exec/scan_rows.h"
 #include "runtime/graph/scan.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::exec {
 namespace {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "runtime/graph/op.h"
+#include "runtime/graph/subgraph.h"
 
 namespace tfjob::exec {
 namespace {
@@ -36,37 +37,72 @@ void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& b
   }
 }
 
+// Adds the inputs of each node to its dependencies.
+void AddInputs(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
+  for (size_t id = 0; id < before.size(); ++id) {
+    for (graph::Output input : graph.node(static_cast<int>(id)).inputs)
+      before[id].push_back(input.node);
+  }
+}
+
+bool IsCheck(const graph::Node& node) {
+  return MayRefuseValues(node.op, node.attributes);
+}
+
+// Returns, for each node, whether it can reject values, or whether a node that can depends on it.
+std::vector<bool> FindNeededByChecks(const graph::Graph& graph,
+                                     const std::vector<std::vector<int>>& before) {
+  std::vector<bool> needed(before.size());
+  for (size_t id = before.size(); id-- > 0;) {
+    needed[id] = needed[id] || IsCheck(graph.node(static_cast<int>(id)));
+    if (!needed[id]) continue;
+    for (int earlier : before[id]) needed[static_cast<size_t>(earlier)] = true;
+  }
+  return needed;
+}
+
+// Returns, for each node, the last node for which it waits, or its own number if it waits for none
+// that follows it.
+std::vector<int> FindAwaited(const graph::Graph& graph,
+                             const std::vector<std::vector<int>>& before) {
+  const std::vector<bool> needed = FindNeededByChecks(graph, before);
+  int last_check = -1;
+  for (int id = 0; id < static_cast<int>(before.size()); ++id)
+    if (IsCheck(graph.node(id))) last_check = id;
+  std::vector<int> awaited(before.size());
+  int check = -1;  // the last one so far
+  for (size_t id = 0; id < before.size(); ++id) {
+    const graph::Node& node = graph.node(static_cast<int>(id));
+    if (IsCheck(node)) check = static_cast<int>(id);
+    awaited[id] = static_cast<int>(id);
+    if (IsWrite(node)) awaited[id] = needed[id] ? check : last_check;
+    for (int earlier : before[id])
+      awaited[id] = std::max(awaited[id], awaited[static_cast<size_t>(earlier)]);
+  }
+  return awaited;
+}
+
 }  // namespace
 
 // Gather's gradients never reject ids, because Gather has already accepted them.
-bool MayRefuseValues(std::string_view op) {
-  return op == "Gather";
+bool MayRefuseValues(std::string_view op, const Attributes& attributes) {
+  if (op == "Gather") return true;
+  const graph::Graph* const body = graph::Subgraph::Find(attributes, "body");
+  return body != nullptr && std::ranges::any_of(body->nodes(), IsCheck);
 }
 
 std::vector<int> Schedule(const graph::Graph& graph) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> before = graph::StateDependencies(graph);
   AddUsersOfReads(graph, before);
-  std::vector<int> keys(static_cast<size_t>(count));
-  int last_check = -1;
-  for (int id = 0; id < count; ++id) {
-    int& key = keys[static_cast<size_t>(id)];
-    key = id;
-    if (MayRefuseValues(graph.node(id).op)) last_check = id;
-    if (!IsWrite(graph.node(id))) continue;
-    key = last_check;
-    for (graph::Output input : graph.node(id).inputs) {
-      key = std::max(key, keys[static_cast<size_t>(input.node)]);
-    }
-    for (int earlier : before[static_cast<size_t>(id)]) {
-      key = std::max(key, keys[static_cast<size_t>(earlier)]);
-    }
-  }
-  // Places each write directly after the last node that it waits for.
+  AddInputs(graph, before);
+  const std::vector<int> awaited = FindAwaited(graph, before);
+  // Places each write, and what depends on it, directly after the last node that it waits for.
   std::vector<int> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int id) {
-    return std::tuple(keys[static_cast<size_t>(id)], IsWrite(graph.node(id)), id);
+    const int last = awaited[static_cast<size_t>(id)];
+    return std::tuple(last, last != id || IsWrite(graph.node(id)), id);
   });
   return order;
 }

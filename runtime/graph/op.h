@@ -81,7 +81,7 @@ struct Op {
   int min_inputs;
   int max_inputs;
   InferenceFunction infer;
-  // If null, the op has no known gradient, and asking for one is an error.
+  // If null, the op has no gradient, and requesting one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
   // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "runtime/graph/builder.h"
-#include "runtime/tensor/window.h"
+
+namespace tfjob {
+struct Window;
+}  // namespace tfjob
 
 namespace tfjob::graph {
 

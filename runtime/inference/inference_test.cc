@@ -12,6 +12,7 @@
 #include "runtime/inference/predictor.h"
 #include "runtime/model/build.h"
 #include "runtime/model/keras.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::inference {
 namespace {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/base/file.h"
 #include "runtime/io/crc32c.h"
 #include "runtime/io/tensor_bundle.pb.h"

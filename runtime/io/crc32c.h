@@ -23,4 +23,8 @@ uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 constexpr uint32_t MaskCrc(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
+constexpr uint32_t UnmaskCrc(uint32_t masked) {
+  const uint32_t rotated = masked - 0xa282ead8u;
+  return (rotated >> 17) | (rotated << 15);
+}
 }  // namespace tfjob::io

@@ -42,6 +42,10 @@ bool IsIntact(std::string_view payload, std::string_view footer) {
   return MaskCrc(Crc32c(payload)) == LoadLittleEndian<uint32_t>(footer);
 }
 
+uint32_t PayloadCrc32c(std::string_view footer) {
+  return UnmaskCrc(LoadLittleEndian<uint32_t>(footer));
+}
+
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content) {
   std::vector<std::string> records;
   size_t offset = 0;

@@ -25,6 +25,8 @@ inline constexpr size_t kRecordHeader = 12, kRecordFooter = 4;
 std::optional<uint64_t> RecordLength(std::string_view header);
 // Returns whether the checksum in the footer, of kRecordFooter bytes, is that of the payload.
 bool IsIntact(std::string_view payload, std::string_view footer);
+// Returns the CRC-32C of the payload according to the footer, the first kRecordFooter bytes.
+uint32_t PayloadCrc32c(std::string_view footer);
 
 // Returns all records in the content of a file. Omits an incomplete last record, because its writer
 // may have died. If a checksum is wrong, returns DataLoss with a message that names the record's

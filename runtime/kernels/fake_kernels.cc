@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels {
 namespace {

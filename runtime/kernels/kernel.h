@@ -2,8 +2,8 @@
 // dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
 // many times on a stream, with the buffers of the execution plan. A run allocates no memory (except
 // inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are invalid. It then
-// reports the error to the stream (Stream::Fail), and the outputs are undefined. ops.md documents
-// the ops, their operands and their attributes.
+// reports the error to the stream (Stream::Fail or Stream::refusal), and the outputs are undefined.
+// ops.md documents the ops, their operands and their attributes.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,13 @@
 
 #include "runtime/base/status.h"
 #include "runtime/device/device_runtime.h"
-#include "runtime/kernels/stream.h"
 #include "runtime/tensor/attributes.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::kernels {
+
+class Stream;
 
 // Describes a tensor's layout in memory. The last dimension is contiguous and forms a row. All
 // other dimensions are flattened into a list of rows, which begin row_stride elements apart.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/base/thread_pool.h"
@@ -16,6 +17,12 @@
 #include "runtime/kernels/flush_denormals.h"
 
 namespace tfjob::kernels {
+
+// What a kernel on a device writes to the device's memory if the values of its inputs are invalid.
+struct Refusal {
+  int64_t number = 0;  // what Stream::OnRefusal returned; 0: no kernel has refused its inputs
+  int64_t position = 0, value = 0;
+};
 
 class Stream {
  public:
@@ -67,6 +74,29 @@ class Stream {
     failed_step_ = step;
     status_ = std::move(error);
   }
+
+  // A kernel that submits its work cannot call Fail when that work runs. It submits work that
+  // writes a Refusal to refusal(), which is in the device's memory, unless another kernel has
+  // already done so. Whoever runs the stream copies the refusal to the host, and passes it to
+  // Refuse. Work that updates variables must not change them if there is a refusal. refusal() is
+  // null if nobody reads refusals.
+  Refusal* refusal() const { return refusal_; }
+  void set_refusal(Refusal* refusal) { refusal_ = refusal; }
+  // Registers the current kernel, and returns the number for its refusals. `describe` returns the
+  // error that Fail would report.
+  int64_t OnRefusal(std::function<Status(const Refusal&)> describe) {
+    refusing_.push_back({step_, std::move(describe)});
+    return refusals();
+  }
+  // Returns the number of calls of OnRefusal.
+  int64_t refusals() const { return static_cast<int64_t>(refusing_.size()); }
+  // Reports the refusal's error, if it is one.
+  void Refuse(const Refusal& refusal) {
+    if (refusal.number < 1 || refusal.number > refusals()) return;
+    const RefusingKernel& kernel = refusing_[static_cast<size_t>(refusal.number - 1)];
+    FailAt(kernel.step, kernel.describe(refusal));
+  }
+
   // The number of the current kernel in its program. BeginStep is called before each kernel runs.
   void BeginStep(int step) { step_ = step; }
   int step() const { return step_; }
@@ -77,11 +107,18 @@ class Stream {
   Status TakeStatus() { return std::exchange(status_, OkStatus()); }
 
  private:
+  struct RefusingKernel {
+    int step = 0;
+    std::function<Status(const Refusal&)> describe;
+  };
+
   ThreadPool* pool_;
   device::DeviceRuntime* runtime_ = nullptr;
   device::Stream* queue_ = nullptr;
   int step_ = 0, failed_step_ = 0;
   Status status_;
+  Refusal* refusal_ = nullptr;
+  std::vector<RefusingKernel> refusing_;
 };
 
 }  // namespace tfjob::kernels

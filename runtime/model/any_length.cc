@@ -108,6 +108,19 @@ StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model) {
   return std::move(trial.inputs);
 }
 
+bool HasFixedVariables(const Model& model) {
+  if (!HasAnyLength(model)) return true;
+  const StatusOr<Trial> first = FirstThatFits(model, 0);
+  if (!first.ok()) return false;
+  const StatusOr<Trial> second = FirstThatFits(model, first->length);
+  if (!second.ok()) return true;  // no other length fits
+  const auto variables = Variables(model, first->inputs);
+  const auto others = Variables(model, second->inputs);
+  return variables.ok() && others.ok() &&
+         std::ranges::equal(*variables, *others,
+                            [](const auto& x, const auto& y) { return x.shape == y.shape; });
+}
+
 StatusOr<Types> StatedCallTypes(const Model& model) {
   if (!HasAnyLength(model)) return CallTypes(model, WithLength(model, 0));
   ASSIGN_OR_RETURN(Trial trial, FirstThatFits(model, 0));

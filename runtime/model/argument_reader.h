@@ -3,6 +3,8 @@
 
 #include "runtime/model/layer/argument_visitor.h"
 #include "runtime/model/layer/arguments.h"
+#include "runtime/model/layer/regularizer.h"
+#include "runtime/optimizer/constraint.h"
 
 namespace tfjob::model {
 

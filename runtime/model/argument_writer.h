@@ -3,6 +3,9 @@
 
 #include "runtime/base/json.h"
 #include "runtime/model/layer/argument_visitor.h"
+#include "runtime/model/layer/regularizer.h"
+#include "runtime/optimizer/constraint.h"
+#include "runtime/tensor/shape.h"
 
 namespace tfjob::model {
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/clip_gradients.h"

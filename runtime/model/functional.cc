@@ -10,6 +10,7 @@
 #include "runtime/model/any_length.h"
 #include "runtime/model/call_reader.h"
 #include "runtime/model/call_writer.h"
+#include "runtime/model/keras.h"
 #include "runtime/model/keras_layer.h"
 #include "runtime/model/nested_model.h"
 #include "runtime/model/shape.h"
@@ -24,12 +25,10 @@ struct Node {
   CallForm form = {};
 };
 
-// Returns the number of the layer's first call in Keras 3's lists of a model's inputs and outputs.
-// In these lists, Keras 3 counts the calls of a nested functional model from 1; everywhere else, it
-// counts from 0.
+// Returns the number of the layer's first call in a file's lists of inputs and outputs.
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
-  return nested != nullptr && !nested->model->sequential ? 1 : 0;
+  return nested != nullptr && !nested->model->sequential ? kFirstCallAtEnds : 0;
 }
 
 // Reads a file's functional model.

@@ -24,6 +24,10 @@ StatusOr<Model> ReadLayers(const JsonField& layers);
 // Converts a class name to snake case, as Keras does to name layers: "ReLU" → "re_lu".
 std::string SnakeCase(std::string_view class_name);
 
+// The number of a nested functional model's first call in Keras 3's lists of the inputs and outputs
+// of the outer model. Everywhere else, and for all other layers, calls are counted from 0.
+inline constexpr int kFirstCallAtEnds = 1;
+
 // Writes Keras 3's form, which keras.models.model_from_json reads.
 Json WriteKerasJson(const Model& model);
 

@@ -35,9 +35,9 @@ using Layers = std::vector<LayerConfig>;
 
 Layers PlainLayers() {
   using namespace layers;  // NOLINT: the table lists most names of this namespace
-  return {InputLayer{}, Dense{},   EinsumDense{},  Embedding{},  Identity{}, Flatten{},
-          Reshape{},    Permute{}, RepeatVector{}, Activation{}, ReLU{},     ELU{},
-          LeakyReLU{},  PReLU{},   Softmax{},      Masking{},    Rescaling{}};
+  return {Dense{},   EinsumDense{},  Embedding{},  Identity{}, Flatten{}, Reshape{},
+          Permute{}, RepeatVector{}, Activation{}, ReLU{},     ELU{},     LeakyReLU{},
+          PReLU{},   Softmax{},      Masking{},    Rescaling{}};
 }
 
 Layers NoiseAndNormalizationLayers() {
@@ -130,15 +130,21 @@ Layers RecurrentLayers() {
 
 // One layer of each class, with default arguments.
 Layers AllLayers() {
-  Layers all;
-  for (const auto family : {PlainLayers, NoiseAndNormalizationLayers, MergeLayers, ImageLayers,
-                            VolumeLayers, PreprocessingLayers, RecurrentLayers}) {
-    for (LayerConfig& layer : family()) all.push_back(std::move(layer));
+  Layers all = {layers::InputLayer{}};
+  for (LayerFamily& family : LayerFamilies()) {
+    for (LayerConfig& layer : family.layers) all.push_back(std::move(layer));
   }
   return all;
 }
 
 }  // namespace
+
+std::vector<LayerFamily> LayerFamilies() {
+  return {{"core", PlainLayers()},         {"normalization", NoiseAndNormalizationLayers()},
+          {"merge", MergeLayers()},        {"image", ImageLayers()},
+          {"volume", VolumeLayers()},      {"preprocessing", PreprocessingLayers()},
+          {"recurrent", RecurrentLayers()}};
+}
 
 std::vector<std::string> LayerClasses() {
   std::vector<std::string> names;

@@ -11,6 +11,13 @@
 
 namespace tfjob::model {
 
+// Some classes that belong together, each with default arguments. InputLayer is in none of them.
+struct LayerFamily {
+  std::string_view name;  // "core", "image", …
+  std::vector<LayerConfig> layers;
+};
+std::vector<LayerFamily> LayerFamilies();
+
 // Returns the class names in the order of the table.
 std::vector<std::string> LayerClasses();
 // Returns a layer of this class with default arguments, or nullopt if there is no such class.

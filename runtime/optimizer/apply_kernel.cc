@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/apply_rows_kernel.h"
 #include "runtime/optimizer/constraint.h"
 #include "runtime/optimizer/update.h"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/constraint.h"
 #include "runtime/optimizer/update.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/apply_kernel.h"
 #include "runtime/optimizer/optimizer.h"
 

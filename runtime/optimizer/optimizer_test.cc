@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/apply_kernel.h"
 
 namespace tfjob::optimizer {

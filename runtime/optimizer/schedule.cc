@@ -115,8 +115,12 @@ std::string_view Name(Decay decay) {
 }
 
 Status Validate(const Schedule& s) {
-  if (s.decay == Decay::kNone) return OkStatus();
   if (s.decay == Decay::kPiecewiseConstant) return ValidatePieces(s);
+  if (!s.boundaries.empty() || !s.values.empty()) {
+    return InvalidArgument("learning_rate_schedule: ", s.boundaries.size(), " boundaries and ",
+                           s.values.size(), " values: only piecewise_constant_decay has them");
+  }
+  if (s.decay == Decay::kNone) return OkStatus();
   const bool restarts = s.decay == Decay::kCosineRestarts;
   RETURN_IF_ERROR(Check(s.decay_steps >= 1, restarts ? "first_decay_steps" : "decay_steps",
                         static_cast<double>(s.decay_steps), "1 or more"));

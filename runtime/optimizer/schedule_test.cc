@@ -53,6 +53,10 @@ TEST(ScheduleTest, RefusesWhatHasNoMeaning) {
   EXPECT_FALSE(Validate({.decay = Decay::kExponential, .decay_steps = 5}).ok());  // no rate
   EXPECT_FALSE(Validate({.decay = Decay::kCosine, .decay_steps = 5, .alpha = 2}).ok());
   EXPECT_FALSE(Validate({.decay = Decay::kCosineRestarts, .decay_steps = 5, .t_mul = 0.9}).ok());
+  EXPECT_TRUE(Validate({.decay = Decay::kCosine, .decay_steps = 5}).ok());
+  EXPECT_FALSE(Validate({.decay = Decay::kCosine, .decay_steps = 5, .boundaries = {2}}).ok());
+  EXPECT_FALSE(Validate({.decay = Decay::kCosine, .decay_steps = 5, .values = {1}}).ok());
+  EXPECT_FALSE(Validate({.values = {1}}).ok());
   EXPECT_FALSE(
       Validate({.decay = Decay::kPiecewiseConstant, .boundaries = {2}, .values = {1}}).ok());
   EXPECT_FALSE(

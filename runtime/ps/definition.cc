@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/json.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/placement.h"
@@ -347,12 +348,9 @@ StatusOr<Assignment> ParseAssignment(const std::string& bytes) {
 }
 
 uint64_t Fingerprint(const Definition& definition) {
-  // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
-  uint64_t hash = 14695981039346656037ull;
   Json shared = ToJson(definition);
   for (const char* own : {"replicas_to_aggregate", "tasks", "start_timeout_us"}) shared.erase(own);
-  for (unsigned char byte : PrintJson(shared)) hash = (hash ^ byte) * 1099511628211ull;
-  return hash;
+  return Fnv1a().Add(PrintJson(shared)).hash();
 }
 
 }  // namespace tfjob::ps

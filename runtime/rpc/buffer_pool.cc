@@ -76,6 +76,11 @@ void BufferPool::Shrink(size_t size_in_use, Leases& surplus) {
   }
 }
 
+size_t BufferPool::bytes() const {
+  MutexLock lock(mutex_);
+  return free_bytes_ + lent_bytes_;
+}
+
 size_t BufferPool::free_bytes() const {
   MutexLock lock(mutex_);
   return free_bytes_;

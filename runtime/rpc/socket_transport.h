@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/scheduler.h"
 #include "runtime/rpc/transport.h"
 #include "runtime/wire/socket.h"
 

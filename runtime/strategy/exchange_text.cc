@@ -6,6 +6,7 @@
 
 #include "runtime/collectives/plan/plan.h"
 #include "runtime/strategy/bucket_plan.h"
+#include "runtime/strategy/gradient_rows.h"
 #include "runtime/strategy/select.h"
 
 namespace tfjob::strategy {
@@ -55,8 +56,8 @@ std::string TablesText(const BucketPlan& plan) {
                    table.batch_rows, " of ", row + static_cast<int64_t>(sizeof(int64_t)),
                    " bytes with the index, to each other rank; if all ranks together have more "
                    "than ",
-                   2 * table.rows, ", the ranks reduce the whole gradient, ", table.rows * row,
-                   " bytes\n");
+                   MostRowsToSend(table), ", the ranks reduce the whole gradient, ",
+                   table.rows * (row + static_cast<int64_t>(SizeOf(table.dtype))), " bytes\n");
   }
   return text;
 }

@@ -8,19 +8,12 @@
 #include "runtime/strategy/scale.h"
 
 namespace tfjob::strategy {
-namespace {
 
-// Copies rows between a whole matrix and a list of rows.
-template <typename Copy>
-void ForRows(std::span<const int64_t> indices, size_t row_bytes, const Copy& copy) {
-  for (size_t i = 0; i < indices.size(); ++i)
-    copy(static_cast<size_t>(indices[i]) * row_bytes, i * row_bytes);
-}
-
-}  // namespace
-
-bool TravelsByRows(int64_t rows, int64_t rows_of_all_ranks) {
-  return rows_of_all_ranks <= 2 * rows;
+int64_t MostRowsToSend(const TableItem& table) {
+  const auto element = static_cast<int64_t>(SizeOf(table.dtype));
+  const int64_t row = table.cols * element;
+  const auto index = static_cast<int64_t>(sizeof(int64_t));
+  return 2 * table.rows * (row + element) / (row + index);
 }
 
 GradientRows::GradientRows(std::vector<TableItem> tables) {
@@ -38,9 +31,13 @@ size_t GradientRows::RowBytes(const Table& table) {
 
 // The size is a multiple of eight, so that the next table's indices are aligned.
 size_t GradientRows::ValueBytes(const Table& table, int64_t count) {
-  if (!table.by_rows) return 0;
   constexpr size_t kUnit = sizeof(int64_t);
   return (static_cast<size_t>(count) * RowBytes(table) + kUnit - 1) / kUnit * kUnit;
+}
+
+// Returns how many bytes a rank with `count` rows sends.
+size_t GradientRows::PartBytes(const Table& table, int64_t count) {
+  return table.by_rows ? IndexBytes(count) + ValueBytes(table, count) : 0;
 }
 
 void GradientRows::Begin() {
@@ -97,7 +94,7 @@ Status GradientRows::ExchangeCounts(collectives::Communicator& communicator) {
       }
       together += count;
     }
-    table.by_rows = TravelsByRows(table.item.rows, together);
+    table.by_rows = together <= MostRowsToSend(table.item);
   }
   return OkStatus();
 }
@@ -106,8 +103,7 @@ Status GradientRows::ExchangeCounts(collectives::Communicator& communicator) {
 std::span<const std::byte> GradientRows::Payload() {
   const auto part_of = [](const Table& table) {
     if (table.count == 0) return std::span<const std::byte>();
-    return std::span(std::as_const(table.own))
-        .first(IndexBytes(table.count) + ValueBytes(table, table.count));
+    return std::span(std::as_const(table.own)).first(PartBytes(table, table.count));
   };
   if (tables_.size() == 1) return part_of(tables_[0]);
   payload_.clear();
@@ -120,10 +116,7 @@ std::span<const std::byte> GradientRows::Payload() {
 
 size_t GradientRows::PayloadBytes(int rank) const {
   size_t bytes = 0;
-  for (size_t t = 0; t < tables_.size(); ++t) {
-    const int64_t count = CountOf(rank, t);
-    bytes += IndexBytes(count) + ValueBytes(tables_[t], count);
-  }
+  for (size_t t = 0; t < tables_.size(); ++t) bytes += PartBytes(tables_[t], CountOf(rank, t));
   return bytes;
 }
 
@@ -145,6 +138,7 @@ Status GradientRows::Locate(int ranks) {
     }
     for (size_t t = 0; t < tables_.size(); ++t) {
       Table& table = tables_[t];
+      if (!table.by_rows) continue;
       const int64_t count = CountOf(rank, t);
       const std::span<const std::byte> indices = take(IndexBytes(count));
       const collectives::MatrixRows rows{
@@ -170,38 +164,59 @@ Status GradientRows::Run(collectives::Communicator& communicator) {
   RETURN_IF_ERROR(communicator.AllGatherVariable(payload, most_bytes, all_, sizes_));
   RETURN_IF_ERROR(Locate(communicator.size()));
   for (Table& table : tables_) {
-    table.sum.Find(table.of_ranks);
-    Reserve(table, static_cast<int64_t>(table.sum.rows()));
-    std::ranges::copy(table.sum.indices(), table.indices.data<int64_t>().begin());
-    if (!table.by_rows) {
+    if (table.by_rows) {
+      AddRows(table);
+    } else {
       RETURN_IF_ERROR(AddDense(communicator, table));
-      continue;
     }
-    const size_t bytes = table.sum.rows() * RowBytes(table);
-    table.sum.Add(table.item.dtype, table.of_ranks, table.values.bytes().first(bytes));
   }
   return OkStatus();
 }
 
-// Adds up the whole gradients. Between two calls, `dense` consists of zeros.
+void GradientRows::AddRows(Table& table) {
+  table.sum.Find(table.of_ranks);
+  table.rows = static_cast<int64_t>(table.sum.rows());
+  Reserve(table, table.rows);
+  std::ranges::copy(table.sum.indices(), table.indices.data<int64_t>().begin());
+  const size_t bytes = table.sum.rows() * RowBytes(table);
+  table.sum.Add(table.item.dtype, table.of_ranks, table.values.bytes().first(bytes));
+}
+
 Status GradientRows::AddDense(collectives::Communicator& communicator, Table& table) {
-  const size_t row_bytes = RowBytes(table);
   if (table.dense == nullptr) {
-    ASSIGN_OR_RETURN(table.dense,
-                     communicator.Allocate(static_cast<size_t>(table.item.rows) * row_bytes));
+    const auto elements = static_cast<size_t>(table.item.rows * (table.item.cols + 1));
+    ASSIGN_OR_RETURN(table.dense, communicator.Allocate(elements * SizeOf(table.item.dtype)));
   }
+  return table.item.dtype == DType::kFloat64 ? AddDenseAs<double>(communicator, table)
+                                             : AddDenseAs<float>(communicator, table);
+}
+
+// Adds up the whole gradients. Between calls, all elements of `dense` are zero.
+template <typename T>
+Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& table) {
   const std::span<std::byte> dense = table.dense->bytes();
-  const collectives::MatrixRows& own = table.of_ranks[static_cast<size_t>(communicator.rank())];
+  const auto rows = static_cast<size_t>(table.item.rows), row_bytes = RowBytes(table);
+  T* const ranks_with_row = reinterpret_cast<T*>(dense.data() + rows * row_bytes);
+  const auto* own = reinterpret_cast<const int64_t*>(table.own.data());
   const std::byte* const values = table.own.data() + IndexBytes(table.count);
-  ForRows(own.indices, row_bytes, [&](size_t whole, size_t listed) {
-    std::memcpy(dense.data() + whole, values + listed, row_bytes);
-  });
+  for (size_t i = 0; i < static_cast<size_t>(table.count); ++i) {
+    const auto row = static_cast<size_t>(own[i]);
+    std::memcpy(dense.data() + row * row_bytes, values + i * row_bytes, row_bytes);
+    ranks_with_row[row] = 1;
+  }
   RETURN_IF_ERROR(communicator.AllReduce(dense, table.item.dtype, collectives::Reduction::kSum));
+  Reserve(table, table.item.rows);
+  const std::span<int64_t> indices = table.indices.data<int64_t>();
   std::byte* const sums = table.values.bytes().data();
-  ForRows(table.sum.indices(), row_bytes, [&](size_t whole, size_t listed) {
-    std::memcpy(sums + listed, dense.data() + whole, row_bytes);
-    std::memset(dense.data() + whole, 0, row_bytes);
-  });
+  size_t found = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    if (!(ranks_with_row[row] > 0)) continue;
+    indices[found] = static_cast<int64_t>(row);
+    std::memcpy(sums + found * row_bytes, dense.data() + row * row_bytes, row_bytes);
+    ++found;
+  }
+  table.rows = static_cast<int64_t>(found);
+  std::memset(dense.data(), 0, dense.size());
   return OkStatus();
 }
 
@@ -221,14 +236,14 @@ void GradientRows::Reserve(Table& table, int64_t rows) {
 
 GradientRows::Rows GradientRows::Sum(size_t index) const {
   const Table& table = tables_[index];
-  const size_t rows = table.sum.rows();
+  const auto rows = static_cast<size_t>(table.rows);
   return {.indices = table.indices.data<int64_t>().first(rows),
           .values = table.values.bytes().first(rows * RowBytes(table))};
 }
 
 GradientRows::Rows GradientRows::Padded(size_t index, int64_t rows) {
   Table& table = tables_[index];
-  const size_t count = table.sum.rows(), all = static_cast<size_t>(rows);
+  const auto count = static_cast<size_t>(table.rows), all = static_cast<size_t>(rows);
   ENFORCE(count <= all, "padding only adds rows");
   Reserve(table, rows);
   const std::span<int64_t> indices = table.indices.data<int64_t>().first(all);

@@ -4,8 +4,8 @@
 //
 //   AllGather          how many rows of each table each rank has
 //   AllGatherVariable  for each table the indices, followed by the values
-//   AllReduce          the whole gradient of a table, instead of the values above, if this moves
-//                      fewer bytes (TravelsByRows)
+//   AllReduce          replaces AllGatherVariable for a table if this moves fewer bytes
+//                      (MostRowsToSend): the whole gradient, and which rows it has
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,11 @@
 
 namespace tfjob::strategy {
 
-// Returns whether the gradient of a table with `rows` rows travels by rows, rather than as a whole.
-// If n ranks together have c rows, (n - 1) · c rows are sent, whereas an all-reduce sends 2 · (n -
-// 1) times the table. The indices travel in both cases.
-bool TravelsByRows(int64_t rows, int64_t rows_of_all_ranks);
+// Returns the largest number of rows, of all ranks together, that the ranks send as rows. If they
+// have more, they reduce the whole gradient. If n ranks together have c rows, (n - 1) · c rows are
+// sent, each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with one more
+// element per row, which shows whether a rank has the row.
+int64_t MostRowsToSend(const TableItem& table);
 
 // Used by one thread at a time.
 class GradientRows {
@@ -68,12 +69,16 @@ class GradientRows {
     std::vector<collectives::MatrixRows> of_ranks;
     collectives::RowSum sum;
     Tensor indices, values;  // of the sum; there may be more rows than the sum has
-    std::unique_ptr<collectives::Communicator::Memory> dense;  // the whole gradient; may be null
+    int64_t rows = 0;        // of the sum
+    // The whole gradient, followed by one element per row: how many ranks have the row. May be
+    // null.
+    std::unique_ptr<collectives::Communicator::Memory> dense;
   };
 
   static size_t RowBytes(const Table& table);
   static size_t IndexBytes(int64_t count) { return static_cast<size_t>(count) * sizeof(int64_t); }
   static size_t ValueBytes(const Table& table, int64_t count);
+  static size_t PartBytes(const Table& table, int64_t count);
   static void Reserve(Table& table, int64_t rows);
   int64_t CountOf(int rank, size_t table) const;
   Status ExchangeCounts(collectives::Communicator& communicator);
@@ -81,7 +86,10 @@ class GradientRows {
   size_t PayloadBytes(int rank) const;
   Status Locate(int ranks);
   Status Run(collectives::Communicator& communicator);
+  static void AddRows(Table& table);
   static Status AddDense(collectives::Communicator& communicator, Table& table);
+  template <typename T>
+  static Status AddDenseAs(collectives::Communicator& communicator, Table& table);
 
   std::vector<Table> tables_;
   std::vector<int64_t> counts_;  // of all tables of rank 0, then of rank 1, …

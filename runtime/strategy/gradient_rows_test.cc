@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "runtime/base/philox.h"
@@ -81,6 +82,38 @@ void ExpectRowsOf(const std::vector<float>& whole, const std::vector<bool>& pres
   EXPECT_EQ(at, sum.indices.size());
 }
 
+constexpr double kWeight = 0.3;
+
+// Returns a random gradient of a table for each rank. All ranks draw the same gradients.
+std::vector<Gradient> GradientsOf(size_t step, size_t table, int ranks, double share) {
+  std::vector<Gradient> gradients;
+  for (int r = 0; r < ranks; ++r) {
+    PhiloxStream random(PhiloxKey(step * 1000 + table * 100 + static_cast<size_t>(r), "rows"));
+    gradients.push_back(RandomGradient(random, share));
+  }
+  return gradients;
+}
+
+void SetOwn(GradientRows& rows, size_t table, const Gradient& own) {
+  rows.Set(table, own.indices, std::as_bytes(std::span(own.values)), kWeight);
+}
+
+// Expects the sum of a table's gradients to have the bits of the reduced whole gradients.
+void ExpectSumOf(std::vector<Gradient> gradients, const GradientRows::Rows& sum) {
+  std::vector<float> whole(kRows * kCols);
+  std::vector<std::span<const std::byte>> spans;
+  std::vector<bool> present(kRows);
+  for (Gradient& gradient : gradients) {
+    for (float& value : gradient.dense) value *= static_cast<float>(kWeight);
+    spans.push_back(std::as_bytes(std::span(gradient.dense)));
+    for (const int64_t index : gradient.indices)
+      if (index >= 0) present[static_cast<size_t>(index)] = true;
+  }
+  collectives::CombineAll(DType::kFloat32, collectives::Reduction::kSum,
+                          std::as_writable_bytes(std::span(whole)), spans);
+  ExpectRowsOf(whole, present, sum);
+}
+
 // Exchanges random gradients of two tables several times. `shares` contains, for each step, the
 // approximate share of the first table's rows that each rank has; for the second table, the share
 // is always about 0.2.
@@ -90,52 +123,77 @@ void CompareWithDense(int ranks, const std::vector<double>& shares, int expected
       static_cast<size_t>(ranks), [&](int rank, CountingCommunicator& communicator) {
         GradientRows rows(Tables(2));
         for (size_t step = 0; step < shares.size(); ++step) {
+          const std::vector<Gradient> all[] = {GradientsOf(step, 0, ranks, shares[step]),
+                                               GradientsOf(step, 1, ranks, 0.2)};
           rows.Begin();
-          std::vector<std::vector<Gradient>> all(2);  // every rank draws the gradients of all ranks
-          for (size_t t = 0; t < 2; ++t) {
-            for (int r = 0; r < ranks; ++r) {
-              PhiloxStream random(
-                  PhiloxKey(step * 1000 + t * 100 + static_cast<size_t>(r), "rows"));
-              all[t].push_back(RandomGradient(random, t == 0 ? shares[step] : 0.2));
-            }
-            const Gradient& own = all[t][static_cast<size_t>(rank)];
-            rows.Set(t, own.indices, std::as_bytes(std::span(own.values)), 0.3);
-          }
+          for (size_t t = 0; t < 2; ++t) SetOwn(rows, t, all[t][static_cast<size_t>(rank)]);
           ASSERT_EQ(rows.Exchange(communicator), OkStatus());
-          for (size_t t = 0; t < 2; ++t) {
-            std::vector<float> whole(kRows * kCols);
-            std::vector<std::span<const std::byte>> spans;
-            std::vector<bool> present(kRows);
-            for (Gradient& gradient : all[t]) {
-              for (float& value : gradient.dense) value *= 0.3f;
-              spans.push_back(std::as_bytes(std::span(gradient.dense)));
-              for (const int64_t index : gradient.indices)
-                if (index >= 0) present[static_cast<size_t>(index)] = true;
-            }
-            collectives::CombineAll(DType::kFloat32, collectives::Reduction::kSum,
-                                    std::as_writable_bytes(std::span(whole)), spans);
-            ExpectRowsOf(whole, present, rows.Sum(t));
-          }
+          for (size_t t = 0; t < 2; ++t) ExpectSumOf(all[t], rows.Sum(t));
         }
         EXPECT_EQ(communicator.reductions, expected_reductions);
       });
 }
 
 TEST(GradientRows, HaveTheBitsOfTheReducedGradients) {
-  for (const int ranks : {1, 2, 3, 4, 5}) CompareWithDense(ranks, {0.0, 0.2, 0.3, 0.1}, 0);
+  // If all ranks together had 20 rows or more, they would reduce the whole gradient.
+  for (const int ranks : {1, 2, 3, 4, 5}) CompareWithDense(ranks, {0.0, 0.2, 0.25, 0.1}, 0);
 }
 
-// Two ranks together never have more than twice the rows of the table, so their gradients always
-// travel by rows.
 TEST(GradientRows, TravelAsAWholeIfThisMovesFewerBytes) {
-  CompareWithDense(2, {1.0}, 0);
+  CompareWithDense(2, {0.5, 1.0}, 1);
   CompareWithDense(3, {1.0, 0.1, 1.0}, 2);
   CompareWithDense(4, {1.0, 0.9, 0.2, 1.0}, 3);
 }
 
-TEST(GradientRows, DecideByTheRowsOfAllRanks) {
-  EXPECT_TRUE(TravelsByRows(10, 20));
-  EXPECT_FALSE(TravelsByRows(10, 21));
+// Exchanges all rows of a table until an exchange fails, at most twice. Returns the last status.
+Status ExchangeTwice(GradientRows& rows, int rank, Communicator& communicator) {
+  Status status;
+  for (size_t step = 0; step < 2 && status.ok(); ++step) {
+    rows.Begin();
+    const auto all = GradientsOf(step, 0, communicator.size(), 1.0);
+    SetOwn(rows, 0, all[static_cast<size_t>(rank)]);
+    status = rows.Exchange(communicator);
+    if (status.ok()) ExpectSumOf(all, rows.Sum(0));
+  }
+  return status;
+}
+
+// An exchange of whole gradients has four operations: for the numbers of rows, for the sizes, for
+// the bytes, and the reduction. In the first exchange, the ranks also allocate memory.
+TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
+  constexpr int kRanks = 3;
+  constexpr int64_t kOperations = 9;
+  for (int64_t operation = 1; operation <= kOperations; ++operation) {
+    SCOPED_TRACE(operation);
+    auto disturbed = std::make_shared<Meeting>(
+        kRanks, [operation](int64_t at, int rank) { return at == operation && rank == 1; });
+    auto intact = std::make_shared<Meeting>(kRanks);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        GradientRows rows(Tables(1));
+        {
+          MeetingCommunicator communicator(disturbed, rank);
+          const Status status = ExchangeTwice(rows, rank, communicator);
+          if (rank == 1) {
+            EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
+          }
+          rows.Disconnect();
+        }
+        MeetingCommunicator communicator(intact, rank);
+        EXPECT_EQ(ExchangeTwice(rows, rank, communicator), OkStatus());
+        rows.Disconnect();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+// A row is sent with an index of eight bytes, or reduced with one more element.
+TEST(GradientRows, AreSentUpToTheBytesOfAReduction) {
+  EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1}), 2 * 100 * 8 / 12);
+  EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 64}), 2 * 100 * 260 / 264);
+  EXPECT_EQ(MostRowsToSend({.dtype = DType::kFloat64, .rows = 100, .cols = 1}), 2 * 100 * 16 / 16);
 }
 
 TEST(GradientRows, ARankWithoutRowsTakesPart) {

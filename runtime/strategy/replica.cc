@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/version.h"
 
 namespace tfjob::strategy {
@@ -22,13 +23,6 @@ StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   // A rank may have no examples at all. The graph then only shows which contributions there are.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
-}
-
-// Returns the FNV-1a hash, which is the same on every machine.
-uint64_t Fnv1a(std::string_view text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
 }
 
 // Returns the count that another rank has sent as a floating-point number; 0 if the number is not a
@@ -92,7 +86,7 @@ StatusOr<uint64_t> Replica::GraphDigest() const {
   ASSIGN_OR_RETURN(const model::BuiltGraph training,
                    BuildGraph(common, model::Mode::kTrain, /*batch_size=*/1,
                               /*with_updates=*/false));
-  return Fnv1a(training.graph.ToString());
+  return Fnv1a().Add(training.graph.ToString()).hash();
 }
 
 Status Replica::PrepareVariables() {

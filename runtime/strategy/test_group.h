@@ -45,9 +45,11 @@ class Meeting {
     while (finished_ < operation && aborted_.ok()) changed_.Wait(mutex_);
     if (finished_ < operation) return aborted_;
     if (!fault_ || !fault_(operation, rank)) return OkStatus();
-    if (aborted_.ok()) aborted_ = Unavailable("a fault of the test");
+    // Another rank may already have left after the operation, which has aborted the meeting.
+    const Status fault = Unavailable("a fault of the test");
+    if (aborted_.ok()) aborted_ = fault;
     changed_.NotifyAll();
-    return aborted_;
+    return fault;
   }
   void Abort(const Status& why) {
     MutexLock lock(mutex_);

@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace tfjob::strategy {
+namespace {
+
+// Two or three programs suffice for most steps of a job.
+constexpr size_t kMostPrograms = 3;
+
+}  // namespace
 
 StatusOr<std::unique_ptr<Updates>> Updates::Compile(const ModelDefinition& definition,
                                                     const optimizer::Clipping& clipping,
@@ -54,14 +61,17 @@ StatusOr<std::unique_ptr<UpdatesByRows>> UpdatesByRows::Compile(const ModelDefin
                                                                 variables::VariableStore& store,
                                                                 const exec::Device& device) {
   std::unique_ptr<UpdatesByRows> updates(new UpdatesByRows(definition, clipping, store, device));
-  ASSIGN_OR_RETURN(updates->first_, updates->ForExamples(1));
+  ASSIGN_OR_RETURN(const Updates* first, updates->ForExamples(1));
+  updates->written_ = first->program().written();
+  for (size_t v = 0; v < definition.variables.size(); ++v)
+    updates->rows_of_example_.push_back(first->rows_of(static_cast<int>(v)));
   return updates;
 }
 
 StatusOr<Updates*> UpdatesByRows::For(absl::FunctionRef<int64_t(int)> rows) {
   uint64_t examples = 1;
   for (size_t v = 0; v < definition_.variables.size(); ++v) {
-    const int64_t of_example = first_->rows_of(static_cast<int>(v));
+    const int64_t of_example = rows_of_example_[v];
     if (of_example == 0) continue;
     const int64_t count = rows(static_cast<int>(v));
     examples = std::max(examples, static_cast<uint64_t>((count + of_example - 1) / of_example));
@@ -78,13 +88,19 @@ StatusOr<Updates*> UpdatesByRows::For(absl::FunctionRef<int64_t(int)> rows) {
 }
 
 StatusOr<Updates*> UpdatesByRows::ForExamples(int64_t examples) {
-  std::unique_ptr<Updates>& updates = updates_[examples];
-  if (updates == nullptr) {
+  auto found = std::ranges::find(recent_, examples, &Entry::examples);
+  if (found == recent_.end()) {
     ModelDefinition definition = definition_;
     definition.build.batch_size = examples;
-    ASSIGN_OR_RETURN(updates, Updates::Compile(definition, clipping_, store_, device_));
+    // Releases the least recently used program before the new one takes memory.
+    if (recent_.size() == kMostPrograms) recent_.pop_back();
+    ASSIGN_OR_RETURN(std::unique_ptr<Updates> updates,
+                     Updates::Compile(definition, clipping_, store_, device_));
+    recent_.push_back({examples, std::move(updates)});
+    found = recent_.end() - 1;
   }
-  return updates.get();
+  std::rotate(recent_.begin(), found, found + 1);
+  return recent_.front().updates.get();
 }
 
 }  // namespace tfjob::strategy

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -57,6 +56,9 @@ class Updates {
 // gradient may depend on how many zeros follow it, so all ranks must use the same program for a
 // step. The number of rows that a program expects therefore depends only on the rows of the step,
 // not on earlier steps.
+//
+// Keeps the last few programs that were used. With clipping or gradient accumulation, each of them
+// holds memory for whole tables.
 class UpdatesByRows {
  public:
   // Compiles the updates for a small number of rows, and thereby creates the slots. The arguments
@@ -67,13 +69,20 @@ class UpdatesByRows {
                                                           const exec::Device& device);
 
   // Returns the updates for a step in which the gradient of variable v has rows(v) rows. Compiles
-  // them if they have not been used before. rows(v) is only called for variables with gradients by
-  // rows.
+  // them if they are not at hand. The pointer is valid until the next call. rows(v) is only called
+  // for variables with gradients by rows.
   StatusOr<Updates*> For(absl::FunctionRef<int64_t(int)> rows);
   // Returns the variables that updates write, in the order of the writes.
-  const std::vector<variables::Variable*>& written() const { return first_->program().written(); }
+  const std::vector<variables::Variable*>& written() const { return written_; }
+  // Returns the number of programs at hand.
+  size_t size() const { return recent_.size(); }
 
  private:
+  struct Entry {
+    int64_t examples = 0;  // a power of two; the program expects the rows of this many examples
+    std::unique_ptr<Updates> updates;
+  };
+
   UpdatesByRows(const ModelDefinition& definition, const optimizer::Clipping& clipping,
                 variables::VariableStore& store, const exec::Device& device)
       : definition_(definition), clipping_(clipping), store_(store), device_(device) {}
@@ -83,10 +92,9 @@ class UpdatesByRows {
   const optimizer::Clipping& clipping_;
   variables::VariableStore& store_;
   const exec::Device& device_;
-  // The key is a power of two: the number of examples that would contribute as many rows as the
-  // updates expect.
-  std::map<int64_t, std::unique_ptr<Updates>> updates_;
-  Updates* first_ = nullptr;  // for one example
+  std::vector<Entry> recent_;             // the most recently used first
+  std::vector<int64_t> rows_of_example_;  // that each variable's gradient has for one example
+  std::vector<variables::Variable*> written_;
 };
 
 }  // namespace tfjob::strategy

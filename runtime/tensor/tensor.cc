@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/base/check.h"
+
 namespace tfjob {
 namespace {
 
@@ -54,6 +56,16 @@ Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer)
       elements_(shape_.num_elements()),
       buffer_(std::move(buffer)) {
   ENFORCE(buffer_->size() == num_bytes(), "a buffer of the tensor's size");
+}
+
+void Tensor::WrongType(DType requested) const {
+  ENFORCE(requested == dtype_, "the element type of the tensor");
+  std::abort();
+}
+
+void Tensor::WrongCount() {
+  ENFORCE(false, "as many values as elements");
+  std::abort();
 }
 
 Tensor Tensor::Clone() const {

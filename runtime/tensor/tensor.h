@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 
-#include "runtime/base/check.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
@@ -50,8 +49,7 @@ class Tensor {
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
     Tensor tensor(DTypeOf<T>::value, std::move(shape));
-    ENFORCE(static_cast<size_t>(tensor.num_elements()) == values.size(),
-            "as many values as elements");
+    if (static_cast<size_t>(tensor.num_elements()) != values.size()) WrongCount();
     std::copy(values.begin(), values.end(), tensor.data<T>().begin());
     return tensor;
   }
@@ -67,12 +65,14 @@ class Tensor {
 
   template <typename T>
   std::span<T> data() {
-    ENFORCE(DTypeOf<T>::value == dtype_, "the element type of the tensor");
+    if (DTypeOf<T>::value != dtype_) [[unlikely]]
+      WrongType(DTypeOf<T>::value);
     return {reinterpret_cast<T*>(buffer_->data()), static_cast<size_t>(elements_)};
   }
   template <typename T>
   std::span<const T> data() const {
-    ENFORCE(DTypeOf<T>::value == dtype_, "the element type of the tensor");
+    if (DTypeOf<T>::value != dtype_) [[unlikely]]
+      WrongType(DTypeOf<T>::value);
     return {reinterpret_cast<const T*>(buffer_->data()), static_cast<size_t>(elements_)};
   }
   std::span<std::byte> bytes() { return {buffer_->data(), num_bytes()}; }
@@ -84,6 +84,10 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
 
  private:
+  // End the process: a bug of the caller.
+  [[noreturn]] void WrongType(DType requested) const;
+  [[noreturn]] static void WrongCount();
+
   DType dtype_;
   Shape shape_;
   int64_t elements_;

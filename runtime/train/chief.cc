@@ -7,11 +7,11 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/device.h"
 #include "runtime/progress/client.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
-#include "runtime/train/summary_writer.h"
+#include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/summary_writer.h"
 
 namespace tfjob::train {
 namespace {
@@ -102,7 +102,8 @@ Status Chief::Prepare() {
         CheckLatestCheckpoint(config.model_dir, trainer_.state(), trainer_.strategy().tables()));
   }
   if (Evaluates()) {
-    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
+    ASSIGN_OR_RETURN(auto dataset,
+                     DataOf(context_.inputs(), config, Split::kEval, trainer_.definition().model));
     ASSIGN_OR_RETURN(const exec::Device device, context_.device());
     ASSIGN_OR_RETURN(evaluation_,
                      Evaluation::Create(config, trainer_.definition(), dataset, device));

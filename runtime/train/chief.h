@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/train/checkpoint_saver.h"
+#include "runtime/train/model_dir/checkpoint_saver.h"
 #include "runtime/train/trainer.h"
 
 namespace tfjob::progress {

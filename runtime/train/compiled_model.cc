@@ -14,8 +14,8 @@
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/batch_columns.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/make_optimizer.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::train {
 namespace {
@@ -118,6 +118,20 @@ keras::OptimizerState StateOf(const state::TrainingState& training,
   return state;
 }
 
+// Returns the run without its state.
+StatusOr<std::optional<CompiledRun>> SettingsForKeras(const config::TrainingConfig& config,
+                                                      const model::Model& model,
+                                                      const optimizer::Optimizer& optimizer) {
+  ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, model));
+  std::vector<Json> keys;
+  for (const config::TrainingConfig& output : outputs)
+    keys.push_back(config::TrainingConfigToJson(output));
+  std::optional<Json> compiled = keras::MakeCompileConfig(keys, optimizer);
+  if (!compiled) return std::nullopt;
+  return std::optional<CompiledRun>(
+      CompiledRun{std::make_shared<const Json>(*std::move(compiled)), optimizer, std::nullopt});
+}
+
 }  // namespace
 
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config) {
@@ -159,24 +173,23 @@ StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfi
                                                      const model::Model& model,
                                                      std::span<const model::TensorType> features,
                                                      const std::string& weights) {
-  ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, model));
-  std::vector<Json> keys;
-  for (const config::TrainingConfig& output : outputs)
-    keys.push_back(config::TrainingConfigToJson(output));
   strategy::ModelDefinition definition{.model = model};
   definition.build.features.assign(features.begin(), features.end());
   ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
   RETURN_IF_ERROR(strategy::DefineVariables(definition));
-  std::optional<Json> compiled = keras::MakeCompileConfig(keys, definition.state.optimizer);
-  if (!compiled) return std::nullopt;
-  CompiledRun run{std::make_shared<const Json>(*std::move(compiled)), definition.state.optimizer,
-                  std::nullopt};
   ASSIGN_OR_RETURN(const std::string checkpoint, OwnCheckpoint(weights));
-  if (!checkpoint.empty()) {
-    ASSIGN_OR_RETURN(const state::Snapshot snapshot, LoadCheckpoint(checkpoint, definition.state));
-    run.state = StateOf(definition.state, snapshot);
-  }
-  return std::optional<CompiledRun>(std::move(run));
+  if (checkpoint.empty()) return SettingsForKeras(config, model, definition.state.optimizer);
+  ASSIGN_OR_RETURN(const state::Snapshot snapshot, LoadCheckpoint(checkpoint, definition.state));
+  return CompileForKeras(config, definition, snapshot);
+}
+
+StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
+                                                     const strategy::ModelDefinition& definition,
+                                                     const state::Snapshot& snapshot) {
+  ASSIGN_OR_RETURN(std::optional<CompiledRun> run,
+                   SettingsForKeras(config, definition.model, definition.state.optimizer));
+  if (run) run->state = StateOf(definition.state, snapshot);
+  return run;
 }
 
 }  // namespace tfjob::train

@@ -48,11 +48,15 @@ struct CompiledRun {
   std::optional<keras::OptimizerState> state;  // nullopt if the weights are not from a checkpoint
 };
 
-// `weights` is a folder with checkpoints, the prefix of a checkpoint, or another file of weights.
-// Returns nullopt if Keras does not have the loss. Returns the errors of LoadCheckpoint.
+// Return nullopt if Keras does not have the loss. In the first form, `weights` is a folder with
+// checkpoints, the prefix of a checkpoint, or another file of weights, and the errors of
+// LoadCheckpoint are returned. In the second form, the state is that of `snapshot`.
 StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
                                                      const model::Model& model,
                                                      std::span<const model::TensorType> features,
                                                      const std::string& weights);
+StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
+                                                     const strategy::ModelDefinition& definition,
+                                                     const state::Snapshot& snapshot);
 
 }  // namespace tfjob::train

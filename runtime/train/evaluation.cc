@@ -8,7 +8,7 @@
 #include "runtime/strategy/model_program.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
-#include "runtime/train/summary_writer.h"
+#include "runtime/train/model_dir/summary_writer.h"
 
 namespace tfjob::train {
 namespace {

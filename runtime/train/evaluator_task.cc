@@ -6,12 +6,12 @@
 #include "runtime/exec/device.h"
 #include "runtime/rpc/server.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
+#include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/summary_writer.h"
 #include "runtime/train/run_end_watch.h"
-#include "runtime/train/summary_writer.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {

@@ -60,12 +60,17 @@ int64_t BatchesPerStep(const config::TrainingConfig& config, int training_tasks,
   return together ? 1 : config::GradientsPerStep(config.strategy, training_tasks);
 }
 
-Status CheckBatch(const config::TrainingConfig& config, int training_tasks) {
+Status CheckBatch(const config::TrainingConfig& config, int training_tasks, bool together) {
   if (!config.global_batch_size) return OkStatus();
   if (training_tasks == 0) {
     return InvalidArgument(
         "global_batch_size: the number of training tasks is unknown with enableDynamicWorker; set "
         "batch_size instead");
+  }
+  if (together) {
+    if (*config.global_batch_size >= training_tasks) return OkStatus();
+    return InvalidArgument("global_batch_size: expected at least one example for each of the ",
+                           training_tasks, " training tasks, got ", *config.global_batch_size);
   }
   // Parameter servers give the gradients of all tasks the same weight, so all tasks need batches of
   // the same size.
@@ -121,9 +126,29 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Source& source, int training_tasks) {
+  ASSIGN_OR_RETURN(model::Model model, ReadModel(config.model));
+  return DefineModel(config, split, source, training_tasks, std::move(model));
+}
+
+StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& config,
+                                                model::Model model,
+                                                std::vector<model::TensorType> features) {
   strategy::ModelDefinition definition;
   definition.seed = config.seed;
-  ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
+  definition.model = std::move(model);
+  RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
+  definition.build.features = std::move(features);
+  ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
+  RETURN_IF_ERROR(strategy::DefineVariables(definition));
+  return definition;
+}
+
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
+                                                const data::Source& source, int training_tasks,
+                                                model::Model model) {
+  strategy::ModelDefinition definition;
+  definition.seed = config.seed;
+  definition.model = std::move(model);
   RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
   ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, source));
   ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, definition.model));
@@ -131,7 +156,6 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
     ASSIGN_OR_RETURN(definition.build.objectives.emplace_back(), ObjectiveOf(output));
   }
   columns.Describe(definition.build);
-  RETURN_IF_ERROR(CheckBatch(config, training_tasks));
   definition.build.batch_size = config::BatchSize(config, 0, training_tasks);
   ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
   definition.build.clipping = ClippingOf(config.optimizer);
@@ -148,6 +172,7 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,
                                                  int training_tasks, bool together) {
+  RETURN_IF_ERROR(CheckBatch(config, training_tasks, together));
   ASSIGN_OR_RETURN(data::PipelineOptions options,
                    CommonPipeline(config, Split::kTrain, definition, source));
   options.batch_size = config::BatchSize(config, rank, training_tasks);
@@ -208,9 +233,12 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
   return steps;
 }
 
-std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples) {
+std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source) {
   return StrCat("max_steps: ", config.max_steps, "\nepochs: ", config.epochs,
-                "\nexamples of data.train: ", examples,
+                "\nexamples of data.train: ", source.size(),
+                source.in_memory()
+                    ? ""
+                    : StrCat("\nfingerprint of data.train's records: ", source.fingerprint()),
                 "\ndata.train.scale: ", config.data.train.scale,
                 "\ndata.shuffle: ", config.data.shuffle ? "true" : "false",
                 "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n");

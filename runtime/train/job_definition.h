@@ -4,12 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/data/source.h"
 #include "runtime/model/model.h"
 #include "runtime/train/batch_columns.h"
 
@@ -26,16 +30,32 @@ namespace tfjob::train {
 StatusOr<model::Model> ReadModel(const config::ModelConfig& config);
 
 // Reads, generates or opens the examples of one source. The fields have the names of the graph's
-// feeds (model/build.h).
+// feeds (model/build.h). The first form reads the model of the training file.
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split);
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split, const model::Model& model);
+// Does the same for arrays in memory. As for the format npz, `source` says which array belongs to
+// which input and output of the model; its other members are not used.
+StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
+                                                          Split split, const model::Model& model,
+                                                          std::map<std::string, Tensor> arrays);
 
-// Reads the model, and derives its losses, metrics, optimizer and variables from the training file
-// and the data of `split`. `training_tasks` is the number of tasks that compute gradients; here and
-// below, 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or
-// the layer.
+// Derives the losses, metrics, optimizer and variables of the model from the training file and the
+// data of `split`. `training_tasks` is the number of tasks that compute gradients; here and below,
+// 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or the
+// layer. The first form reads the model of the training file.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Source& source, int training_tasks);
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
+                                                const data::Source& source, int training_tasks,
+                                                model::Model model);
+
+// Returns the part of the definition that does not depend on the data, apart from `features`, the
+// types of the inputs: the model, its optimizer and its variables.
+StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& config,
+                                                model::Model model,
+                                                std::vector<model::TensorType> features);
 
 // Returns the state from which a run without a checkpoint starts: initial values, except where
 // model.weights provides values; and, if model.optimizer_state is set, the slots and the step from
@@ -48,7 +68,9 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in its own
 // order. `together`, here and below, means that the tasks make every batch together
-// (data::PipelineOptions::global_batch). Returns the errors of ColumnsOf (batch_columns.h).
+// (data::PipelineOptions::global_batch); otherwise, global_batch_size must be a multiple of the
+// number of tasks. Returns InvalidArgument if it is not, and the errors of ColumnsOf
+// (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,
@@ -71,8 +93,8 @@ int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, in
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
 // Describes the settings that determine which examples a step uses and how many steps there are:
-// keys of the training file, and the number of examples. Returns one line per setting, "NAME:
-// VALUE". The text must be equal in all tasks that make batches together.
-std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples);
+// keys of the training file, and the number and the fingerprint of the examples. Returns one line
+// per setting, "NAME: VALUE". The text must be equal in all tasks that make batches together.
+std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source);
 
 }  // namespace tfjob::train

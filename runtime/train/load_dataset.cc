@@ -2,6 +2,8 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/jsonl/jsonl.h"
+#include "runtime/data/records/record_source.h"
 #include "runtime/data/table_source.h"
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/model/any_length.h"
@@ -90,8 +92,8 @@ StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const SourceConfig&
   return sources;
 }
 
-StatusOr<data::Dataset> LoadArrays(const SourceConfig& source, Split split,
-                                   const model::Model& model) {
+StatusOr<data::Dataset> LoadArchive(const SourceConfig& source, Split split,
+                                    const model::Model& model) {
   data::NpzOptions options{.file = source.file};
   ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
   return data::LoadNpz(options);
@@ -99,19 +101,22 @@ StatusOr<data::Dataset> LoadArrays(const SourceConfig& source, Split split,
 
 data::ExampleFeature ToFeature(const std::string& name, const config::FeatureConfig& feature) {
   const bool raw = feature.dtype == "string";
+  std::vector<int64_t> shape = feature.shape.value_or(std::vector<int64_t>());
+  if (feature.max_length) shape.insert(shape.begin(), *feature.max_length);
   return {.name = name,
           .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
           .raw = raw,
-          .shape = Shape(feature.max_length ? std::vector{*feature.max_length} : *feature.shape),
+          .shape = Shape(std::move(shape)),
           .variable = feature.max_length.has_value(),
+          .sequence = feature.max_length && feature.shape,
           .fill = feature.default_value};
 }
 
 StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& source, Split split,
                                                           const model::Model& model) {
-  data::TfRecordOptions options{.files = source.files,
-                                .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
-                                .cache_dir = source.cache_dir};
+  data::RecordOptions options{.files = source.files,
+                              .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+                              .cache_dir = source.cache_dir};
   std::vector<std::string> names;
   for (const auto& [name, feature] : source.features) {
     names.push_back(name);
@@ -132,7 +137,9 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& so
                            "uses this feature; remove it, or name it in inputs, targets or "
                            "sample_weights");
   }
-  StatusOr<std::shared_ptr<const data::Source>> opened = data::OpenTfRecords(options);
+  StatusOr<std::shared_ptr<const data::Source>> opened =
+      source.format == config::DataFormat::kJsonLines ? data::OpenJsonLines(options)
+                                                      : data::OpenTfRecords(options);
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
@@ -229,7 +236,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
                             .delimiter = source.delimiter[0],
                             .features = CsvType(model)});
     case config::DataFormat::kNpz:
-      return LoadArrays(source, split, model);
+      return LoadArchive(source, split, model);
     case config::DataFormat::kLinear:
       return data::MakeLinear({.weights = source.weights,
                                .bias = source.bias,
@@ -241,6 +248,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
     case config::DataFormat::kSynthetic:
       return DrawArrays(config, split, model);
     case config::DataFormat::kTfRecord:  // is opened, not loaded
+    case config::DataFormat::kJsonLines:
     case config::DataFormat::kNone:
       break;
   }
@@ -252,10 +260,30 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split) {
   ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
+  return LoadDataset(config, split, model);
+}
+
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split, const model::Model& model) {
   const SourceConfig& source = SourceOf(config, split);
-  if (source.format == config::DataFormat::kTfRecord) return OpenRecords(source, split, model);
+  if (source.format == config::DataFormat::kTfRecord ||
+      source.format == config::DataFormat::kJsonLines)
+    return OpenRecords(source, split, model);
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
   return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
+}
+
+StatusOr<std::shared_ptr<const data::Source>> ArraySource(const SourceConfig& source, Split split,
+                                                          const model::Model& model,
+                                                          std::map<std::string, Tensor> arrays) {
+  if (arrays.empty()) {
+    return InvalidArgument(KeyOf(split), ": expected arrays of examples, but there are none");
+  }
+  data::NpzOptions options{.file = {}, .arrays = {}, .in_memory = std::move(arrays)};
+  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
+  StatusOr<data::Dataset> dataset = data::LoadNpz(options);
+  if (!dataset.ok()) return Annotate(dataset.status(), KeyOf(split));
+  return data::TableSource(std::make_shared<const data::Dataset>(*std::move(dataset)));
 }
 
 }  // namespace tfjob::train

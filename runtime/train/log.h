@@ -11,8 +11,6 @@ inline constexpr Logger kTrainLog("train");
 inline constexpr Logger kChiefLog("chief");
 inline constexpr Logger kServerLog("ps");
 inline constexpr Logger kEvaluationLog("eval");
-inline constexpr Logger kCheckpointLog("checkpoint");
-inline constexpr Logger kSummaryLog("summary");
 
 inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/io/bundle_reader.h"
@@ -20,9 +21,9 @@
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/parameter_server_strategy.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/job_definition.h"
-#include "runtime/train/run_mark.h"
+#include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/task.h"
 #include "runtime/train/test_job.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
-#include "runtime/train/run_mark.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {

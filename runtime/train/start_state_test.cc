@@ -60,7 +60,7 @@ TEST(StartState, ADifferenceIsNamed) {
   EXPECT_TRUE(absl::IsNotFound(Start("  weights: /nowhere\n").status()));
 }
 
-TEST(GlobalBatch, IsAMultipleOfTheTasks) {
+TEST(GlobalBatch, IsAMultipleOfTheTasksUnlessTheyMakeItTogether) {
   const StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(
       "model: {layers: [{Dense: {units: 1}}]}\n"
       "loss: mean_squared_error\n"
@@ -71,13 +71,19 @@ TEST(GlobalBatch, IsAMultipleOfTheTasks) {
   ASSERT_TRUE(config.ok()) << config.status();
   const auto dataset = LoadDataset(*config, Split::kTrain);
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  const auto define = [&](int tasks) {
-    return DefineModel(*config, Split::kTrain, **dataset, tasks).status();
+  const auto pipeline = [&](int tasks, bool together = false) -> Status {
+    ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
+                     DefineModel(*config, Split::kTrain, **dataset, tasks));
+    return TrainingPipeline(*config, definition, **dataset, 0, tasks, together).status();
   };
-  EXPECT_EQ(define(1), OkStatus());
-  EXPECT_EQ(define(7), OkStatus());
-  EXPECT_EQ(Message(define(3)),
+  EXPECT_EQ(pipeline(1), OkStatus());
+  EXPECT_EQ(pipeline(7), OkStatus());
+  EXPECT_EQ(Message(pipeline(3)),
             "global_batch_size: expected a multiple of the 3 training tasks, got 7");
+  EXPECT_EQ(pipeline(3, /*together=*/true), OkStatus());
+  EXPECT_EQ(Message(pipeline(8, /*together=*/true)),
+            "global_batch_size: expected at least one example for each of the 8 training tasks, "
+            "got 7");
 }
 
 }  // namespace

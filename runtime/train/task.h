@@ -17,8 +17,9 @@
 #include "runtime/exec/device.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
+#include "runtime/train/job_inputs.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/progress_board.h"
-#include "runtime/train/run_mark.h"
 #include "runtime/train/stop_budget.h"
 
 namespace grpc {
@@ -35,8 +36,11 @@ class StreamHandler;
 
 namespace tfjob::train {
 
+class RunGuest;
+
 struct TaskOptions {
   config::TrainingConfig config;
+  JobInputs inputs;
   cluster::TfConfig tf_config;
   cluster::JobIdentity job;
   // The job's key. Without it, the task warns once, and any peer may claim to belong to the job.
@@ -64,6 +68,7 @@ class TaskContext {
   ~TaskContext();
 
   const config::TrainingConfig& config() const { return options_.config; }
+  const JobInputs& inputs() const { return options_.inputs; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
   const rpc::Credentials& credentials() const { return options_.credentials; }
@@ -107,7 +112,8 @@ class TaskContext {
 
 // Runs the role of a chief or a worker: computes gradients until the last step. The chief also
 // initialises or restores the variables, saves checkpoints, writes summaries and ends the job.
-Status RunTraining(TaskContext& context);
+// `guest` (run_guest.h) may be null.
+Status RunTraining(TaskContext& context, RunGuest* guest = nullptr);
 // Runs the role of a ps: holds and updates variables until the chief ends the job.
 Status RunParameterServer(TaskContext& context);
 // Runs the role of an evaluator: evaluates new checkpoints until the run ends. It may miss some of

@@ -1,9 +1,10 @@
-// Tests training on TFRecord files, from the training file to the checkpoint.
+// Tests training on TFRecord files and JSON lines, from the training file to the checkpoint.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_format.h"
 #include "runtime/base/file.h"
 #include "runtime/data/tfrecord/test_example.h"
 #include "runtime/io/checkpoint_directory.h"
@@ -23,13 +24,13 @@ constexpr int64_t kExamples = 90;
 
 class TfRecordData : public testing::Test, public TestCluster {
  protected:
-  // Writes the same examples as arrays and as two files of records.
+  // Writes the same examples as arrays, as two files of records, and as JSON lines.
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(folder_).ok());
     Tensor x(DType::kFloat32, {kExamples, 2}), y(DType::kInt64, {kExamples}),
         w(DType::kFloat32, {kExamples});
-    std::string records[2];
+    std::string records[2], lines;
     for (int64_t i = 0; i < kExamples; ++i) {
       const auto row = static_cast<size_t>(i);
       const float a = static_cast<float>(i % 7) / 7, b = static_cast<float>(i % 5) / 5;
@@ -41,7 +42,11 @@ class TfRecordData : public testing::Test, public TestCluster {
                                   {"class", Int64Feature({i % 3})},
                                   {"weight", FloatFeature({b})}}),
                        records[i < 40 ? 0 : 1]);
+      // Nine digits determine a float32.
+      lines += absl::StrFormat("{\"point\": [%.9g, %.9g], \"class\": %d, \"weight\": %.9g}\n", a, b,
+                               i % 3, b);
     }
+    Write("lines", lines);
     const std::vector<std::pair<std::string, Tensor>> arrays = {
         {"point", x}, {"class", y}, {"weight", w}};
     ASSERT_TRUE(io::WriteNpz(folder_ + "/train.npz", arrays).ok());
@@ -56,8 +61,9 @@ class TfRecordData : public testing::Test, public TestCluster {
   config::TrainingConfig Config(const std::string& format, const std::string& model_dir,
                                 int max_steps) const {
     std::string source = StrCat("format: npz, file: ", folder_, "/train.npz");
-    if (format == "tfrecord") {
-      source = StrCat("format: tfrecord, files: [\"", folder_, "/part-*\"], features: {",
+    if (format != "npz") {
+      source = StrCat("format: ", format, ", files: [\"", folder_,
+                      format == "jsonl" ? "/lines" : "/part-*", "\"], features: {",
                       "point: {dtype: float32, shape: [2]}, class: {dtype: int64, shape: []}, ",
                       "weight: {dtype: float32, shape: []}}");
     }
@@ -95,12 +101,28 @@ class TfRecordData : public testing::Test, public TestCluster {
   std::map<std::string, std::string> problems_;  // that the last task has shown
 };
 
+// The tasks of a group compare this text.
+TEST_F(TfRecordData, TheAgreementCoversTheRecords) {
+  config::TrainingConfig config = Config("tfrecord", "records", 30);
+  const auto agreement = [&] {
+    const auto source = LoadDataset(config, Split::kTrain);
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? TrainingAgreement(config, **source) : "";
+  };
+  const std::string whole = agreement();
+  EXPECT_EQ(agreement(), whole);
+  config.data.train.files = {folder_ + "/part-1", folder_ + "/part-0"};
+  EXPECT_NE(agreement(), whole);
+}
+
 TEST_F(TfRecordData, TrainsAsWithTheSameArrays) {
   ASSERT_EQ(Train(Config("npz", "arrays", 30)), OkStatus());
   ASSERT_EQ(Train(Config("tfrecord", "records", 30)), OkStatus());
+  ASSERT_EQ(Train(Config("jsonl", "lines_dir", 30)), OkStatus());
   const std::string arrays = CheckpointIn("arrays");
   EXPECT_FALSE(arrays.empty());
   EXPECT_EQ(arrays, CheckpointIn("records"));
+  EXPECT_EQ(arrays, CheckpointIn("lines_dir"));
   EXPECT_TRUE(problems_.empty());
 }
 

@@ -8,10 +8,10 @@
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::train {
 namespace {
@@ -43,9 +43,10 @@ Status Trainer::Prepare() {
   ASSIGN_OR_RETURN(const config::StrategyKind kind,
                    strategy::Select(config.strategy.kind, context_.tf_config()));
   const bool together = strategy::MakesGlobalBatches(kind);
-  ASSIGN_OR_RETURN(source_, LoadDataset(config, Split::kTrain));
+  ASSIGN_OR_RETURN(model::Model model, ModelOf(context_.inputs(), config));
+  ASSIGN_OR_RETURN(source_, DataOf(context_.inputs(), config, Split::kTrain, model));
   ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
-                   DefineModel(config, Split::kTrain, *source_, tasks_));
+                   DefineModel(config, Split::kTrain, *source_, tasks_, std::move(model)));
   definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
   total_steps_ = TotalSteps(config, source_->size(), tasks_, together);
   steps_per_epoch_ = StepsPerEpoch(config, source_->size(), tasks_, together);
@@ -92,7 +93,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .endpoint = endpoint_,
       .global_batch = config::GlobalBatchSize(context_.config(), tasks_),
       .last_step = total_steps_,
-      .agreement = TrainingAgreement(context_.config(), source_->size())};
+      .agreement = TrainingAgreement(context_.config(), *source_)};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
   if (device.for_tests) {
     kTrainLog.Warning("computes on a device for tests: much slower than the CPU",
@@ -143,13 +144,22 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   const std::string& weights = context_.config().model.weights;
   StatusOr<state::Snapshot> start =
       start_ ? StatusOr<state::Snapshot>(*std::move(start_))
-             : StartState(context_.config(), *definition_, strategy_->tables());
+             : StartOf(context_.inputs(), context_.config(), *definition_, strategy_->tables());
   start_.reset();
   RETURN_IF_ERROR(start.status());
   if (!weights.empty()) kTrainLog.Info("loaded weights", {{"file", weights}});
   kTrainLog.Info("initialised the variables",
                  {{"count", definition_->variables.size()}, {"seed", definition_->seed}});
   return start;
+}
+
+Status Trainer::EndHere() {
+  if (tasks_ != 1) {
+    return Unimplemented("training cannot end before its last step, because the other tasks of ",
+                         "the run would continue");
+  }
+  total_steps_ = std::min(total_steps_, global_step_);
+  return OkStatus();
 }
 
 bool Trainer::ShouldNotWait() {

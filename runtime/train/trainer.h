@@ -72,6 +72,11 @@ class Trainer {
   const state::TrainingState& state() const;
   int64_t total_steps() const { return total_steps_; }
   int64_t global_step() const { return global_step_; }
+  // Returns whether the strategy has started, so that this task takes part in the run.
+  bool joined() const { return joined_; }
+  // Ends the run after the latest step. Observers may call it. Returns Unimplemented if other tasks
+  // train, too, because they would continue.
+  Status EndHere();
 
  private:
   // Loads model.weights into start_, if this task needs them. Prepare calls it, so that a task

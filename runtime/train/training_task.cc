@@ -1,4 +1,6 @@
 // Implements the roles of chief and worker.
+#include <optional>
+
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
@@ -6,6 +8,7 @@
 #include "runtime/train/chief.h"
 #include "runtime/train/log.h"
 #include "runtime/train/run_failure_record.h"
+#include "runtime/train/run_guest.h"
 #include "runtime/train/task.h"
 #include "runtime/train/trainer.h"
 
@@ -13,18 +16,98 @@ namespace tfjob::train {
 
 namespace {
 
-Status RunChief(TaskContext& context, Trainer& trainer) {
+// Calls the chief's observer, which may be null, and then the guest.
+class WithGuest : public StepObserver {
+ public:
+  WithGuest(StepObserver* own, RunGuest& guest, Trainer& trainer)
+      : own_(own), guest_(guest), trainer_(trainer) {}
+
+  Status OnStart(int64_t step) override {
+    if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStart(step));
+    return guest_.OnStart(trainer_);
+  }
+  Status OnStep(const strategy::MetricTotals& batch,
+                const strategy::StepOutcome& outcome) override {
+    if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStep(batch, outcome));
+    return guest_.OnStep(trainer_, batch, outcome);
+  }
+  std::optional<state::Snapshot> OnRestore() override {
+    return own_ == nullptr ? std::nullopt : own_->OnRestore();
+  }
+  Status OnStop() override {
+    if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStop());
+    return guest_.OnStop(trainer_);
+  }
+  Status OnOthersEnding(bool servers) override {
+    return own_ == nullptr ? OkStatus() : own_->OnOthersEnding(servers);
+  }
+
+ private:
+  StepObserver* const own_;
+  RunGuest& guest_;
+  Trainer& trainer_;
+};
+
+// Passes all calls to a guest, and sees to it that the guest learns how its run ends.
+class InformedGuest : public RunGuest {
+ public:
+  explicit InformedGuest(RunGuest& guest) : guest_(guest) {}
+
+  Status OnStart(Trainer& run) override {
+    started_ = true;
+    ended_ = false;
+    return guest_.OnStart(run);
+  }
+  Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
+                const strategy::StepOutcome& outcome) override {
+    return guest_.OnStep(run, batch, outcome);
+  }
+  Status OnEnd(Trainer& run) override {
+    ended_ = true;
+    return guest_.OnEnd(run);
+  }
+  Status OnStop(Trainer& run) override {
+    ended_ = true;
+    return guest_.OnStop(run);
+  }
+
+  // Tells the guest that the run has ended with this error, unless it knows.
+  void Tell(Trainer& run, const Status& error, bool stopped) {
+    if (!started_) return;
+    if (!stopped) return guest_.OnError(run, error);
+    if (ended_) return;
+    // For example, the task was asked to stop while the last checkpoint was written.
+    const Status told = OnStop(run);
+    if (!told.ok()) kTrainLog.Warning("stops without the last state", {{"because", told}});
+  }
+
+ private:
+  RunGuest& guest_;
+  bool started_ = false, ended_ = false;
+};
+
+// Trains with an observer, which may be null, and a guest, which may be null.
+Status TrainWith(Trainer& trainer, StepObserver* observer, RunGuest* guest) {
+  if (guest == nullptr) return trainer.Train(observer);
+  WithGuest both(observer, *guest, trainer);
+  return trainer.Train(&both);
+}
+
+Status RunChief(TaskContext& context, Trainer& trainer, RunGuest* guest) {
   Chief chief(context, trainer);
   RETURN_IF_ERROR(chief.Prepare());
   while (true) {
-    RETURN_IF_ERROR(trainer.Train(&chief));
+    RETURN_IF_ERROR(TrainWith(trainer, &chief, guest));
     ASSIGN_OR_RETURN(const bool saved, chief.SaveLast());
-    if (saved) return chief.EndJob();
+    if (!saved) continue;
+    if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
+    return chief.EndJob();
   }
 }
 
-Status RunWorker(Trainer& trainer) {
-  RETURN_IF_ERROR(trainer.Train(nullptr));
+Status RunWorker(Trainer& trainer, RunGuest* guest) {
+  RETURN_IF_ERROR(TrainWith(trainer, nullptr, guest));
+  if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
   trainer.Leave();
   return OkStatus();
 }
@@ -46,7 +129,7 @@ StatusOr<std::unique_ptr<rpc::Server>> Serve(TaskContext& context,
 
 }  // namespace
 
-Status RunTraining(TaskContext& context) {
+Status RunTraining(TaskContext& context, RunGuest* guest) {
   // The trainer is destroyed before the server, and the server before the endpoint, which handles
   // the server's streams.
   ASSIGN_OR_RETURN(const auto endpoint,
@@ -58,7 +141,12 @@ Status RunTraining(TaskContext& context) {
   Trainer trainer(context, endpoint.get());
   RETURN_IF_ERROR(trainer.Prepare());
   const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
-  const Status result = chief ? RunChief(context, trainer) : RunWorker(trainer);
+  std::optional<InformedGuest> informed;
+  if (guest != nullptr) informed.emplace(*guest);
+  RunGuest* const own = informed ? &*informed : nullptr;
+  const Status result = chief ? RunChief(context, trainer, own) : RunWorker(trainer, own);
+  const bool stopped = absl::IsCancelled(result) && context.stop().requested();
+  if (informed && !result.ok()) informed->Tell(trainer, result, stopped);
   if (state::IsRunFailure(result)) EndRun(context, trainer, result, chief);
   return result;
 }

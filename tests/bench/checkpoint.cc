@@ -1,7 +1,7 @@
 // Implements the benchmark case checkpoint: the rate at which a checkpoint is saved, compared with
 // that of dd; the time to restore it; and how many samples a task trains while a thread saves its
 // state, compared with an equal time without a save.
-#include "runtime/train/checkpoint.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/strategy/one_device_strategy.h"
-#include "runtime/train/checkpoint_saver.h"
+#include "runtime/tensor/window.h"
+#include "runtime/train/model_dir/checkpoint_saver.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {

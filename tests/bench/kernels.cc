@@ -9,6 +9,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/apply_kernel.h"
 #include "runtime/optimizer/optimizer.h"
 #include "tests/bench/report.h"

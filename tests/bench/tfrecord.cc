@@ -68,7 +68,7 @@ Status Read(const std::shared_ptr<const data::Source>& source, bool shuffle,
 Status Run(const Options& options) {
   const std::string path = StrCat(options.folder, "/tfjob-bench-", getpid(), ".tfrecord");
   Write(path, options);
-  data::TfRecordOptions opening{.files = {path}};
+  data::RecordOptions opening{.files = {path}};
   for (int64_t f = 0; f < options.features; ++f) {
     opening.features.push_back(
         {.name = NameOf(f), .dtype = f % 2 == 0 ? DType::kInt64 : DType::kFloat32});

@@ -9,7 +9,7 @@
 # --faults         tests the operator while the API server is killed, stopped, restored or gives
 #                  wrong answers, and while the operator's surroundings change
 #
-# Appends "<passed> <failed> <what>" to the file RESULTS.
+# Appends "<passed> <failed> <what>" to the file RESULTS, and the output of failed tests to RESULTS.failures.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
 results=/dev/null parts=()
@@ -52,7 +52,10 @@ python_tests() {
     running+=($!)
   done
   for shard_pid in "${running[@]}"; do wait "$shard_pid" || status=1; done
-  echo "$(count_unittests $status "$logs"/*) tests/cluster/$name" >>"$results"
+  if [ "$results" != /dev/null ]; then
+    echo "$(count_unittests $status "$logs"/*) tests/cluster/$name" >>"$results"
+    unittest_failures "$logs"/* >>"$results.failures"
+  fi
   rm -rf "$logs"
   return $status
 }

@@ -10,6 +10,7 @@
 #include "operator/api/names.h"
 #include "operator/cli/command_line.h"
 #include "operator/cli/connect.h"
+#include "operator/client/client.h"
 #include "runtime/base/env.h"
 #include "runtime/base/yaml.h"
 

@@ -13,7 +13,7 @@
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/object_graph.h"
 #include "runtime/io/record.h"
-#include "runtime/train/run_mark.h"
+#include "runtime/train/model_dir/run_mark.h"
 
 namespace tfjob::fuzz {
 namespace {

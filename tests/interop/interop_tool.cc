@@ -109,17 +109,18 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
   return reply;
 }
 
-// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "fill"}}} →
+// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "sequence", "fill"}}} →
 // {name: tensor}, with all records in the order of the files
 StatusOr<Json> ReadRecords(const Json& request) {
-  data::TfRecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
+  data::RecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
   data::PipelineOptions reading{.epochs = 1, .shuffle = false};
   for (const auto& [name, feature] : request["features"].items()) {
     options.features.push_back({.name = name,
                                 .dtype = *ParseDType(feature["dtype"].get<std::string>()),
                                 .raw = feature.value("raw", false),
                                 .shape = Shape(feature["shape"].get<std::vector<int64_t>>()),
-                                .variable = feature.value("variable", false)});
+                                .variable = feature.value("variable", false),
+                                .sequence = feature.value("sequence", false)});
     data::ExampleFeature& added = options.features.back();
     if (feature.contains("fill")) added.fill = feature["fill"].get<double>();
     options.fields.push_back({name, name});

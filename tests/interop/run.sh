@@ -2,7 +2,8 @@
 # Runs the tests against TensorFlow, Keras and TensorBoard, which are installed from PyPI into a
 # virtual environment in ~/.cache/tfjob.
 #
-#   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS
+#   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS, and the output of
+#                                      failed tests to RESULTS.failures
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 install_packages build test
 
@@ -17,8 +18,10 @@ trap 'rm -rf "$logs"' EXIT
 # run_file NAME: runs the tests of a file, and copies their output to a log. Each line that it prints begins with the
 # name.
 run_file() {
-  "$python" -m unittest discover --verbose --start-directory tests/interop --pattern "$1.py" 2>&1 |
-    sed -u "s|^|$1: |" | tee "$logs/$1"
+  {
+    "$python" -m unittest discover --verbose --start-directory tests/interop --pattern "$1.py" 2>&1 ||
+      { echo "ended with exit status $?" && false; }
+  } | sed -u "s|^|$1: |" | tee "$logs/$1"
 }
 
 # TensorFlow traces and compiles on one core, so two files run at a time. Those that take longest come first.
@@ -27,5 +30,8 @@ mapfile -t rest < <(cd tests/interop && ls ./*_test.py | sed 's|^./||; s|.py$||'
   grep -vxF "$(printf '%s\n' "${first[@]}")")
 status=0
 two_at_a_time run_file "${first[@]}" "${rest[@]}" || status=1
-if [ $# -gt 0 ]; then echo "$(count_unittests $status "$logs"/*) tests/interop" >>"$1"; fi
+if [ $# -gt 0 ]; then
+  echo "$(count_unittests $status "$logs"/*) tests/interop" >>"$1"
+  unittest_failures "$logs"/* >>"$1.failures"
+fi
 exit $status

@@ -93,6 +93,50 @@ class TfRecord(unittest.TestCase):
                 for name, value in self.expected(paths, compression).items():
                     np.testing.assert_array_equal(as_array(ours[name]), np.asarray(value), name)
 
+    def sequences(self, count):
+        """Returns sequence examples with all kinds of features, of different lengths."""
+        made = []
+        for i in range(count):
+            steps = int(self.rng.integers(0, 6))
+            lists = {
+                "floats": [float_feature(self.rng.standard_normal(2)) for _ in range(steps)],
+                "tokens": [int64_feature([self.rng.integers(-2**63, 2**63 - 1)]) for _ in range(steps)],
+                "frames": [bytes_feature([self.rng.integers(0, 256, 3, dtype=np.uint8).tobytes()])
+                           for _ in range(steps)],
+                "unused": [int64_feature([1, 2, 3])],
+            }
+            made.append(tf.train.SequenceExample(
+                context=tf.train.Features(feature={"label": int64_feature([i])}),
+                feature_lists=tf.train.FeatureLists(feature_list={
+                    name: tf.train.FeatureList(feature=of_steps) for name, of_steps in lists.items()}),
+            ).SerializeToString())
+        return made
+
+    def test_sequences_equal_those_of_tensorflow(self):
+        path = self.write("sequences", "", self.sequences(50))
+        ours = tool("read-records", {"files": [path], "features": {
+            "label": {"dtype": "int64", "shape": []},
+            "floats": {"dtype": "float32", "shape": [6, 2], "variable": True, "sequence": True, "fill": -1},
+            "tokens": {"dtype": "int64", "shape": [6], "variable": True, "sequence": True},
+            "frames": {"dtype": "uint8", "shape": [6, 3], "raw": True, "variable": True, "sequence": True},
+        }})
+        for i, record in enumerate(tf.data.TFRecordDataset([path])):
+            context, lists = tf.io.parse_single_sequence_example(
+                record, {"label": tf.io.FixedLenFeature([], tf.int64)},
+                {"floats": tf.io.FixedLenSequenceFeature([2], tf.float32),
+                 "tokens": tf.io.FixedLenSequenceFeature([], tf.int64),
+                 "frames": tf.io.FixedLenSequenceFeature([], tf.string)})
+            missing = 6 - len(lists["tokens"])
+            frames = [np.frombuffer(frame, np.uint8) for frame in lists["frames"].numpy()]
+            expected = {
+                "label": context["label"].numpy(),
+                "floats": np.pad(lists["floats"].numpy(), ((0, missing), (0, 0)), constant_values=-1),
+                "tokens": np.pad(lists["tokens"].numpy(), (0, missing)),
+                "frames": np.pad(np.reshape(frames, (-1, 3)), ((0, missing), (0, 0))),
+            }
+            for name, value in expected.items():
+                np.testing.assert_array_equal(as_array(ours[name])[i], value, f"{name} of {i}")
+
     def test_training_equals_training_on_the_same_arrays(self):
         x = self.rng.standard_normal((90, 6)).astype(np.float32)
         y = self.rng.integers(0, 3, 90)

@@ -101,5 +101,48 @@ TEST_F(SubcommandsTest, FlagsOfTrainingAreRefused) {
             0);
 }
 
+TEST_F(SubcommandsTest, DataVerifyFailsIfAFileIsDamaged) {
+  ASSERT_TRUE(WriteFileAtomically(Path("good.jsonl"), "{\"x\": 1}\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("bad.jsonl"), "{\"x\": 1}\n{\n").ok());
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    const auto program = Start(arguments);
+    const int code = program->AwaitEnd(60s);
+    return std::pair(code, program->Output());
+  };
+  EXPECT_EQ(run({"data", "verify", Path("good.jsonl")}),
+            std::pair(0, Path("good.jsonl") + ": JSON lines, 1 example, no damage\n"));
+  const auto [code, output] = run({"data", "verify", Path("good.jsonl"), Path("bad.jsonl")});
+  EXPECT_EQ(code, 1) << output;
+  EXPECT_NE(output.find(Path("good.jsonl") + ": JSON lines, 1 example, no damage\n"),
+            std::string::npos)
+      << output;
+  EXPECT_NE(output.find(Path("bad.jsonl") + ": JSON lines, 1 example, 1 damaged place\ndamaged:\n"),
+            std::string::npos)
+      << output;
+  EXPECT_NE(output.find("damaged files: 1 of 2"), std::string::npos) << output;
+
+  const auto inspected = run({"data", "inspect", Path("bad.jsonl")});
+  EXPECT_EQ(inspected.first, 0) << inspected.second;
+  EXPECT_NE(inspected.second.find("\n  x: number, in 1 example, always 1\n"), std::string::npos)
+      << inspected.second;
+  // Damage is reported whatever else is wrong, in any order.
+  ASSERT_TRUE(WriteFileAtomically(Path("README"), "some text\n").ok());
+  for (const std::string& other : {Path("none.jsonl"), Path("README")}) {
+    for (const auto& files :
+         {std::pair(other, Path("bad.jsonl")), std::pair(Path("bad.jsonl"), other)}) {
+      const auto mixed = run({"data", "verify", files.first, files.second});
+      EXPECT_EQ(mixed.first, 1) << mixed.second;
+      EXPECT_NE(mixed.second.find("damaged files: 1 of 2; files that could not be read: 1"),
+                std::string::npos)
+          << mixed.second;
+    }
+  }
+  EXPECT_EQ(run({"data", "verify", Path("README")}).first, 2);
+  EXPECT_EQ(run({"data", "verify", Path("none.jsonl")}).first, 1);
+  EXPECT_EQ(run({"data", "verify"}).first, 2);
+  EXPECT_EQ(run({"data"}).first, 2);
+  EXPECT_EQ(run({"data", "verify", "--format", "xml", Path("good.jsonl")}).first, 2);
+}
+
 }  // namespace
 }  // namespace tfjob::processes

@@ -12,7 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/rpc/server.h"
-#include "runtime/train/run_mark.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/wire/test_address.h"
 #include "tests/processes/program.h"
 

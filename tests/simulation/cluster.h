@@ -14,6 +14,7 @@
 #include "operator/control/manager.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fake_clock.h"
 #include "tests/simulation/protection.h"
 
 namespace tfjob::simulation {

@@ -13,6 +13,7 @@
 #include "operator/keys/key_ring.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fake_clock.h"
 
 namespace tfjob::timelines {
 

@@ -9,10 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "operator/client/client.h"
 #include "operator/view/console.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/stop.h"
+
+namespace tfjob::client {
+class Client;
+}  // namespace tfjob::client
 
 namespace tfjob::cli {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/cli/verbs/access_error.h"
+#include "operator/client/client.h"
 
 namespace tfjob::cli {
 namespace {

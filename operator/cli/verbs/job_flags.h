@@ -7,6 +7,7 @@
 #include "operator/cli/flags/flag_set.h"
 #include "operator/cli/verbs/replica_choice.h"
 #include "operator/cli/verbs/stored_job.h"
+#include "operator/client/client.h"
 
 namespace tfjob::cli {
 

@@ -8,6 +8,7 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/cli/verbs/cluster.h"
+#include "operator/client/client.h"
 
 namespace tfjob::cli {
 

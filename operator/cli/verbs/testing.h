@@ -10,6 +10,7 @@
 
 #include "operator/cli/verbs/verb.h"
 #include "operator/local/store/store.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::cli::testing {

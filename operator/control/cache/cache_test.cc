@@ -7,6 +7,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "runtime/base/fake_clock.h"
 
 namespace tfjob::control {
 namespace {

@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/fake_clock.h"
+
 namespace tfjob::control {
 namespace {
 

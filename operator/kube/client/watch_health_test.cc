@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/fake_clock.h"
+
 namespace tfjob::kube {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/base/fake_clock.h"
+
 namespace tfjob::kube {
 namespace {
 

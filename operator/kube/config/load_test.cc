@@ -6,6 +6,7 @@
 #include <map>
 
 #include "operator/kube/doubles/test_certificates.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::kube {

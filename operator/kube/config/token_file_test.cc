@@ -7,6 +7,7 @@
 #include "operator/kube/config/pem.h"
 #include "operator/kube/config/user_credentials.h"
 #include "operator/kube/doubles/test_certificates.h"
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::kube {

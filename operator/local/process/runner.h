@@ -14,6 +14,7 @@
 #include "operator/client/client.h"
 #include "operator/local/process/options.h"
 #include "operator/local/process/supervisor.h"
+#include "runtime/base/mutex.h"
 
 namespace tfjob::process {
 

@@ -7,6 +7,7 @@
 
 #include "operator/client/contract.h"
 #include "operator/client/faults.h"
+#include "runtime/base/fake_clock.h"
 
 namespace tfjob::store {
 namespace {

@@ -67,8 +67,8 @@ TEST_F(EndpointTest, RefusesATaskThatDoesNotFit) {
   EXPECT_EQ(At(1).Join(-1, "model: a\nbatch: 9\n"),
             FailedPrecondition("this task does not fit the group: chief 0 (", tasks_[0].address,
                                ") has 'batch: 8', worker 0 (", tasks_[1].address,
-                               ") has 'batch: 9': give all tasks the same program and training "
-                               "file"));
+                               ") has 'batch: 9': give all tasks the same program, training file "
+                               "and data"));
   At(0).Stop();
   others.join();
 }

@@ -298,7 +298,7 @@ void Leader::RefuseMisfits() {
     if (difference.empty()) continue;
     seat.join.reset();
     Send(seat, RefusalOrder{StrCat("this task does not fit the group: ", difference,
-                                   ": give all tasks the same program and training file")});
+                                   ": give all tasks the same program, training file and data")});
   }
 }
 

@@ -26,50 +26,54 @@ Status Malformed(ListKind kind, std::string_view list, std::string_view rest) {
                          list.size() - rest.size(), " of ", list.size());
 }
 
-// Visits the features in one Features message.
-class FeaturesVisitor {
- public:
-  explicit FeaturesVisitor(absl::FunctionRef<Status(const Feature&)> visit) : visit_(visit) {}
-
-  Status Visit(std::string_view features) {
-    ProtobufReader reader(features);
-    while (reader.Next()) {
-      if (reader.field() == 1) reader.Fail(VisitEntry(reader.Bytes()));
-    }
-    return reader.status();
+// Reads a Feature message. Returns false if it has no list.
+StatusOr<bool> ReadFeature(std::string_view value, Feature& feature) {
+  int lists = 0;
+  ProtobufReader reader(value);
+  while (reader.Next()) {
+    if (reader.field() > 3) continue;
+    feature.kind = static_cast<ListKind>(reader.field() - 1);
+    feature.list = reader.Bytes();
+    ++lists;
   }
+  RETURN_IF_ERROR(reader.status());
+  if (lists > 1) return InvalidArgument("expected one list of values, got ", lists);
+  return lists == 1;
+}
 
- private:
-  // Reads an entry of the map from names to features.
-  Status VisitEntry(std::string_view entry) {
+// Calls `visit` for each entry of a map from names to messages, which is field 1 of `bytes`. Adds
+// the name to errors of `visit`.
+Status VisitMap(std::string_view bytes,
+                absl::FunctionRef<Status(std::string_view name, std::string_view value)> visit) {
+  ProtobufReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() != 1) continue;
     std::string_view name, value;
-    ProtobufReader reader(entry);
-    while (reader.Next()) {
-      if (reader.field() == 1) name = reader.Bytes();
-      if (reader.field() == 2) value = reader.Bytes();
+    ProtobufReader entry(reader.Bytes());
+    while (entry.Next()) {
+      if (entry.field() == 1) name = entry.Bytes();
+      if (entry.field() == 2) value = entry.Bytes();
     }
-    RETURN_IF_ERROR(reader.status());
-    Status visited = VisitFeature(name, value);
-    return visited.ok() ? visited : Annotate(visited, StrCat("feature ", name.substr(0, 100)));
+    reader.Fail(entry.status());
+    if (!reader.status().ok()) break;
+    const Status visited = visit(name, value);
+    if (!visited.ok()) reader.Fail(Annotate(visited, StrCat("feature ", name.substr(0, 100))));
   }
+  return reader.status();
+}
 
-  Status VisitFeature(std::string_view name, std::string_view value) {
-    Feature feature{.name = name};
-    int lists = 0;
-    ProtobufReader reader(value);
-    while (reader.Next()) {
-      if (reader.field() > 3) continue;
-      feature.kind = static_cast<ListKind>(reader.field() - 1);
-      feature.list = reader.Bytes();
-      ++lists;
-    }
-    RETURN_IF_ERROR(reader.status());
-    if (lists > 1) return InvalidArgument("expected one list of values, got ", lists);
-    return lists == 1 ? visit_(feature) : OkStatus();
+Status CheckList(const Feature& feature) {
+  if (!feature.has_list) return OkStatus();
+  switch (feature.kind) {
+    case ListKind::kBytes:
+      return ReadBytesList(feature.list, {}).status();
+    case ListKind::kFloat:
+      return ReadFloatList(feature.list, {}).status();
+    case ListKind::kInt64:
+      return ReadInt64List(feature.list, {}).status();
   }
-
-  const absl::FunctionRef<Status(const Feature&)> visit_;
-};
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -78,15 +82,36 @@ std::string_view Name(ListKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-Status VisitFeatures(std::string_view example, absl::FunctionRef<Status(const Feature&)> visit) {
+Status VisitExample(std::string_view example, const ExampleVisitor& visitor) {
+  const auto on_feature = [&](std::string_view name, std::string_view value) -> Status {
+    Feature feature{.name = name};
+    ASSIGN_OR_RETURN(const bool has_list, ReadFeature(value, feature));
+    return has_list ? visitor.on_feature(feature) : OkStatus();
+  };
+  const auto on_steps = [&](std::string_view name, std::string_view value) {
+    return visitor.on_steps({.name = name, .steps = value});
+  };
   ProtobufReader reader(example);
-  FeaturesVisitor visitor(visit);
   while (reader.Next()) {
-    if (reader.field() == 1) reader.Fail(visitor.Visit(reader.Bytes()));
-    if (reader.field() == 2) {
-      reader.Fail(
-          InvalidArgument("it looks like a tf.train.SequenceExample, which is not supported"));
-    }
+    if (reader.field() == 1) reader.Fail(VisitMap(reader.Bytes(), on_feature));
+    if (reader.field() == 2) reader.Fail(VisitMap(reader.Bytes(), on_steps));
+  }
+  return reader.status();
+}
+
+Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit) {
+  int64_t step = 0;
+  const auto visit_step = [&](std::string_view value) -> Status {
+    Feature feature{.name = steps.name};
+    ASSIGN_OR_RETURN(feature.has_list, ReadFeature(value, feature));
+    return visit(feature);
+  };
+  ProtobufReader reader(steps.steps);
+  while (reader.Next()) {
+    if (reader.field() != 1) continue;
+    const Status visited = visit_step(reader.Bytes());
+    if (!visited.ok()) reader.Fail(Annotate(visited, StrCat("step ", step)));
+    ++step;
   }
   return reader.status();
 }
@@ -148,17 +173,8 @@ StatusOr<size_t> ReadInt64List(std::string_view list, std::span<int64_t> values)
 }
 
 Status CheckExample(std::string_view example) {
-  return VisitFeatures(example, [](const Feature& feature) {
-    switch (feature.kind) {
-      case ListKind::kBytes:
-        return ReadBytesList(feature.list, {}).status();
-      case ListKind::kFloat:
-        return ReadFloatList(feature.list, {}).status();
-      case ListKind::kInt64:
-        return ReadInt64List(feature.list, {}).status();
-    }
-    return OkStatus();
-  });
+  const auto check_steps = [](const FeatureSteps& steps) { return VisitSteps(steps, CheckList); };
+  return VisitExample(example, {CheckList, check_steps});
 }
 
 }  // namespace tfjob::data

@@ -1,6 +1,7 @@
-// Reads tf.train.Example in protobuf's wire format, without copying it. Trusts no byte of it, and
-// is stricter than protobuf: a feature with two lists, or a list with an unknown field, is an
-// error.
+// Reads tf.train.Example and tf.train.SequenceExample in protobuf's wire format, without copying
+// them. Trusts no byte of them, and is stricter than protobuf: a feature with two lists, or a list
+// with an unknown field, is an error. An Example is read like a SequenceExample without feature
+// lists, because their encodings are the same.
 // https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/example.proto
 #pragma once
 
@@ -17,17 +18,36 @@ namespace tfjob::data {
 enum class ListKind { kBytes, kFloat, kInt64 };
 std::string_view Name(ListKind kind);  // "a bytes_list", "a float_list", "an int64_list"
 
-// One feature of an example.
+// One feature of an example, or of one step of a sequence.
 struct Feature {
   std::string_view name;
   ListKind kind = ListKind::kBytes;
   std::string_view list;  // the encoded BytesList, FloatList or Int64List
+  bool has_list = true;   // if not set, there is no list, and `kind` has no meaning
 };
 
-// Calls `visit` for each feature that has a list, in the order of the bytes. Returns the first
-// error that `visit` returns, or InvalidArgument if the bytes are not an example. Does not read the
-// lists.
-Status VisitFeatures(std::string_view example, absl::FunctionRef<Status(const Feature&)> visit);
+// The features of all steps of a sequence.
+struct FeatureSteps {
+  std::string_view name;
+  std::string_view steps;  // the encoded FeatureList
+};
+
+// Receives what an example contains, in the order of the bytes. An error ends the visit.
+struct ExampleVisitor {
+  // Called for each feature that has a list.
+  absl::FunctionRef<Status(const Feature&)> on_feature;
+  // Called for each feature list; only a SequenceExample has these.
+  absl::FunctionRef<Status(const FeatureSteps&)> on_steps;
+};
+
+// Returns the first error of the visitor, with the feature's name, or InvalidArgument if the bytes
+// are not an example. Does not read the content of lists and steps.
+Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
+
+// Calls `visit` for the feature of each step, in order, even if it has no list. Returns the first
+// error of `visit`, or InvalidArgument if the bytes are not a FeatureList. The message begins with
+// the number of the step, counted from 0.
+Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 
 // Read a list, and return the number of its values. Only the first values.size() of them are
 // stored. Return InvalidArgument if the bytes are not such a list.

@@ -14,23 +14,31 @@ using testing::BytesFeature;
 using testing::ExampleOf;
 using testing::FloatFeature;
 using testing::Int64Feature;
+using testing::SequenceExampleOf;
 
-// Returns "name=kind,name=kind", or the error.
+// Returns "name=kind,name=kind;steps of name", or the error.
 std::string Names(std::string_view example) {
   std::string names;
-  const Status status = VisitFeatures(example, [&](const Feature& feature) {
+  const auto on_feature = [&](const Feature& feature) {
     names += StrCat(names.empty() ? "" : ",", feature.name, "=", Name(feature.kind));
     return OkStatus();
-  });
+  };
+  const auto on_steps = [&](const FeatureSteps& steps) {
+    names += StrCat(";steps of ", steps.name);
+    return OkStatus();
+  };
+  const Status status = VisitExample(example, {on_feature, on_steps});
   return status.ok() ? names : std::string(Message(status));
 }
 
 std::string ListOf(const std::string& example) {
   std::string list;
-  EXPECT_TRUE(VisitFeatures(example, [&](const Feature& feature) {
-                list = feature.list;
-                return OkStatus();
-              }).ok());
+  const auto on_feature = [&](const Feature& feature) {
+    list = feature.list;
+    return OkStatus();
+  };
+  const auto on_steps = [](const FeatureSteps&) { return Internal("no steps expected"); };
+  EXPECT_EQ(VisitExample(example, {on_feature, on_steps}), OkStatus());
   return list;
 }
 
@@ -91,8 +99,42 @@ TEST(Example, RefusesMalformedLists) {
 TEST(Example, RefusesWhatIsAmbiguous) {
   EXPECT_EQ(Names(ExampleOf({{"a", FloatFeature({1}) + Int64Feature({2})}})),
             "feature a: expected one list of values, got 2");
-  EXPECT_EQ(Names(testing::WireField(2, "lists")),
-            "it looks like a tf.train.SequenceExample, which is not supported");
+}
+
+// Returns "kind kind" for the steps of the only feature list, or the error.
+std::string Steps(const std::string& example) {
+  std::string kinds;
+  const auto on_feature = [](const Feature&) { return OkStatus(); };
+  const auto on_step = [&](const Feature& feature) {
+    EXPECT_EQ(feature.name, "s");
+    kinds += StrCat(kinds.empty() ? "" : " ", feature.has_list ? Name(feature.kind) : "none");
+    return OkStatus();
+  };
+  const auto on_steps = [&](const FeatureSteps& steps) { return VisitSteps(steps, on_step); };
+  const Status status = VisitExample(example, {on_feature, on_steps});
+  return status.ok() ? kinds : std::string(Message(status));
+}
+
+TEST(Example, VisitsTheStepsOfSequences) {
+  const std::string sequence =
+      SequenceExampleOf({{"label", Int64Feature({3})}},
+                        {{"s", {FloatFeature({1, 2}), Int64Feature({5})}}, {"empty", {}}});
+  EXPECT_EQ(Names(sequence), "label=an int64_list;steps of s;steps of empty");
+  EXPECT_EQ(Steps(SequenceExampleOf({}, {{"s", {FloatFeature({1, 2}), Int64Feature({5})}}})),
+            "a float_list an int64_list");
+  EXPECT_EQ(Steps(SequenceExampleOf({}, {{"s", {}}})), "");
+  const std::string gap = SequenceExampleOf({}, {{"s", {FloatFeature({1}), ""}}});
+  EXPECT_EQ(Steps(gap), "a float_list none");
+  EXPECT_TRUE(CheckExample(gap).ok());
+  EXPECT_EQ(Steps(SequenceExampleOf({}, {{"s", {FloatFeature({1}) + Int64Feature({2})}}})),
+            "feature s: step 0: expected one list of values, got 2");
+  EXPECT_FALSE(CheckExample(testing::WireField(2, "lists")).ok());
+  EXPECT_FALSE(CheckExample(SequenceExampleOf({}, {{"s", {testing::WireField(2, "?")}}})).ok());
+  for (size_t size = 1; size < sequence.size(); ++size) {
+    // The bytes before the feature lists are an Example.
+    const bool example = sequence.substr(0, size) == ExampleOf({{"label", Int64Feature({3})}});
+    EXPECT_EQ(CheckExample(std::string_view(sequence).substr(0, size)).ok(), example) << size;
+  }
 }
 
 TEST(Example, EveryPrefixIsReadOrRefused) {

@@ -46,4 +46,17 @@ inline std::string ExampleOf(const std::vector<std::pair<std::string, std::strin
   return WireField(1, map);
 }
 
+// Returns a SequenceExample with the context features, and with a feature per step in each list.
+inline std::string SequenceExampleOf(
+    const std::vector<std::pair<std::string, std::string>>& context,
+    const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {
+  std::string map;
+  for (const auto& [name, steps] : lists) {
+    std::string list;
+    for (const std::string& step : steps) list += WireField(1, step);
+    map += WireField(1, WireField(1, name) + WireField(2, list));
+  }
+  return ExampleOf(context) + WireField(2, map);
+}
+
 }  // namespace tfjob::data::testing

@@ -60,7 +60,7 @@ inline std::string NumberedRecords(int64_t first, int64_t count,
   return content;
 }
 
-inline TfRecordOptions NumberedOptions(std::vector<std::string> files) {
+inline RecordOptions NumberedOptions(std::vector<std::string> files) {
   return {.files = std::move(files),
           .features = {{.name = "label", .dtype = DType::kInt64}, {.name = "pixels", .shape = {2}}},
           .fields = {{"features", "pixels"}, {"labels", "label"}}};
@@ -90,7 +90,7 @@ inline std::pair<std::vector<int64_t>, Status> Drain(Pipeline& pipeline) {
 }
 
 // Reads all records, in the order of the files.
-inline std::pair<std::vector<int64_t>, Status> ReadAll(const TfRecordOptions& options) {
+inline std::pair<std::vector<int64_t>, Status> ReadAll(const RecordOptions& options) {
   const auto source = OpenTfRecords(options);
   if (!source.ok()) return {{}, source.status()};
   PipelineOptions reading = OptionsFor(**source);

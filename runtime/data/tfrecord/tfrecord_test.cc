@@ -22,6 +22,7 @@ using testing::NumberedOptions;
 using testing::NumberedRecords;
 using testing::OptionsFor;
 using testing::ReadAll;
+using testing::SequenceExampleOf;
 
 std::vector<int64_t> Numbers(int64_t count) {
   std::vector<int64_t> numbers(static_cast<size_t>(count));
@@ -29,7 +30,7 @@ std::vector<int64_t> Numbers(int64_t count) {
   return numbers;
 }
 
-std::shared_ptr<const Source> Opened(const TfRecordOptions& options) {
+std::shared_ptr<const Source> Opened(const RecordOptions& options) {
   const auto source = OpenTfRecords(options);
   EXPECT_TRUE(source.ok()) << source.status();
   return source.ok() ? *source : nullptr;
@@ -59,7 +60,7 @@ StatusOr<Batch> OneBatch(const std::string& example, std::vector<ExampleFeature>
   const Folder folder;
   std::string content;
   io::AppendRecord(example, content);
-  TfRecordOptions options{.files = {folder.Write("one", content)}, .features = std::move(features)};
+  RecordOptions options{.files = {folder.Write("one", content)}, .features = std::move(features)};
   for (const ExampleFeature& feature : options.features)
     options.fields.push_back({feature.name, feature.name});
   ASSIGN_OR_RETURN(const auto source, OpenTfRecords(options));
@@ -135,6 +136,109 @@ TEST(TfRecord, SaysWhichFeatureDoesNotFit) {
             "got 3 bytes");
   EXPECT_EQ(Refusal(ExampleOf({{"x", BytesFeature({"a", "b"})}}), raw),
             "record at byte 0: feature x: expected one string in a bytes_list, got 2");
+}
+
+// A sequence of at most 3 steps with 2 values each.
+ExampleFeature Steps(const char* name, DType dtype) {
+  return {.name = name, .dtype = dtype, .shape = {3, 2}, .variable = true, .sequence = true};
+}
+
+ExampleFeature RawSteps(const char* name) {
+  ExampleFeature feature = Steps(name, DType::kUInt8);
+  feature.raw = true;
+  return feature;
+}
+
+TEST(TfRecord, ReadsSequences) {
+  const std::vector<ExampleFeature> features = {{.name = "label", .dtype = DType::kInt64},
+                                                Steps("f", DType::kFloat32),
+                                                Steps("i", DType::kInt64),
+                                                RawSteps("b"),
+                                                Steps("none", DType::kFloat32)};
+  const auto expect = [](const StatusOr<Batch>& batch) {
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    EXPECT_EQ(Values<int64_t>(*batch, "label"), std::vector<int64_t>{7});
+    EXPECT_EQ(batch->Find("f")->shape(), Shape({1, 3, 2}));
+    EXPECT_EQ(Values<float>(*batch, "f"), (std::vector<float>{1, 2, 3, 4, 0, 0}));
+    EXPECT_EQ(Values<int64_t>(*batch, "i"), (std::vector<int64_t>{5, 6, 7, 8, 9, 10}));
+    EXPECT_EQ(Values<uint8_t>(*batch, "b"), (std::vector<uint8_t>{'a', 'b', 'c', 'd', 0, 0}));
+    EXPECT_EQ(Values<float>(*batch, "none"), (std::vector<float>{0, 0, 0, 0, 0, 0}));
+  };
+  expect(OneBatch(
+      SequenceExampleOf({{"label", Int64Feature({7})}},
+                        {{"f", {FloatFeature({1, 2}), FloatFeature({3, 4})}},
+                         {"i", {Int64Feature({5, 6}), Int64Feature({7, 8}), Int64Feature({9, 10})}},
+                         {"b", {BytesFeature({"ab"}), BytesFeature({"cd"})}},
+                         {"none", {}},
+                         {"not asked for", {FloatFeature({9})}}}),
+      features));
+  // In an Example, the steps of a sequence follow each other in one list.
+  expect(OneBatch(ExampleOf({{"label", Int64Feature({7})},
+                             {"f", FloatFeature({1, 2, 3, 4})},
+                             {"i", Int64Feature({5, 6, 7, 8, 9, 10})},
+                             {"b", BytesFeature({"ab", "cd"})}}),
+                  features));
+}
+
+TEST(TfRecord, PadsSequencesWithTheFill) {
+  ExampleFeature filled = Steps("x", DType::kInt64);
+  filled.fill = -1;
+  const auto batch = OneBatch(
+      SequenceExampleOf({}, {{"x", {Int64Feature({5, 6}), Int64Feature({7, 8})}}}), {filled});
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(Values<int64_t>(*batch, "x"), (std::vector<int64_t>{5, 6, 7, 8, -1, -1}));
+}
+
+// A step without a list is not damage. It matters only if the sequence is read.
+TEST(TfRecord, IgnoresStepsWithoutAListInSequencesThatAreNotRead) {
+  const Folder folder;
+  std::string content;
+  io::AppendRecord(
+      SequenceExampleOf({{"label", Int64Feature({3})}, {"pixels", FloatFeature({3, -3})}},
+                        {{"s", {Int64Feature({1}), ""}}}),
+      content);
+  for (const bool skip : {false, true}) {
+    RecordOptions options = NumberedOptions({folder.Write("a", content)});
+    options.skip_damaged = skip;
+    const auto got = ReadAll(options);
+    EXPECT_EQ(got.first, std::vector<int64_t>{3}) << skip << got.second;
+    options.features.push_back(
+        {.name = "s", .dtype = DType::kInt64, .shape = {4, 1}, .variable = true, .sequence = true});
+    options.fields.push_back({"s", "s"});
+    const Status error = ReadAll(options).second;
+    EXPECT_EQ(error.code(), StatusCode::kInvalidArgument) << error;
+    EXPECT_NE(Message(error).find("feature s: step 1: expected a list of values, got none"),
+              std::string_view::npos)
+        << error;
+  }
+}
+
+TEST(TfRecord, SaysWhichSequenceDoesNotFit) {
+  const auto steps = [](const std::vector<std::string>& of_x) {
+    return SequenceExampleOf({}, {{"x", of_x}});
+  };
+  const ExampleFeature x = Steps("x", DType::kFloat32);
+  const std::string two = FloatFeature({1, 2}), place = "record at byte 0: feature x: ";
+  EXPECT_EQ(Refusal(steps({two, two, two, two}), x),
+            place + "expected at most 3 steps of 2 values in a float_list, got 4");
+  EXPECT_EQ(Refusal(steps({two, FloatFeature({1})}), x),
+            place + "step 1: expected 2 values in a float_list, got 1");
+  EXPECT_EQ(Refusal(steps({Int64Feature({1, 2})}), x),
+            place + "step 0: expected 2 values in a float_list, got an int64_list");
+  EXPECT_EQ(Refusal(steps({two}), {.name = "x", .shape = {2}}),
+            place +
+                "expected 2 values in a float_list, got a list of steps; set shape (of one "
+                "step) and max_length");
+  EXPECT_EQ(Refusal(ExampleOf({{"x", FloatFeature({1, 2, 3})}}), x),
+            place + "expected at most 3 steps of 2 values in a float_list, got 3 values");
+  EXPECT_EQ(Refusal(SequenceExampleOf({{"x", two}}, {{"x", {two}}}), x),
+            place + "the example has it twice");
+  EXPECT_EQ(Refusal(steps({BytesFeature({"abc"})}), RawSteps("x")),
+            place + "step 0: expected a string of 2 bytes, for uint8 of shape [2], got 3 bytes");
+  EXPECT_EQ(Refusal(steps({BytesFeature({"ab", "cd"})}), RawSteps("x")),
+            place + "step 0: expected one string in a bytes_list, got 2");
+  EXPECT_EQ(Refusal(ExampleOf({{"x", BytesFeature({"ab", "cd", "ef", "gh"})}}), RawSteps("x")),
+            place + "expected at most 3 steps of one string in a bytes_list, got 4");
 }
 
 TEST(TfRecord, NamesTheRecordOfAWrongLabel) {
@@ -223,7 +327,7 @@ TEST(TfRecord, RefusesDamagedCompressedFiles) {
             StrCat(path, ": the compressed data is damaged at byte ", whole.size() / 2,
                    ": it ends early; replace the file, or set on_damaged: "
                    "skip to leave out what is damaged"));
-  TfRecordOptions skip = NumberedOptions({path});
+  RecordOptions skip = NumberedOptions({path});
   skip.skip_damaged = true;
   const auto got = ReadAll(skip);
   EXPECT_TRUE(got.second.ok()) << got.second;
@@ -273,7 +377,7 @@ TEST(TfRecord, ReadsRecordsThatAreLongerThanItsBuffer) {
     values.back() = size;
     io::AppendRecord(ExampleOf({{"x", Int64Feature(values)}}), content);
   }
-  const TfRecordOptions options{
+  const RecordOptions options{
       .files = {folder.Write("a", content)},
       .features = {{.name = "x", .dtype = DType::kInt64, .shape = {200'000}, .variable = true}},
       .fields = {{"x", "x"}}};
@@ -292,7 +396,7 @@ TEST(TfRecord, ReadsRecordsThatAreLongerThanItsBuffer) {
 
 TEST(TfRecord, KeepsALongIndexInAFile) {
   const Folder folder;
-  TfRecordOptions options = NumberedOptions({folder.Write("a", NumberedRecords(0, 1000))});
+  RecordOptions options = NumberedOptions({folder.Write("a", NumberedRecords(0, 1000))});
   options.most_indexed_in_memory = 7;
   options.cache_dir = folder.path();
   const auto source = Opened(options);
@@ -337,6 +441,48 @@ TEST(TfRecord, TakesEachOfManyExamplesOnceWithoutAList) {
   }
   EXPECT_EQ(count, kCount);
   EXPECT_LT(in_place, 20) << "a random order keeps about one in its place";
+}
+
+// Tasks that have equally many, but different, examples must notice the difference.
+TEST(TfRecord, FingerprintsTellExamplesApart) {
+  const Folder folder;
+  std::vector<uint64_t> offsets;
+  const std::string whole = NumberedRecords(0, 20, &offsets);
+  const auto without = [&](size_t record) {
+    std::string content = whole;
+    ++content[offsets[record] + 20];
+    RecordOptions options = NumberedOptions({folder.Write(StrCat("without-", record), content)});
+    options.skip_damaged = true;
+    return options;
+  };
+  const auto fingerprint = [](const RecordOptions& options) {
+    return Opened(options)->fingerprint();
+  };
+  EXPECT_EQ(Opened(without(3))->size(), Opened(without(7))->size());
+  EXPECT_EQ(fingerprint(without(3)), fingerprint(without(3)));
+  EXPECT_NE(fingerprint(without(3)), fingerprint(without(7)));
+
+  RecordOptions options = NumberedOptions({folder.Write("plain", whole)});
+  const uint64_t plain = fingerprint(options);
+  EXPECT_EQ(fingerprint(NumberedOptions({folder.Write("gz", Compressed(whole, 31))})), plain);
+  options.most_indexed_in_memory = 2;
+  EXPECT_EQ(fingerprint(options), plain);
+  const std::string first = folder.Write("0", whole.substr(0, offsets[10]));
+  const std::string second = folder.Write("1", whole.substr(offsets[10]));
+  EXPECT_EQ(fingerprint(NumberedOptions({first, second})), plain);
+  EXPECT_NE(fingerprint(NumberedOptions({second, first})), plain);
+  EXPECT_NE(fingerprint(NumberedOptions({folder.Write("others", NumberedRecords(20, 20))})), plain);
+
+  options = NumberedOptions({folder.path() + "/plain"});
+  options.features[1].variable = true;
+  const uint64_t variable = fingerprint(options);
+  EXPECT_NE(variable, plain);
+  options.features[1].fill = 1;
+  EXPECT_NE(fingerprint(options), variable);
+  options = NumberedOptions({folder.path() + "/plain"});
+  std::swap(options.fields[0].feature, options.fields[1].feature);
+  EXPECT_NE(fingerprint(options), plain);
+  EXPECT_EQ(NumberedTable(20)->fingerprint(), 0u);
 }
 
 }  // namespace

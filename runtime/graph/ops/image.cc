@@ -3,6 +3,7 @@
 
 #include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::graph {
 namespace {

@@ -11,6 +11,7 @@
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
 #include "runtime/graph/subgraph.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::graph {
 namespace {

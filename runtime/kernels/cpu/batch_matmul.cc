@@ -6,6 +6,7 @@
 #include "runtime/kernels/cpu/gemm.h"
 #include "runtime/kernels/cpu/prepare.h"
 #include "runtime/kernels/cpu/products.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {

@@ -8,6 +8,7 @@
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/prepare.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/kernels/cpu/check.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "runtime/kernels/stream.h"
+
 namespace tfjob::kernels::cpu {
 namespace {
 

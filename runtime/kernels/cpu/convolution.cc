@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {

@@ -10,6 +10,8 @@
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/prepare.h"
+#include "runtime/kernels/cpu/requests.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -33,9 +35,7 @@ bool CheckIds(std::span<const Id> ids, int64_t rows, const std::string& table, S
   for (const Id id : ids) any |= outside(id);  // without a branch, so that gcc vectorises it
   if (!any) return true;
   const auto position = std::ranges::find_if(ids, outside) - ids.begin();
-  stream.Fail(InvalidArgument("id ", ids[static_cast<size_t>(position)], " at position ", position,
-                              " of the batch is no row of ", table.empty() ? "the table" : table,
-                              ": expected 0 to ", rows - 1));
+  stream.Fail(NoSuchRow(ids[static_cast<size_t>(position)], position, table, rows));
   return false;
 }
 
@@ -214,54 +214,31 @@ class UnsortedSegmentSum : public Kernel {
   const Operand values_, out_;
 };
 
+// The dtype must be int32 or int64.
 template <typename F>
 Prepared ForId(DType dtype, F f) {
-  if (dtype == DType::kInt32) return f(Type<int32_t>());
-  if (dtype == DType::kInt64) return f(Type<int64_t>());
-  return InvalidArgument("ids must be int32 or int64, not ", Name(dtype));
-}
-
-// Returns InvalidArgument unless the operands are ids[n] and a matrix of n rows.
-Status ExpectRows(const Operand& ids, const Operand& matrix) {
-  if (matrix.shape.rank() != 2)
-    return InvalidArgument("expected rows, a matrix, got ", matrix.ToString());
-  return ExpectShape(ids, {matrix.shape.dim(0)});
+  return dtype == DType::kInt32 ? f(Type<int32_t>()) : f(Type<int64_t>());
 }
 
 Prepared PrepareGather(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  const Operand &table = request.inputs[0], &ids = request.inputs[1], &out = request.outputs[0];
-  RETURN_IF_ERROR(ExpectRows(ids, out));
-  if (table.shape.rank() != 2 || table.cols() != out.cols() || table.dtype != out.dtype)
-    return InvalidArgument("rows ", out.ToString(), " do not come from ", table.ToString());
-  return ForId(ids.dtype,
+  RETURN_IF_ERROR(CheckGather(request));
+  return ForId(request.inputs[1].dtype,
                [&]<typename Id>(Type<Id>) -> Prepared { return Make<Gather<Id>>(request); });
 }
 
 Prepared PrepareDeduplicateIndexedSlices(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 2));
-  const Operand &ids = request.inputs[0], &values = request.inputs[1];
-  RETURN_IF_ERROR(ExpectRows(ids, values));
-  const Operand &distinct = request.outputs[0], &sums = request.outputs[1];
-  RETURN_IF_ERROR(ExpectShape(distinct, ids.shape));
-  RETURN_IF_ERROR(ExpectShape(sums, values.shape));
-  if (distinct.dtype != DType::kInt64 || sums.dtype != values.dtype)
-    return InvalidArgument("expected int64 ids and sums of the type of the rows");
-  return ForFloat(values.dtype, [&]<typename T>(Type<T>) -> Prepared {
-    return ForId(ids.dtype, [&]<typename Id>(Type<Id>) -> Prepared {
+  RETURN_IF_ERROR(CheckDeduplicateIndexedSlices(request));
+  return ForFloat(request.inputs[1].dtype, [&]<typename T>(Type<T>) -> Prepared {
+    return ForId(request.inputs[0].dtype, [&]<typename Id>(Type<Id>) -> Prepared {
       return Make<DeduplicateIndexedSlices<T, Id>>(request);
     });
   });
 }
 
 Prepared PrepareUnsortedSegmentSum(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  const Operand &values = request.inputs[0], &ids = request.inputs[1], &out = request.outputs[0];
-  RETURN_IF_ERROR(ExpectRows(ids, values));
-  if (out.shape.rank() != 2 || out.cols() != values.cols() || out.dtype != values.dtype)
-    return InvalidArgument("rows ", values.ToString(), " do not fit into ", out.ToString());
-  return ForFloat(values.dtype, [&]<typename T>(Type<T>) -> Prepared {
-    return ForId(ids.dtype, [&]<typename Id>(Type<Id>) -> Prepared {
+  RETURN_IF_ERROR(CheckUnsortedSegmentSum(request));
+  return ForFloat(request.inputs[0].dtype, [&]<typename T>(Type<T>) -> Prepared {
+    return ForId(request.inputs[1].dtype, [&]<typename Id>(Type<Id>) -> Prepared {
       return Make<UnsortedSegmentSum<T, Id>>(request);
     });
   });

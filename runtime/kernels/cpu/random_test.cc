@@ -4,6 +4,7 @@
 
 #include "runtime/kernels/cpu/check.h"
 #include "runtime/kernels/random_stream.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {

@@ -4,6 +4,7 @@
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/lanes.h"
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cpu/rows.h"
 #include "runtime/kernels/cpu/strided.h"
 
@@ -102,21 +103,18 @@ StatusOr<Reduction> ReductionOf(const KernelRequest& request) {
   if (input.dtype != output.dtype) return InvalidArgument("input and output differ in dtype");
   ASSIGN_OR_RETURN(std::vector<int> axes, AxesOf(request.attributes, input.shape.rank()));
   const bool keep = request.attributes.Get("keep_dims", false);
+  RETURN_IF_ERROR(ExpectShape(output, ShapeWithout(input.shape, axes, keep)));
   const Strides own = StridesOf(output);
   Strides strides{};
-  std::vector<int64_t> dims;
   Reduction reduction;
   for (int d = 0, next = 0; d < input.shape.rank() && d < kMaxRank; ++d) {
     if (std::ranges::binary_search(axes, d)) {
       reduction.reduced *= input.shape.dim(d);
-      if (keep) dims.push_back(1);
       next += keep ? 1 : 0;
       continue;
     }
-    dims.push_back(input.shape.dim(d));
     strides[d] = own[next++];
   }
-  RETURN_IF_ERROR(ExpectShape(output, Shape(dims)));
   const Strides operands[] = {strides, StridesOf(input)};
   ASSIGN_OR_RETURN(reduction.loop, StridedLoop::Create(input.shape, operands));
   return reduction;
@@ -172,26 +170,9 @@ class ArgMax : public Kernel {
 };
 
 Prepared PrepareArgMax(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
-  const Operand &input = request.inputs[0], &output = request.outputs[0];
-  const int rank = input.shape.rank();
-  int64_t axis = request.attributes.Get<int64_t>("axis", -1);
-  axis += axis < 0 ? rank : 0;
-  if (axis < 0 || axis >= rank) return InvalidArgument("no such axis");
-  if (output.dtype != DType::kInt64) return InvalidArgument("the output must be int64");
-  if (input.shape.dim(static_cast<int>(axis)) == 0) return InvalidArgument("the axis is empty");
-  const Strides own = StridesOf(input);
-  std::vector<int64_t> dims = input.shape.dims();
-  dims.erase(dims.begin() + axis);
-  RETURN_IF_ERROR(ExpectShape(output, Shape(dims)));
-  Strides rest{};
-  for (int d = 0, next = 0; d < std::min(rank, kMaxRank); ++d) {
-    if (d != axis) rest[next++] = own[d];
-  }
-  const Strides operands[] = {StridesOf(output), rest};
-  ASSIGN_OR_RETURN(StridedLoop loop, StridedLoop::Create(output.shape, operands));
-  return ForFloat(input.dtype, [&]<typename T>(Type<T>) {
-    return Make<ArgMax<T>>(loop, input.shape.dim(static_cast<int>(axis)), own[axis]);
+  ASSIGN_OR_RETURN(const ArgMaxForm form, ArgMaxFormOf(request));
+  return ForFloat(request.inputs[0].dtype, [&]<typename T>(Type<T>) {
+    return Make<ArgMax<T>>(form.loop, form.count, form.step);
   });
 }
 

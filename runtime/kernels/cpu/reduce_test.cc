@@ -109,5 +109,16 @@ TEST(ArgMaxTest, GivesTheFirstOfEquals) {
   Check({"ArgMax", {{"axis", int64_t{1}}}, {cube}, {Tensor::Of<int64_t>({2, 2}, {1, 0, 1, 1})}});
 }
 
+TEST(ArgMaxTest, RefusesMoreDimensionsThanLoopsHave) {
+  const std::vector<int64_t> dims(9, 2), rest(8, 2);
+  const Operand x = Operand::Dense(D::kFloat32, Shape(dims));
+  const Operand y = Operand::Dense(D::kInt64, Shape(rest));
+  for (const int64_t axis : {0, 8}) {
+    EXPECT_EQ(PrepareError("ArgMax", {{"axis", axis}}, {x}, {y}).code(),
+              absl::StatusCode::kUnimplemented)
+        << axis;
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::kernels::cpu

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/kernels/cpu/prepare.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 

@@ -5,7 +5,9 @@
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/prepare.h"
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cpu/strided.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -38,20 +40,12 @@ class BlockCopy {
   int64_t from_, to_;
 };
 
-int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides) {
-  int64_t offset = 0;
-  for (size_t d = 0; d < index.size(); ++d) offset += index[d] * strides[d];
-  return offset;
-}
-
-// Prepares the copy of a block of this shape, from index `from` of `in` to index `to` of `out`.
+// Prepares the copy of a block.
 template <typename T>
-StatusOr<BlockCopy<T>> CopyOf(const Shape& shape, const Operand& in,
-                              const std::vector<int64_t>& from, const Operand& out,
-                              const std::vector<int64_t>& to) {
+StatusOr<BlockCopy<T>> CopyOf(const Block& block, const Operand& in, const Operand& out) {
   const Strides strides[] = {StridesOf(out), StridesOf(in)};
-  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(shape, strides));
-  return BlockCopy<T>(loop, OffsetOf(from, strides[1]), OffsetOf(to, strides[0]));
+  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(block.shape, strides));
+  return BlockCopy<T>(loop, OffsetOf(block.from, strides[1]), OffsetOf(block.to, strides[0]));
 }
 
 template <typename T>
@@ -85,76 +79,31 @@ class SliceOrPad : public Kernel {
 };
 
 Prepared PrepareConcat(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, std::max<size_t>(1, request.inputs.size()), 1));
+  ASSIGN_OR_RETURN(const std::vector<Block> blocks, ConcatBlocks(request));
   const Operand& out = request.outputs[0];
-  const int64_t axis = request.attributes.Get<int64_t>("axis", -1);
-  if (axis < 0 || axis >= out.shape.rank()) return InvalidArgument("no axis ", axis);
-  std::vector<int64_t> joined = out.shape.dims();
-  int64_t& along = joined[static_cast<size_t>(axis)];
-  along = 0;
-  for (const Operand& input : request.inputs) {
-    std::vector<int64_t> dims = out.shape.dims();
-    dims[static_cast<size_t>(axis)] =
-        input.shape.rank() == out.shape.rank() ? input.shape.dim(static_cast<int>(axis)) : 0;
-    RETURN_IF_ERROR(ExpectShape(input, Shape(dims)));
-    if (input.dtype != out.dtype) return InvalidArgument("the operands differ in dtype");
-    along += dims[static_cast<size_t>(axis)];
-  }
-  RETURN_IF_ERROR(ExpectShape(out, Shape(joined)));
   return ForSize(out.dtype, [&]<typename T>(Type<T>) -> Prepared {
     std::vector<BlockCopy<T>> copies;
-    std::vector<int64_t> to(joined.size(), 0);
-    const std::vector<int64_t> from = to;
-    for (const Operand& input : request.inputs) {
-      ASSIGN_OR_RETURN(const auto copy, CopyOf<T>(input.shape, input, from, out, to));
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      ASSIGN_OR_RETURN(const auto copy, CopyOf<T>(blocks[i], request.inputs[i], out));
       copies.push_back(copy);
-      to[static_cast<size_t>(axis)] += input.shape.dim(static_cast<int>(axis));
     }
     return Make<Concat<T>>(std::move(copies));
   });
 }
 
-// Returns the attribute `name`, a list with one index per axis.
-StatusOr<std::vector<int64_t>> IndexOf(const KernelRequest& request, const char* name) {
-  const auto* index = request.attributes.Find<std::vector<int64_t>>(name);
-  if (index != nullptr && static_cast<int>(index->size()) == request.inputs[0].shape.rank())
-    return *index;
-  return InvalidArgument("the attribute ", name, " must have one number per axis");
-}
-
-// Returns InvalidArgument unless the block `shape` at `index` lies within `operand`.
-Status ExpectBlock(const Operand& operand, const std::vector<int64_t>& index, const Shape& shape) {
-  bool within = operand.shape.rank() == shape.rank();
-  for (size_t d = 0; within && d < index.size(); ++d) {
-    const int64_t size = operand.shape.dims()[d];
-    within = index[d] >= 0 && index[d] <= size && shape.dims()[d] <= size - index[d];
-  }
-  if (within) return OkStatus();
-  return InvalidArgument(shape.ToString(), " does not lie within ", operand.ToString());
-}
-
 Prepared PrepareSlice(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
-  const Operand &in = request.inputs[0], &out = request.outputs[0];
-  ASSIGN_OR_RETURN(const std::vector<int64_t> begin, IndexOf(request, "begin"));
-  RETURN_IF_ERROR(ExpectBlock(in, begin, out.shape));
-  if (in.dtype != out.dtype) return InvalidArgument("the operands differ in dtype");
-  return ForSize(in.dtype, [&]<typename T>(Type<T>) -> Prepared {
-    const std::vector<int64_t> to(begin.size(), 0);
-    ASSIGN_OR_RETURN(const auto copy, CopyOf<T>(out.shape, in, begin, out, to));
+  ASSIGN_OR_RETURN(const Block block, SliceBlock(request));
+  return ForSize(request.outputs[0].dtype, [&]<typename T>(Type<T>) -> Prepared {
+    ASSIGN_OR_RETURN(const auto copy, CopyOf<T>(block, request.inputs[0], request.outputs[0]));
     return Make<SliceOrPad<T>>(copy, size_t{0});
   });
 }
 
 Prepared PreparePad(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
-  const Operand &in = request.inputs[0], &out = request.outputs[0];
-  ASSIGN_OR_RETURN(const std::vector<int64_t> before, IndexOf(request, "before"));
-  RETURN_IF_ERROR(ExpectBlock(out, before, in.shape));
-  if (in.dtype != out.dtype) return InvalidArgument("the operands differ in dtype");
-  return ForSize(in.dtype, [&]<typename T>(Type<T>) -> Prepared {
-    const std::vector<int64_t> from(before.size(), 0);
-    ASSIGN_OR_RETURN(const auto copy, CopyOf<T>(in.shape, in, from, out, before));
+  ASSIGN_OR_RETURN(const Block block, PadBlock(request));
+  const Operand& out = request.outputs[0];
+  return ForSize(out.dtype, [&]<typename T>(Type<T>) -> Prepared {
+    ASSIGN_OR_RETURN(const auto copy, CopyOf<T>(block, request.inputs[0], out));
     return Make<SliceOrPad<T>>(copy, out.bytes());
   });
 }

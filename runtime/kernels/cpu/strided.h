@@ -36,6 +36,10 @@ class StridedLoop {
   int64_t inner_stride(int operand) const { return strides_[operand][rank_ - 1]; }
   int64_t outer_stride(int operand) const { return rank_ < 2 ? 0 : strides_[operand][rank_ - 2]; }
   int rank() const { return rank_; }
+  // Return the number of iterations of loop `axis`, counted from the outermost, and the distance in
+  // elements between its iterations.
+  int64_t size(int axis) const { return dims_[axis]; }
+  int64_t stride(int operand, int axis) const { return strides_[operand][axis]; }
 
   // Calls body(offsets) for outer iterations [begin, end). `offsets` contains each operand's offset
   // in elements.

@@ -5,7 +5,28 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-StatusOr<CastType> TypeOf(DType dtype) {
+class CastKernel final : public Kernel {
+ public:
+  CastKernel(Launcher launcher, const CastParameter& parameter, Writes writes)
+      : launcher_(std::move(launcher)), parameter_(parameter), writes_(writes) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    CastParameter p = parameter_;
+    p.in = inputs[0];
+    p.out = outputs[0];
+    if (writes_ == Writes::kVariable) p.refusal = RefusalOf(stream);
+    Submit(launcher_, "Cast", {Blocks(p.count, kCastThreads)}, {kCastThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const CastParameter parameter_;
+  const Writes writes_;
+};
+
+}  // namespace
+
+StatusOr<CastType> CastTypeOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
       return CastType::kFloat32;
@@ -24,29 +45,11 @@ StatusOr<CastType> TypeOf(DType dtype) {
   }
 }
 
-class CastKernel final : public Kernel {
- public:
-  CastKernel(Launcher launcher, const CastParameter& parameter)
-      : launcher_(std::move(launcher)), parameter_(parameter) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    CastParameter p = parameter_;
-    p.in = inputs[0];
-    p.out = outputs[0];
-    Submit(launcher_, "Cast", {Blocks(p.count, kCastThreads)}, {kCastThreads}, p, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const CastParameter parameter_;
-};
-
-}  // namespace
-
-Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out) {
+Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out,
+                     Writes writes) {
   RETURN_IF_ERROR(CheckCount(in));
-  ASSIGN_OR_RETURN(const CastType from, TypeOf(in.dtype));
-  ASSIGN_OR_RETURN(const CastType to, TypeOf(out.dtype));
+  ASSIGN_OR_RETURN(const CastType from, CastTypeOf(in.dtype));
+  ASSIGN_OR_RETURN(const CastType to, CastTypeOf(out.dtype));
   const CastParameter parameter{.in = nullptr,
                                 .out = nullptr,
                                 .in_stride = in.row_stride,
@@ -55,8 +58,9 @@ Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand&
                                 .in_cols = static_cast<uint32_t>(in.cols()),
                                 .out_cols = static_cast<uint32_t>(out.cols()),
                                 .from = from,
-                                .to = to};
-  return std::make_unique<CastKernel>(launcher, parameter);
+                                .to = to,
+                                .refusal = nullptr};
+  return std::make_unique<CastKernel>(launcher, parameter, writes);
 }
 
 KernelTable::Entries CastKernels(const Launcher& launcher) {

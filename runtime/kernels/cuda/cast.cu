@@ -95,7 +95,7 @@ TFJOB_DEVICE void ConvertFrom(const CastParameter& p, Offsets offsets) {
 
 TFJOB_KERNEL(Cast, CastParameter, kCastThreads) {
   const uint32_t element = blockIdx.x * kCastThreads + threadIdx.x;
-  if (element >= p.count) return;
+  if (element >= p.count || Refused(p.refusal)) return;
   const Offsets offsets{element / p.in_cols * p.in_stride + element % p.in_cols,
                         element / p.out_cols * p.out_stride + element % p.out_cols};
   switch (p.from) {

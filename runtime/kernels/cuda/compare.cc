@@ -67,13 +67,25 @@ void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& rand
       return store(ValueOf<double>(random, low, high));
     case DType::kInt32:
       return store(ValueOf<int32_t>(random, low, high));
-    case DType::kInt64:
-      return store(ValueOf<int64_t>(random, low, high));
+    case DType::kInt64: {  // a double has too few digits for all large numbers
+      const auto least = static_cast<uint64_t>(static_cast<int64_t>(low));
+      return store(static_cast<int64_t>(least + ValueOf<uint64_t>(random, 0, high - low)));
+    }
     case DType::kUInt8:
       return store(ValueOf<uint8_t>(random, low, high));
     default:
       return store(static_cast<uint8_t>(random.Below(2)));  // bool
   }
+}
+
+// Writes a list of ascending numbers (RandomOperand::ascending).
+void FillAscending(std::byte* to, const RandomOperand& operand, PhiloxStream& random) {
+  std::vector<int64_t> numbers(static_cast<size_t>(operand.shape.num_elements()), -1);
+  auto next = numbers.begin();
+  const auto bound = static_cast<int64_t>(operand.high);
+  for (int64_t number = 0; number < bound && next != numbers.end(); ++number)
+    if (random.Below(2) == 0) *next++ = number;
+  if (!numbers.empty()) std::memcpy(to, numbers.data(), numbers.size() * sizeof(int64_t));
 }
 
 double ElementAt(const std::byte* from, DType dtype) {
@@ -140,6 +152,38 @@ class ComparedRun {
   }
 
   Status OnGpu(const GpuAccess& gpu) {
+    ASSIGN_OR_RETURN(const std::vector<void*> outputs, Submit(gpu, nullptr));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      RETURN_IF_ERROR(CheckOutput(i, static_cast<const std::byte*>(outputs[i])));
+    return OkStatus();
+  }
+
+  // Runs the op as if another kernel had refused its inputs, if it updates variables.
+  Status OnGpuAfterRefusal(const GpuAccess& gpu) {
+    if (!UpdatesVariables()) return OkStatus();
+    const Refusal refusal{.number = 1, .position = 0, .value = -1};
+    auto* const refused =
+        reinterpret_cast<Refusal*>(memory_.Allocate(sizeof refusal, "refusal", 0));
+    EmulatedMemory::Write(reinterpret_cast<std::byte*>(refused), &refusal, sizeof refusal);
+    ASSIGN_OR_RETURN(const std::vector<void*> outputs, Submit(gpu, refused));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      RETURN_IF_ERROR(CheckUnchanged(i, static_cast<const std::byte*>(outputs[i])));
+    return OkStatus();
+  }
+
+ private:
+  Operand Layout(const RandomOperand& operand) {
+    Operand layout = Operand::Dense(operand.dtype, operand.shape);
+    if (operand.row_stride != 0) {
+      layout.row_stride = operand.row_stride;
+    } else if (operand.shape.rank() >= 2 && random_.Below(2) == 0) {
+      layout.row_stride += random_.Below(6);
+    }
+    return layout;
+  }
+
+  // Runs the kernel with the inputs, and returns the outputs.
+  StatusOr<std::vector<void*>> Submit(const GpuAccess& gpu, Refusal* refusal) {
     const KernelTable table = MakeTable(gpu);
     ASSIGN_OR_RETURN(const auto kernel, table.Prepare(request_));
     std::vector<const void*> inputs;
@@ -158,20 +202,19 @@ class ComparedRun {
     // Programs align workspaces to 64 bytes.
     std::byte* const workspace = memory_.Allocate(kernel->workspace_bytes(), "workspace", 64);
     Stream stream;
+    stream.set_refusal(refusal);
     kernel->Run(inputs.data(), outputs.data(), workspace, stream);
     if (const std::vector<std::string> reports = TakeReports(); !reports.empty())
       return Internal(request_.ToString(), ": ", reports.size(),
                       " reports, the first: ", reports[0]);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      RETURN_IF_ERROR(CheckOutput(i, static_cast<const std::byte*>(outputs[i])));
-    return OkStatus();
+    return outputs;
   }
 
- private:
-  Operand Layout(const RandomOperand& operand) {
-    Operand layout = Operand::Dense(operand.dtype, operand.shape);
-    if (operand.shape.rank() >= 2 && random_.Below(2) == 0) layout.row_stride += random_.Below(6);
-    return layout;
+  // Programs in which a kernel may refuse its inputs do not contain MatMulAccumulate, a product of
+  // the device's library.
+  bool UpdatesVariables() const {
+    return request_.op != "MatMulAccumulate" &&
+           UpdatedInput(HostTable().Find(request_.op)->in_place, 0) >= 0;
   }
 
   void FillInputs() {
@@ -179,6 +222,10 @@ class ComparedRun {
       const Operand& operand = request_.inputs[i];
       inputs_.push_back(std::make_unique<Buffer>(operand.bytes() + 64));
       std::memset(inputs_[i]->data(), 0xff, inputs_[i]->size());
+      if (comparison_.inputs[i].ascending) {
+        FillAscending(inputs_[i]->data(), comparison_.inputs[i], random_);
+        continue;
+      }
       ForRows(operand, [&](size_t offset, size_t bytes) {
         for (size_t at = 0; at < bytes; at += SizeOf(operand.dtype))
           FillElement(inputs_[i]->data() + offset + at, comparison_.inputs[i], random_);
@@ -219,6 +266,18 @@ class ComparedRun {
     return nullptr;
   }
 
+  // Expects the bits of the input that the op updates to produce the output.
+  Status CheckUnchanged(size_t i, const std::byte* actual) const {
+    const int input = UpdatedInput(HostTable().Find(request_.op)->in_place, static_cast<int>(i));
+    const std::byte* const before = inputs_[static_cast<size_t>(input)]->data();
+    Status status;
+    ForRows(request_.outputs[i], [&](size_t offset, size_t bytes) {
+      if (status.ok() && std::memcmp(actual + offset, before + offset, bytes) != 0)
+        status = Internal(request_.ToString(), ": output ", i, " changed after a refusal");
+    });
+    return status;
+  }
+
   Status CheckOutput(size_t i, const std::byte* actual) {
     const Operand& operand = request_.outputs[i];
     const size_t size = SizeOf(operand.dtype);
@@ -232,6 +291,9 @@ class ComparedRun {
         return fail(" was not written");
       }
       for (size_t at = offset; at < offset + bytes; at += size) {
+        if (operand.dtype == DType::kInt64 &&
+            std::memcmp(actual + at, expected_[i]->data() + at, size) != 0)
+          return fail(" at byte ", at, ": another int64");
         const double a = ElementAt(actual + at, operand.dtype);
         const double e = ElementAt(expected_[i]->data() + at, operand.dtype);
         const bool special = std::isnan(e) || std::isinf(e);
@@ -265,6 +327,7 @@ std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAc
   ComparedRun run(comparison, seed);
   Status status = run.OnCpu();
   if (status.ok()) status = run.OnGpu(gpu);
+  if (status.ok()) status = run.OnGpuAfterRefusal(gpu);
   return std::string(Message(status));
 }
 

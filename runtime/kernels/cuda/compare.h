@@ -12,12 +12,15 @@
 namespace tfjob::kernels::cuda {
 
 // A tensor with random values in [low, high]. Some floats are 0. If `special` is set, some are NaN
-// or infinite.
+// or infinite. If `ascending` is set, the values are distinct int64 numbers in [0, high), in
+// ascending order, and some -1 after them. If `row_stride` is 0, it is chosen at random.
 struct RandomOperand {
   Shape shape;
   DType dtype = DType::kFloat32;
   double low = -3, high = 3;
   bool special = false;
+  bool ascending = false;
+  int64_t row_stride = 0;
 };
 
 struct Comparison {
@@ -31,7 +34,8 @@ struct Comparison {
 // Prepares the op for both devices, and runs it on each. The seed chooses the values, the padding
 // of rows, which addresses are unaligned, whether an output uses the memory of an input where the
 // entry allows it, and the order in which the emulator runs threads. Reports through gtest any
-// differences, wrong accesses, and elements that were not written.
+// differences, wrong accesses, and elements that were not written. An op that updates variables
+// runs once more, after another kernel has refused its inputs, and must then change no variable.
 void Compare(const Comparison& comparison, uint64_t seed);
 
 // Like Compare, but runs the op on the given GPU and returns the first report, or "" if there is

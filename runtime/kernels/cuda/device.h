@@ -8,7 +8,8 @@
 //   - Only Load and Store read or write 16 bytes at once.
 //   - Blocks do not communicate within a launch.
 //   - All threads of a block reach every __syncthreads, and all lanes every shuffle.
-//   - Sums are added in an order that depends only on the shapes.
+//   - Sums are added in an order that depends only on the shapes and, for the rows of tables, on
+//     the ids.
 #pragma once
 
 #ifdef __CUDACC__
@@ -55,6 +56,28 @@ TFJOB_DEVICE float WarpSum(float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(kAllLanes, value, offset);
   return value;
+}
+
+// Returns whether a kernel of this program has refused its inputs, so that variables must keep
+// their values. `refusal` is a Refusal (stream.h), as numbers, or null.
+TFJOB_DEVICE bool Refused(const int64_t* refusal) {
+  return refusal != nullptr && *refusal != 0;
+}
+
+// Return the cosine and the sine of x·π. CUDA's cos and sin would use local memory.
+TFJOB_DEVICE double CosPi(double x) {
+#ifdef __CUDACC__
+  return cospi(x);
+#else
+  return std::cos(x * 3.14159265358979323846);
+#endif
+}
+TFJOB_DEVICE double SinPi(double x) {
+#ifdef __CUDACC__
+  return sinpi(x);
+#else
+  return std::sin(x * 3.14159265358979323846);
+#endif
 }
 
 }  // namespace

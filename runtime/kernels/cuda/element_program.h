@@ -16,27 +16,17 @@ struct NamedOp {
   int operands;
 };
 inline constexpr NamedOp kElementOps[] = {
-    {"Add", ElementOp::kAdd, 2},
-    {"Sub", ElementOp::kSub, 2},
-    {"Mul", ElementOp::kMul, 2},
-    {"Div", ElementOp::kDiv, 2},
-    {"Maximum", ElementOp::kMaximum, 2},
-    {"Minimum", ElementOp::kMinimum, 2},
-    {"Pow", ElementOp::kPow, 2},
-    {"Neg", ElementOp::kNeg, 1},
-    {"Abs", ElementOp::kAbs, 1},
-    {"Square", ElementOp::kSquare, 1},
-    {"Sqrt", ElementOp::kSqrt, 1},
-    {"Rsqrt", ElementOp::kRsqrt, 1},
-    {"Exp", ElementOp::kExp, 1},
-    {"Log", ElementOp::kLog, 1},
-    {"Relu", ElementOp::kRelu, 1},
-    {"Sigmoid", ElementOp::kSigmoid, 1},
-    {"Tanh", ElementOp::kTanh, 1},
-    {"ReluGrad", ElementOp::kReluGrad, 2},
-    {"SigmoidGrad", ElementOp::kSigmoidGrad, 2},
-    {"TanhGrad", ElementOp::kTanhGrad, 2},
-    {"ClipByValue", ElementOp::kClip, 3},
+    {"Add", ElementOp::kAdd, 2},           {"Sub", ElementOp::kSub, 2},
+    {"Mul", ElementOp::kMul, 2},           {"Div", ElementOp::kDiv, 2},
+    {"Maximum", ElementOp::kMaximum, 2},   {"Minimum", ElementOp::kMinimum, 2},
+    {"Pow", ElementOp::kPow, 2},           {"Neg", ElementOp::kNeg, 1},
+    {"Abs", ElementOp::kAbs, 1},           {"Square", ElementOp::kSquare, 1},
+    {"Sqrt", ElementOp::kSqrt, 1},         {"Rsqrt", ElementOp::kRsqrt, 1},
+    {"Exp", ElementOp::kExp, 1},           {"Log", ElementOp::kLog, 1},
+    {"Erf", ElementOp::kErf, 1},           {"Relu", ElementOp::kRelu, 1},
+    {"Sigmoid", ElementOp::kSigmoid, 1},   {"Tanh", ElementOp::kTanh, 1},
+    {"ReluGrad", ElementOp::kReluGrad, 2}, {"SigmoidGrad", ElementOp::kSigmoidGrad, 2},
+    {"TanhGrad", ElementOp::kTanhGrad, 2}, {"ClipByValue", ElementOp::kClip, 3},
     {"Copy", ElementOp::kCopy, 1},  // only in programs of this package
 };
 

@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/cuda/element_program.h"
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/loops_of.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -38,24 +39,56 @@ void JoinRows(ElementwiseParameter& p, size_t inputs) {
   p.out_stride = p.count;
 }
 
+// An input that the kernel cannot read in place. It is first broadcast to the output's shape, in
+// the workspace.
+struct Broadcast {
+  size_t input = 0;
+  BlockMove move;
+};
+
+struct ElementwiseLaunch {
+  ElementwiseParameter parameter{};  // complete except for the pointers
+  size_t inputs = 0;
+  bool slots = false;
+  Writes writes = Writes::kValue;
+  std::vector<Broadcast> broadcasts;
+};
+
 class ElementwiseKernel final : public Kernel {
  public:
-  ElementwiseKernel(Launcher launcher, const ElementwiseParameter& parameter, size_t inputs,
-                    bool slots)
+  ElementwiseKernel(Launcher launcher, ElementwiseLaunch launch)
       : launcher_(std::move(launcher)),
-        parameter_(parameter),
-        inputs_(inputs),
-        name_(slots ? "ElementwiseWithSlots" : "Elementwise") {}
+        parameter_(launch.parameter),
+        inputs_(launch.inputs),
+        name_(launch.slots ? "ElementwiseWithSlots" : "Elementwise"),
+        writes_(launch.writes),
+        broadcasts_(std::move(launch.broadcasts)) {}
 
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+  size_t workspace_bytes() const override { return broadcasts_.size() * BroadcastBytes(); }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
     ElementwiseParameter p = parameter_;
+    if (writes_ == Writes::kVariable) p.refusal = RefusalOf(stream);
     p.out = static_cast<float*>(outputs[0]);
     for (size_t i = 0; i < inputs_; ++i) p.input[i].data = static_cast<const float*>(inputs[i]);
+    auto* space = static_cast<std::byte*>(workspace);
+    for (const Broadcast& broadcast : broadcasts_) {
+      SubmitMove(launcher_, broadcast.move, inputs[broadcast.input], space, stream);
+      p.input[broadcast.input].data = reinterpret_cast<const float*>(space);
+      space += BroadcastBytes();
+    }
     p.vectors = HasVectors(p) ? 1 : 0;
     Submit(launcher_, name_, {Blocks(p.count, kElementsPerBlock)}, {kElementThreads}, p, stream);
   }
 
  private:
+  // Returns the size of an input in the workspace, which keeps the next one aligned.
+  size_t BroadcastBytes() const {
+    constexpr size_t kAlignment = 64;
+    return (parameter_.count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
   // Returns whether the kernel can read and write four consecutive elements at once.
   bool HasVectors(const ElementwiseParameter& p) const {
     const bool one_row = p.count == p.cols;
@@ -73,6 +106,8 @@ class ElementwiseKernel final : public Kernel {
   const ElementwiseParameter parameter_;
   const size_t inputs_;
   const char* const name_;
+  const Writes writes_;
+  const std::vector<Broadcast> broadcasts_;
 };
 
 // Returns the shortest text that parses to the same number.
@@ -107,9 +142,9 @@ std::vector<InPlace> InPlaceInputs(int inputs) {
 }
 
 Prepared PrepareRequest(const Launcher& launcher, const KernelRequest& request,
-                        const std::string& program) {
+                        const std::string& program, Writes writes = Writes::kValue) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, request.inputs.size(), 1));
-  return PrepareProgram(launcher, request.inputs, request.outputs[0], program);
+  return PrepareProgram(launcher, request.inputs, request.outputs[0], program, writes);
 }
 
 KernelEntry EntryOf(const Launcher& launcher, const NamedOp& op) {
@@ -124,37 +159,48 @@ KernelEntry EntryOf(const Launcher& launcher, const NamedOp& op) {
 
 }  // namespace
 
+bool HasElementLayout(const Operand& input, const Operand& out) {
+  return LayoutOf(input, out).ok();
+}
+
 Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
-                        const Operand& out, const std::string& program) {
+                        const Operand& out, const std::string& program, Writes writes) {
   RETURN_IF_ERROR(ExpectFloat32({"", {}, inputs, {out}}));
   RETURN_IF_ERROR(CheckCount(out));
   if (inputs.size() > kElementInputs)
     return Unimplemented("a program has more than ", kElementInputs, " inputs");
-  ElementwiseParameter parameter{};
+  ElementwiseLaunch launch{.inputs = inputs.size(), .writes = writes};
+  ElementwiseParameter& parameter = launch.parameter;
   parameter.count = static_cast<uint32_t>(out.shape.num_elements());
   parameter.cols = static_cast<uint32_t>(out.cols());
   parameter.out_stride = out.row_stride;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    ASSIGN_OR_RETURN(parameter.input[i], LayoutOf(inputs[i], out));
+    Operand input = inputs[i];
+    if (!HasElementLayout(input, out)) {
+      const Operand whole = Operand::Dense(out.dtype, out.shape);
+      ASSIGN_OR_RETURN(const BlockMove move, BroadcastMove(input, whole));
+      launch.broadcasts.push_back({i, move});
+      input = whole;
+    }
+    ASSIGN_OR_RETURN(parameter.input[i], LayoutOf(input, out));
   }
   JoinRows(parameter, inputs.size());
-  ASSIGN_OR_RETURN(const bool slots, WriteProgram(program, inputs.size(), parameter));
-  return std::make_unique<ElementwiseKernel>(launcher, parameter, inputs.size(), slots);
+  ASSIGN_OR_RETURN(launch.slots, WriteProgram(program, inputs.size(), parameter));
+  return std::make_unique<ElementwiseKernel>(launcher, std::move(launch));
 }
 
 KernelTable::Entries ElementwiseKernels(const Launcher& launcher) {
   KernelTable::Entries entries;
   for (const NamedOp& op : kElementOps)
     if (op.op != ElementOp::kCopy) entries[op.name] = EntryOf(launcher, op);
-  const auto program = [&launcher](size_t inputs, const char* text) {
-    return [launcher, inputs, text](const KernelRequest& request) -> Prepared {
-      RETURN_IF_ERROR(cpu::ExpectOperands(request, inputs, 1));
-      return PrepareRequest(launcher, request, text);
+  const auto sum = [&launcher](Writes writes) {
+    return [launcher, writes](const KernelRequest& request) -> Prepared {
+      RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
+      return PrepareRequest(launcher, request, "Add i0 i1", writes);
     };
   };
-  entries["BiasAdd"] = {program(2, "Add i0 i1"), InPlaceInputs(1)};
-  entries["AssignAdd"] = {program(2, "Add i0 i1"), {{0, 0, InPlace::kAlways}}};
-  entries["BroadcastTo"] = {program(1, "Copy i0"), {}};
+  entries["BiasAdd"] = {sum(Writes::kValue), InPlaceInputs(1)};
+  entries["AssignAdd"] = {sum(Writes::kVariable), {{0, 0, InPlace::kAlways}}};
   entries["FusedElementwise"] = {[launcher](const KernelRequest& request) {
                                    return PrepareRequest(
                                        launcher, request,

@@ -34,6 +34,7 @@ TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
     TFJOB_CASE(kRsqrt, 1.0f / sqrtf(x));
     TFJOB_CASE(kExp, expf(x));
     TFJOB_CASE(kLog, logf(x));
+    TFJOB_CASE(kErf, erff(x));
     TFJOB_CASE(kRelu, x < 0.0f ? 0.0f : x);
     TFJOB_CASE(kSigmoid, 1.0f / (1.0f + expf(-x)));
     TFJOB_CASE(kTanh, tanhf(x));
@@ -111,6 +112,7 @@ TFJOB_DEVICE void Write(const ElementwiseParameter& p, Position at, float value)
 }
 
 TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
+  if (Refused(p.refusal)) return;
   const Positions at = PositionsOfThread(p);
   if (!at.x.inside) return;
   float4 last{};

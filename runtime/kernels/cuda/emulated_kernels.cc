@@ -1,7 +1,12 @@
 // Compiles the kernels for the emulator.
 #include "runtime/kernels/cuda/cast.cu"
 #include "runtime/kernels/cuda/elementwise.cu"
+#include "runtime/kernels/cuda/gather.cu"
+#include "runtime/kernels/cuda/general_update.cu"
+#include "runtime/kernels/cuda/layout.cu"
+#include "runtime/kernels/cuda/learning_rate.cu"
 #include "runtime/kernels/cuda/random.cu"
 #include "runtime/kernels/cuda/reduce.cu"
+#include "runtime/kernels/cuda/select.cu"
 #include "runtime/kernels/cuda/softmax.cu"
 #include "runtime/kernels/cuda/update.cu"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/kernels/cpu/prepare.h"
+#include "runtime/kernels/cuda/parameters.h"
 #include "runtime/kernels/cuda/table.h"
 #include "runtime/kernels/kernel.h"
 
@@ -18,6 +19,9 @@ KernelTable::Entries MoveKernels(const Launcher& launcher);
 KernelTable::Entries ReduceKernels(const Launcher& launcher);
 KernelTable::Entries SoftmaxKernels(const Launcher& launcher);
 KernelTable::Entries RandomKernels(const Launcher& launcher);
+KernelTable::Entries GatherKernels(const Launcher& launcher);
+KernelTable::Entries LayoutKernels(const Launcher& launcher);
+KernelTable::Entries SelectKernels(const Launcher& launcher);
 KernelTable::Entries CastKernels(const Launcher& launcher);
 KernelTable::Entries UpdateKernels(const Launcher& launcher);
 KernelTable::Entries MatMulKernels(const GpuAccess& gpu);
@@ -32,6 +36,12 @@ void Submit(const Launcher& launcher, const char* kernel, Grid grid, Grid block,
   launcher({kernel, grid, block, &parameter, sizeof parameter}, stream);
 }
 
+// Returns the stream's refusal, as kernels see it.
+inline int64_t* RefusalOf(const Stream& stream) {
+  static_assert(sizeof(Refusal) == 3 * sizeof(int64_t));
+  return reinterpret_cast<int64_t*>(stream.refusal());
+}
+
 // Returns how many blocks of `size` elements cover `count` elements.
 inline unsigned Blocks(int64_t count, int64_t size) {
   return static_cast<unsigned>((count + size - 1) / size);
@@ -42,11 +52,26 @@ Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);
 
+// Returns Unimplemented for dtypes other than those of CastType.
+StatusOr<CastType> CastTypeOf(DType dtype);
+
+// Returns whether elementwise kernels can read the input, which is broadcast to `out`, in place.
+bool HasElementLayout(const Operand& input, const Operand& out);
+// Says whether a kernel updates a variable, which must keep its value if a kernel of the program
+// has refused its inputs.
+enum class Writes : uint8_t { kValue, kVariable };
+
 // Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy.
 Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
-                        const Operand& out, const std::string& program);
+                        const Operand& out, const std::string& program,
+                        Writes writes = Writes::kValue);
 // Prepares a copy of all elements in row-major order. The shapes may differ, and so may the dtypes,
 // in which case each element is converted.
-Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out);
+Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out,
+                     Writes writes = Writes::kValue);
+// Prepares the op Transpose.
+Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request);
+// Prepares a kernel that sets every element to `value`.
+Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value);
 
 }  // namespace tfjob::kernels::cuda

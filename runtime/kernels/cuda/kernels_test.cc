@@ -2,16 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "runtime/base/philox.h"
 #include "runtime/kernels/cuda/compare.h"
 #include "runtime/kernels/cuda/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
-#include "runtime/kernels/cuda/emulator/memory.h"
-#include "runtime/kernels/cuda/emulator/shadow.h"
-#include "runtime/optimizer/optimizer.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -46,8 +42,8 @@ Shape DrawMatrix(PhiloxStream& random) {
 }
 
 TEST(CudaKernels, ElementwiseOpsWithOneInput) {
-  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
-                         "Tanh", "ClipByValue"}) {
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Relu",
+                         "Sigmoid", "Tanh", "ClipByValue"}) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
       PhiloxStream random(seed);
       const Shape shape = DrawShape(random);
@@ -163,62 +159,6 @@ TEST(CudaKernels, CopiesOfAllTypes) {
   }
 }
 
-TEST(CudaKernels, OptimizersUpdateAVariable) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const RandomOperand variable{Shape({Draw(random, {0, 1, 5, 1003, 4097})})};
-    const RandomOperand square{variable.shape, DType::kFloat32, 0.1, 3};
-    const RandomOperand step{Shape({}), DType::kInt64, 0, 100};
-    optimizer::Optimizer sgd, momentum;
-    momentum.momentum = 0.9;
-    momentum.nesterov = seed % 2 == 0;
-    const auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
-    Compare({"ApplyOptimizer", ToAttributes(sgd), {step, variable, variable}, {variable}}, seed);
-    Compare({"ApplyOptimizer",
-             ToAttributes(momentum),
-             {step, variable, variable, variable},
-             {variable, variable}},
-            seed);
-    Compare({"ApplyOptimizer",
-             ToAttributes(adam),
-             {step, variable, variable, variable, square},
-             {variable, variable, square}},
-            seed);
-  }
-}
-
-TEST(CudaKernels, OptimizersRefuseOptionsThatTheyLack) {
-  const KernelTable table = MakeTable(EmulatedGpu(0));
-  const Operand step = Operand::Dense(DType::kInt64, Shape({}));
-  const Operand w = Operand::Dense(DType::kFloat32, Shape({4, 3}));
-  const auto message = [&](const std::function<void(optimizer::Optimizer&)>& change) {
-    optimizer::Optimizer optimizer;
-    change(optimizer);
-    const std::string all = std::string(Message(
-        table.Prepare({"ApplyOptimizer", ToAttributes(optimizer), {step, w, w}, {w}}).status()));
-    return all.substr(all.rfind(": ") + 2);
-  };
-  using O = optimizer::Optimizer;
-  EXPECT_EQ(message([](O& o) { o = O::Default(optimizer::Kind::kFtrl); }),
-            "no CUDA kernel for Ftrl");
-  EXPECT_EQ(message([](O& o) { o.weight_decay = 0.1; }),
-            "no CUDA kernel for SGD with weight_decay");
-  EXPECT_EQ(message([](O& o) { o.use_ema = true; }), "no CUDA kernel for SGD with use_ema");
-  EXPECT_EQ(message([](O& o) { o.gradient_accumulation_steps = 2; }),
-            "no CUDA kernel for SGD with gradient_accumulation_steps");
-  EXPECT_EQ(message([](O& o) {
-              o.schedule.decay = optimizer::Decay::kExponential;
-              o.schedule.decay_steps = 10;
-              o.schedule.decay_rate = 0.5;
-            }),
-            "no CUDA kernel for SGD with a learning-rate schedule");
-  EXPECT_EQ(message([](O& o) {
-              o = O::Default(optimizer::Kind::kAdam);
-              o.amsgrad = true;
-            }),
-            "no CUDA kernel for Adam with amsgrad");
-}
-
 TEST(CudaKernels, AreAllNamed) {
   std::set<std::string> named(KernelNames().begin(), KernelNames().end()), linked;
   for (const Entry* entry : AllEntries()) linked.insert(entry->name);
@@ -268,6 +208,11 @@ TEST(CudaKernels, SumsInParts) {
     Compare({"Mean", {}, {row}, {{Shape({})}}, 1e-5}, seed);
     Compare({"BiasAddGrad", {}, {column}, {{Shape({1})}}, 1e-5}, seed);
     Compare({"Sum", {}, {matrix}, {{Shape({})}}, 1e-5}, seed);
+    const Attributes last = {{"axes", std::vector<int64_t>{1}}};
+    for (const int64_t cols : {1024, 1025, 8192, 9000}) {
+      const RandomOperand rows{Shape({9, cols}), DType::kFloat32, 0, 1};
+      Compare({"Sum", last, {rows}, {{Shape({9})}}, 1e-5}, seed);
+    }
   }
 }
 
@@ -318,8 +263,26 @@ TEST(CudaKernels, SparseCrossEntropy) {
   }
 }
 
+TEST(CudaKernels, DenseCrossEntropy) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const Shape shape = DrawMatrix(random);
+    const Shape rows({shape.dim(0)});
+    // The labels of a row need not sum to 1.
+    const RandomOperand labels{shape, DType::kFloat32, 0, 2.0 / static_cast<double>(shape.dim(1))};
+    for (const bool special : {false, true}) {
+      Compare({"SoftmaxCrossEntropyWithLogits",
+               {},
+               {{shape, DType::kFloat32, -10, 10, special}, labels},
+               {{rows}, {shape}},
+               1e-5},
+              seed);
+    }
+  }
+}
+
 // The random words must be equal bit for bit, and Dropout must keep the same elements.
-TEST(CudaKernels, DropoutAndRandomUniform) {
+TEST(CudaKernels, DropoutAndRandomNumbers) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
     const Shape shape = DrawShape(random);
@@ -333,6 +296,11 @@ TEST(CudaKernels, DropoutAndRandomUniform) {
     for (const char* op : {"Dropout", "DropoutGrad"})
       Compare({op, dropout, {{shape}, number, large}, {{shape}}, 0}, seed);
     Compare({"RandomUniform", uniform, {number, large}, {{shape}}, 1e-7}, seed);
+    Attributes normal = words;
+    normal.Set("mean", 0.5);
+    normal.Set("stddev", 3.0);
+    for (const char* op : {"RandomNormal", "TruncatedNormal"})
+      Compare({op, normal, {number, large}, {{shape}}, 1e-6}, seed);
   }
 }
 
@@ -367,10 +335,9 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
   const Operand doubles = Operand::Dense(DType::kFloat64, Shape({2, 3}));
   EXPECT_EQ(Message(prepare("Exp", {}, {doubles}, {doubles})),
             "device CUDA: Exp(float64[2,3]) -> float64[2,3]: no kernel for dtype float64");
-  EXPECT_EQ(prepare("Erf", {}, {matrix}, {matrix}).code(), StatusCode::kUnimplemented);
-  const Operand tensor = Operand::Dense(DType::kFloat32, Shape({2, 2, 3}));
-  const Operand middle = Operand::Dense(DType::kFloat32, Shape({2, 1, 3}));
-  EXPECT_EQ(prepare("Add", {}, {tensor, middle}, {tensor}).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(prepare("MaxPool", {}, {matrix}, {matrix}).code(), StatusCode::kUnimplemented);
+  const Operand row = Operand::Dense(DType::kFloat32, Shape({2}));
+  EXPECT_EQ(prepare("Add", {}, {matrix, row}, {matrix}).code(), StatusCode::kInvalidArgument);
   const Operand huge = Operand::Dense(DType::kFloat32, Shape({int64_t{1} << 31}));
   EXPECT_EQ(prepare("Exp", {}, {huge}, {huge}).code(), StatusCode::kUnimplemented);
   EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("Add i0 i3")}}, {matrix}, {matrix})
@@ -385,99 +352,12 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
     crowded += StrCat("ClipByValue t", i, " t", i + 1, " t", i + 2, ";");
   EXPECT_EQ(prepare("FusedElementwise", {{"program", crowded}}, {matrix}, {matrix}).code(),
             StatusCode::kUnimplemented);
-  Operand padded = Operand::Dense(DType::kFloat32, Shape({2, 3, 4}));
-  padded.row_stride = 5;
-  EXPECT_EQ(prepare("Sum", {{"axes", std::vector<int64_t>{0}}}, {padded},
-                    {Operand::Dense(DType::kFloat32, Shape({3, 4}))})
-                .code(),
-            StatusCode::kUnimplemented);
+  EXPECT_EQ(prepare("Sum", {{"axes", std::vector<int64_t>{0}}}, {matrix}, {row}).code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(
       prepare("ClipByValue", {{"clip_value_min", 1.0}, {"clip_value_max", 0.0}}, {matrix}, {matrix})
           .code(),
       StatusCode::kInvalidArgument);
-}
-
-// Returns one or more requests for each op of the table except the products, which the library
-// computes. Their operands are dense, with 64 rows and 256 columns.
-std::vector<KernelRequest> DenseRequests() {
-  const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
-  const Operand matrix = dense(DType::kFloat32, Shape({64, 256}));
-  const Operand row = dense(DType::kFloat32, Shape({256})),
-                column = dense(DType::kFloat32, Shape({64}));
-  const Operand scalar = dense(DType::kFloat32, Shape({})),
-                number = dense(DType::kInt64, Shape({}));
-  const Attributes first_axis = {{"axes", std::vector<int64_t>{0}}};
-  const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
-  std::vector<KernelRequest> requests;
-  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
-                         "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
-    requests.push_back({op, {}, {matrix}, {matrix}});
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
-                         "SigmoidGrad", "TanhGrad", "SoftmaxGrad", "Assign", "AssignAdd"})
-    requests.push_back({op, {}, {matrix, matrix}, {matrix}});
-  for (const char* op : {"Dropout", "DropoutGrad"})
-    requests.push_back({op, {{"rate", 0.5}}, {matrix, number, number}, {matrix}});
-  for (const char* op : {"Sum", "Mean"}) {
-    requests.push_back({op, first_axis, {matrix}, {row}});
-    requests.push_back({op, {}, {matrix}, {scalar}});
-  }
-  requests.push_back({"BiasAdd", {}, {matrix, row}, {matrix}});
-  requests.push_back({"BiasAddGrad", {}, {matrix}, {row}});
-  requests.push_back({"FusedElementwise", program, {matrix, row}, {matrix}});
-  requests.push_back({"SparseSoftmaxCrossEntropyWithLogits",
-                      {},
-                      {matrix, dense(DType::kInt64, Shape({64}))},
-                      {column, matrix}});
-  requests.push_back({"RandomUniform", {}, {number, number}, {matrix}});
-  requests.push_back({"BroadcastTo", {}, {row}, {matrix}});
-  requests.push_back(
-      {"ApplyOptimizer", ToAttributes(optimizer::Optimizer()), {number, matrix, matrix}, {matrix}});
-  for (const DType dtype : {DType::kFloat64, DType::kInt64, DType::kUInt8})
-    requests.push_back({"Cast", {}, {matrix}, {dense(dtype, matrix.shape)}});
-  return requests;
-}
-
-// Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
-// accesses more sectors than its bytes need.
-TEST(CudaKernels, AccessesAreCoalesced) {
-  if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
-  const KernelTable table = MakeTable(EmulatedGpu(1));
-  std::set<std::string> ops;
-  for (const KernelRequest& request : DenseRequests()) {
-    ops.insert(request.op);
-    EmulatedMemory memory;
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    for (const Operand& operand : request.inputs) {
-      std::byte* const input = memory.Allocate(operand.bytes(), "input");
-      const std::vector<std::byte> zeros(operand.bytes());
-      EmulatedMemory::Write(input, zeros.data(), zeros.size());
-      inputs.push_back(input);
-    }
-    for (const Operand& operand : request.outputs)
-      outputs.push_back(memory.Allocate(operand.bytes(), "output"));
-    for (const InPlace& rule : table.Find(request.op)->in_place) {
-      const auto output = static_cast<size_t>(rule.output);
-      if (rule.rule == InPlace::kAlways && output < outputs.size())
-        outputs[output] = const_cast<void*>(inputs[static_cast<size_t>(rule.input)]);
-    }
-    auto kernel = table.Prepare(request);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
-    void* const workspace = memory.Allocate((*kernel)->workspace_bytes(), "workspace");
-    Stream stream;
-    shadow::TakeTraffic();
-    (*kernel)->Run(inputs.data(), outputs.data(), workspace, stream);
-    ExpectNoReports(request.op);
-    const std::vector<shadow::Traffic> traffic = shadow::TakeTraffic();
-    EXPECT_FALSE(traffic.empty());
-    for (const shadow::Traffic& line : traffic) {
-      EXPECT_EQ(line.units, line.ideal)
-          << request.op << " at " << line.where << ", " << (line.shared ? "shared" : "device")
-          << " memory, " << line.requests << " requests";
-    }
-  }
-  for (const auto& [op, entry] : table.entries())
-    EXPECT_TRUE(ops.contains(op) || op.find("MatMul") != std::string::npos) << op;
 }
 
 }  // namespace

@@ -5,48 +5,9 @@
 
 #include <cstdint>
 
+#include "runtime/kernels/cuda/update_parameters.h"
+
 namespace tfjob::kernels::cuda {
-
-// ApplyAdam and ApplySgd update many variables in one launch: a block updates kUpdateChunk elements
-// of one variable. If there are more than kUpdateTensors variables, the others need further
-// launches.
-inline constexpr int kUpdateTensors = 32;
-inline constexpr int kUpdateThreads = 256;
-inline constexpr int kUpdateChunk = kUpdateThreads * 4 * 4;
-
-// A variable with its gradient and slots, all of them contiguous. The update is fastest if all
-// their addresses are multiples of 16.
-struct UpdateTensor {
-  float* variable;
-  const float* gradient;
-  float* first;   // Adam's m, or SGD's momentum; null: none
-  float* second;  // Adam's v; null: none
-  int64_t count;  // elements
-};
-
-struct UpdateTensors {
-  UpdateTensor tensor[kUpdateTensors];
-  int32_t first_block[kUpdateTensors + 1];  // per tensor; then the number of blocks
-  int32_t tensors;
-};
-
-// Keras 3's Adam (optimizer/optimizer.h). `step` is in device memory, so that each replay of a
-// captured launch reads its current value. The host computes the coefficients in double precision:
-// in single precision, 1 - beta would have few correct digits for a beta close to 1.
-struct AdamParameter {
-  UpdateTensors update;
-  const int64_t* step;  // the number of updates before this one
-  float learning_rate, epsilon;
-  float take_1, take_2;          // 1 - beta_1, 1 - beta_2
-  float log_beta_1, log_beta_2;  // natural logarithms
-};
-
-// Keras 3's SGD. With momentum, every tensor has a `first`.
-struct SgdParameter {
-  UpdateTensors update;
-  float learning_rate, momentum;
-  int32_t nesterov;
-};
 
 // Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise"). A
 // thread computes four elements. The result of a step is available to the next step; a result that
@@ -76,6 +37,7 @@ enum class ElementOp : int32_t {
   kRsqrt,
   kExp,
   kLog,
+  kErf,
   kRelu,
   kSigmoid,
   kTanh,
@@ -114,11 +76,15 @@ struct ElementwiseParameter {
   int32_t vectors;
   int32_t steps;
   ElementStep step[kElementSteps];
+  const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
 };
+
+// How SumColumns and SumRows combine elements.
+enum class ReduceOp : int32_t { kSum, kMax, kMin };
 
 // SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is the sum of in[r,
 // c] over the rows r of that part, times `scale`. A block sums 32 columns of one part. Further
-// launches add the parts.
+// launches add the parts. Instead of the sum, it may compute the maximum or the minimum.
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
 struct SumColumnsParameter {
@@ -127,22 +93,27 @@ struct SumColumnsParameter {
   int64_t in_stride, rows;
   int32_t cols;
   float scale;
+  ReduceOp op;
 };
 
 // SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is the sum of
 // in[r, c] over the columns c of that part, times `scale`. A block adds one part of one row.
-// Further launches add the parts.
+// Further launches add the parts. Like SumColumns, it may compute the maximum or the minimum.
+// SumShortRows does the same for up to kShortRow columns, which are one part; a warp adds one row.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
+inline constexpr int kShortRow = 1024;
 struct SumRowsParameter {
   const float* in;
   float* out;  // [rows, parts]
   int64_t in_stride, cols;
+  uint32_t rows;
   int32_t parts;
   float scale;
+  ReduceOp op;
 };
 
-// Softmax, SoftmaxGrad and SparseCrossEntropy compute one row per block.
+// Softmax, SoftmaxGrad and the cross-entropies compute one row per block.
 inline constexpr int kSoftmaxThreads = 128;
 struct SoftmaxParameter {
   const float* x;
@@ -167,8 +138,17 @@ struct SparseCrossEntropyParameter {
   int32_t cols, label_bytes;
 };
 
-// Dropout and RandomUniform draw the words of a stream (random_stream.h). A thread draws one block
-// of four words.
+struct DenseCrossEntropyParameter {
+  const float* logits;
+  const float* labels;
+  float* loss;      // [rows]
+  float* backprop;  // may be logits or labels
+  int64_t logits_stride, labels_stride, backprop_stride;
+  int32_t cols;
+};
+
+// Dropout, RandomUniform and RandomNormal draw the words of a stream (random_stream.h). A thread
+// draws one block of four words.
 inline constexpr int kRandomThreads = 256;
 struct RandomWords {
   const int64_t* step;
@@ -191,6 +171,14 @@ struct RandomUniformParameter {
   uint32_t count, cols;
   float low, high, last;  // `last` is the largest number below `high`
 };
+struct RandomNormalParameter {
+  RandomWords words;
+  float* y;
+  int64_t y_stride;
+  uint32_t count, cols;
+  float mean, stddev;
+  int32_t truncated;  // 1: to two standard deviations
+};
 
 // Cast converts each element.
 inline constexpr int kCastThreads = 256;
@@ -202,6 +190,160 @@ struct CastParameter {
   uint32_t count;
   uint32_t in_cols, out_cols;  // elements per row
   CastType from, to;
+  const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
+};
+
+// The loops over the elements of tensors, from the outermost. Neighbouring axes may be joined.
+inline constexpr int kLoopRank = 8;
+struct Loops {
+  uint32_t count;  // elements
+  int32_t rank;    // at least 1
+  uint32_t size[kLoopRank];
+};
+
+// Move copies a block of elements to another layout. Along each axis, the input covers the indices
+// [first, first + covered) of the block; outside of these, the output becomes zero.
+inline constexpr int kMoveThreads = 256;
+struct MoveParameter {
+  const void* in;
+  void* out;
+  Loops loops;
+  int64_t in_stride[kLoopRank], out_stride[kLoopRank];
+  uint32_t first[kLoopRank], covered[kLoopRank];
+  int32_t bytes;  // of an element: 1, 4 or 8
+};
+
+// Transpose copies matrices whose rows are contiguous in the input, and whose columns are
+// contiguous in the output. A block copies a tile of kTile rows and columns. The loops are over the
+// matrices.
+inline constexpr int kTile = 32;
+inline constexpr int kTileThreads = 8;  // along the second axis of a block
+struct TransposeParameter {
+  const void* in;
+  void* out;
+  Loops loops;
+  int64_t in_stride[kLoopRank], out_stride[kLoopRank];
+  int64_t in_row_stride;      // between the rows of a matrix in the input
+  int64_t out_column_stride;  // between the columns of a matrix in the output
+  uint32_t rows, cols;        // of a matrix in the input
+  uint32_t row_tiles, col_tiles;
+  int32_t bytes;  // of an element: 1, 4 or 8
+};
+
+// Fill sets each element to `value`.
+inline constexpr int kFillThreads = 256;
+struct FillParameter {
+  void* out;
+  int64_t out_stride;
+  uint64_t value;  // its first `bytes` bytes
+  uint32_t count, cols;
+  int32_t bytes;  // of an element: 1, 4 or 8
+};
+
+// Compare and Select broadcast their operands.
+inline constexpr int kSelectThreads = 256;
+enum class CompareOp : int32_t { kEqual, kGreater, kGreaterEqual, kLess };
+struct CompareParameter {
+  const void* a;
+  const void* b;
+  bool* out;
+  Loops loops;
+  int64_t a_stride[kLoopRank], b_stride[kLoopRank], out_stride[kLoopRank];
+  CompareOp op;
+  CastType type;  // of the operands
+};
+struct SelectParameter {
+  const bool* condition;
+  const void* a;
+  const void* b;
+  void* out;
+  Loops loops;
+  int64_t condition_stride[kLoopRank], a_stride[kLoopRank], b_stride[kLoopRank];
+  int64_t out_stride[kLoopRank];
+  int32_t bytes;  // of an element of a, b and out: 1, 4 or 8
+};
+
+// ArgMax finds, for each element of the output, the largest of `count` elements of the input, which
+// are `step` apart. ArgMaxRows does the same with one warp per element of the output.
+inline constexpr int kArgMaxThreads = 256;
+struct ArgMaxParameter {
+  const float* in;
+  int64_t* out;
+  Loops loops;  // over the output
+  int64_t in_stride[kLoopRank], out_stride[kLoopRank];
+  int64_t count, step;
+};
+
+// CheckIds reports the first id that is no row of the table. It has one block.
+inline constexpr int kCheckThreads = 256;
+struct CheckIdsParameter {
+  const void* ids;   // integers of id_bytes bytes: int64 or int32
+  int64_t* refusal;  // a Refusal (stream.h), as three numbers
+  int64_t number;    // of this kernel's refusals
+  int64_t rows;
+  uint32_t count;
+  int32_t id_bytes;
+};
+
+// Gather copies the rows with these ids. A row that does not exist becomes zero.
+inline constexpr int kGatherThreads = 256;
+struct GatherParameter {
+  const void* table;
+  const void* ids;
+  void* out;
+  int64_t table_stride, out_stride;  // in units
+  int64_t rows;
+  uint32_t count, cols;  // units in the output, and per row
+  int32_t id_bytes;
+  int32_t bytes;  // of a unit: 1, 4, 8 or 16
+};
+
+// SortIds sorts parts of kSortThreads ids, and MergeIds merges neighbouring parts of `part` ids.
+// The positions of equal ids stay in ascending order.
+inline constexpr int kSortThreads = 512;  // a power of two
+struct SortIdsParameter {
+  const void* ids;
+  int64_t* sorted;
+  uint32_t* positions;
+  uint32_t count;
+  int32_t id_bytes;
+};
+inline constexpr int kMergeThreads = 256;
+struct MergeIdsParameter {
+  const int64_t* ids;
+  const uint32_t* positions;
+  int64_t* merged;
+  uint32_t* merged_positions;
+  int64_t count, part;
+};
+
+// NumberIds numbers the distinct ids of a sorted list. It has one block.
+struct NumberIdsParameter {
+  const int64_t* ids;
+  uint32_t* numbers;  // per id, the number of its value
+  int64_t* distinct;  // the values, followed by -1; null: not needed
+  uint32_t* distinct_count;
+  uint32_t count;
+};
+
+// SumGroups adds the rows of `values` whose ids are equal. A warp adds 32 columns of the rows at
+// kGroupPlaces places of the sorted list. A group whose places are in several parts of the list is
+// added in parts: the first one is stored in `begun`, the others in `continued`, and JoinGroups
+// adds them.
+inline constexpr int kGroupPlaces = 64;
+inline constexpr int kGroupWarps = 4;
+struct SumGroupsParameter {
+  const int64_t* ids;
+  const uint32_t* positions;
+  const uint32_t* numbers;
+  const uint32_t* distinct_count;
+  const float* values;
+  float* out;
+  float* begun;      // [parts, cols]
+  float* continued;  // [parts, cols]
+  int64_t values_stride, out_stride;
+  int64_t rows;  // of the output, if a sum's row is its id; 0: it is the id's number
+  uint32_t count, cols;
 };
 
 }  // namespace tfjob::kernels::cuda

@@ -11,10 +11,10 @@ struct Words {
 };
 
 // See base/philox.h.
-TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block) {
+TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block, uint32_t attempt) {
   const uint64_t seed = static_cast<uint64_t>(*words.seed);
   uint32_t key_low = static_cast<uint32_t>(seed), key_high = static_cast<uint32_t>(seed >> 32);
-  Words c{{block, words.op_id, words.replica, static_cast<uint32_t>(*words.step)}};
+  Words c{{block, words.op_id, words.replica | attempt << 16, static_cast<uint32_t>(*words.step)}};
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = static_cast<uint64_t>(0xD2511F53u) * c.word[0];
     const uint64_t b = static_cast<uint64_t>(0xCD9E8D57u) * c.word[2];
@@ -42,12 +42,52 @@ TFJOB_DEVICE float UniformOf(const RandomUniformParameter& p, uint32_t word) {
   return fminf(p.low + (p.high - p.low) * unit, p.last);
 }
 
+// Returns two normal numbers, by Box–Muller from two words.
+TFJOB_DEVICE float2 NormalPair(uint32_t first, uint32_t second) {
+  const double unit = (first + 1.0) / 4294967296.0;  // in (0, 1]
+  const double radius = sqrt(-2 * log(unit)), half_turns = second / 2147483648.0;
+  return {static_cast<float>(radius * CosPi(half_turns)),
+          static_cast<float>(radius * SinPi(half_turns))};
+}
+
+TFJOB_DEVICE float4 NormalsOf(const Words& words) {
+  const float2 a = NormalPair(words.word[0], words.word[1]);
+  const float2 b = NormalPair(words.word[2], words.word[3]);
+  return {a.x, a.y, b.x, b.y};
+}
+
+// The bound of truncated numbers.
+TFJOB_DEVICE bool IsOutside(float value) {
+  return fabsf(value) > 2.0f;
+}
+
+// Returns the numbers of a block. A number outside of the bounds is drawn again.
+TFJOB_DEVICE float4 NormalsOfBlock(const RandomNormalParameter& p, uint32_t block) {
+  float4 n = NormalsOf(Draw(p.words, block, 0));
+  for (uint32_t attempt = 1; p.truncated != 0; ++attempt) {
+    if (!IsOutside(n.x) && !IsOutside(n.y) && !IsOutside(n.z) && !IsOutside(n.w)) break;
+    const float4 again = NormalsOf(Draw(p.words, block, attempt));
+    if (IsOutside(n.x)) n.x = again.x;
+    if (IsOutside(n.y)) n.y = again.y;
+    if (IsOutside(n.z)) n.z = again.z;
+    if (IsOutside(n.w)) n.w = again.w;
+  }
+  return {p.mean + p.stddev * n.x, p.mean + p.stddev * n.y, p.mean + p.stddev * n.z,
+          p.mean + p.stddev * n.w};
+}
+
+TFJOB_DEVICE void WriteNormal(const RandomNormalParameter& p, uint32_t element, float value) {
+  if (element >= p.count) return;
+  const uint32_t row = element / p.cols, col = element - row * p.cols;
+  p.y[row * p.y_stride + col] = value;
+}
+
 }  // namespace
 
 TFJOB_KERNEL(Dropout, DropoutParameter, kRandomThreads) {
   const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
   if (block >= (p.count + 3) / 4) return;
-  const Words words = Draw(p.words, block);
+  const Words words = Draw(p.words, block, 0);
   if (block * 4 + 4 <= p.count && IsQuad(p.x, p.x_stride, p.cols) &&
       IsQuad(p.y, p.y_stride, p.cols)) {
     const float4 x = Load(p.x + block * 4);
@@ -65,7 +105,7 @@ TFJOB_KERNEL(Dropout, DropoutParameter, kRandomThreads) {
 TFJOB_KERNEL(RandomUniform, RandomUniformParameter, kRandomThreads) {
   const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
   if (block >= (p.count + 3) / 4) return;
-  const Words words = Draw(p.words, block);
+  const Words words = Draw(p.words, block, 0);
   if (block * 4 + 4 <= p.count && IsQuad(p.y, p.y_stride, p.cols)) {
     return Store(p.y + block * 4, {UniformOf(p, words.word[0]), UniformOf(p, words.word[1]),
                                    UniformOf(p, words.word[2]), UniformOf(p, words.word[3])});
@@ -76,6 +116,17 @@ TFJOB_KERNEL(RandomUniform, RandomUniformParameter, kRandomThreads) {
     const uint32_t row = element / p.cols, col = element - row * p.cols;
     p.y[row * p.y_stride + col] = UniformOf(p, words.word[i]);
   }
+}
+
+TFJOB_KERNEL(RandomNormal, RandomNormalParameter, kRandomThreads) {
+  const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
+  if (block >= (p.count + 3) / 4) return;
+  const float4 n = NormalsOfBlock(p, block);
+  if (block * 4 + 4 <= p.count && IsQuad(p.y, p.y_stride, p.cols)) return Store(p.y + block * 4, n);
+  WriteNormal(p, block * 4, n.x);
+  WriteNormal(p, block * 4 + 1, n.y);
+  WriteNormal(p, block * 4 + 2, n.z);
+  WriteNormal(p, block * 4 + 3, n.w);
 }
 
 }  // namespace tfjob::kernels::cuda

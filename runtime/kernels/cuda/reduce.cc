@@ -1,6 +1,9 @@
-// Implements the host's side of reduce.cu: sums over the first axes, the last axes, or all axes.
+// Implements the host's side of reduce.cu. The kernel for matrices suffices for the first axes, the
+// last axes or all axes. For other axes, the tensor is transposed first.
 #include <algorithm>
+#include <limits>
 
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -12,13 +15,19 @@ struct Matrix {
   int64_t rows = 0, cols = 0, stride = 0;
 };
 
+// What is computed: the sum times `scale`, the maximum or the minimum.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  float scale = 1;
+};
+
 // Adds the rows. If there are many, first adds them in parts.
 class ColumnSums final : public Kernel {
  public:
-  ColumnSums(Launcher launcher, const Matrix& in, float scale)
+  ColumnSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
       : launcher_(std::move(launcher)),
         in_(in),
-        scale_(scale),
+        reduction_(reduction),
         parts_(std::max<int64_t>(1, (in.rows + kSumRows - 1) / kSumRows)) {}
 
   size_t workspace_bytes() const override {
@@ -33,14 +42,15 @@ class ColumnSums final : public Kernel {
                           .in_stride = in_.stride,
                           .rows = in_.rows,
                           .cols = static_cast<int32_t>(in_.cols),
-                          .scale = 1};
+                          .scale = 1,
+                          .op = reduction_.op};
     auto* area = static_cast<float*>(workspace);
     float* other = parts_ == 1 ? nullptr : area + parts_ * in_.cols;
     for (int64_t parts = parts_;; parts = (parts + kSumRows - 1) / kSumRows) {
       const bool last = parts == 1;
       p.out = last ? static_cast<float*>(outputs[0]) : area;
-      p.scale = last ? scale_ : 1;
-      Submit(launcher_, "SumColumns", {Blocks(in_.cols, 32), static_cast<unsigned>(parts)},
+      p.scale = last ? reduction_.scale : 1;
+      Submit(launcher_, "SumColumns", {Blocks(in_.cols, 32) * static_cast<unsigned>(parts)},
              {32, kSumWarps}, p, stream);
       if (last) return;
       p.in = area;
@@ -53,17 +63,17 @@ class ColumnSums final : public Kernel {
  private:
   const Launcher launcher_;
   const Matrix in_;
-  const float scale_;
+  const Reduction reduction_;
   const int64_t parts_;
 };
 
 // Adds the columns. If there are many, first adds them in parts.
 class RowSums final : public Kernel {
  public:
-  RowSums(Launcher launcher, const Matrix& in, float scale)
+  RowSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
       : launcher_(std::move(launcher)),
         in_(in),
-        scale_(scale),
+        reduction_(reduction),
         parts_(std::max<int64_t>(1, (in.cols + kSumColumns - 1) / kSumColumns)) {}
 
   size_t workspace_bytes() const override {
@@ -76,17 +86,24 @@ class RowSums final : public Kernel {
                        .out = nullptr,
                        .in_stride = in_.stride,
                        .cols = in_.cols,
+                       .rows = static_cast<uint32_t>(in_.rows),
                        .parts = 1,
-                       .scale = 1};
+                       .scale = 1,
+                       .op = reduction_.op};
     auto* area = static_cast<float*>(workspace);
     float* other = parts_ == 1 ? nullptr : area + parts_ * in_.rows;
     for (int64_t parts = parts_;; parts = (parts + kSumColumns - 1) / kSumColumns) {
       const bool last = parts == 1;
       p.out = last ? static_cast<float*>(outputs[0]) : area;
-      p.scale = last ? scale_ : 1;
+      p.scale = last ? reduction_.scale : 1;
       p.parts = static_cast<int32_t>(parts);
-      Submit(launcher_, "SumRows", {static_cast<unsigned>(in_.rows), static_cast<unsigned>(parts)},
-             {kSumThreads}, p, stream);
+      if (p.cols <= kShortRow) {
+        Submit(launcher_, "SumShortRows", {Blocks(in_.rows, kSumThreads / 32)}, {kSumThreads}, p,
+               stream);
+      } else {
+        Submit(launcher_, "SumRows", {static_cast<unsigned>(in_.rows * parts)}, {kSumThreads}, p,
+               stream);
+      }
       if (last) return;
       p.in = area;
       p.in_stride = parts;
@@ -98,63 +115,44 @@ class RowSums final : public Kernel {
  private:
   const Launcher launcher_;
   const Matrix in_;
-  const float scale_;
+  const Reduction reduction_;
   const int64_t parts_;
 };
 
-// Computes the sum of all elements of each matrix. The matrices are padded, and follow each other
-// in memory. First adds the elements of each row.
-class PaddedSums final : public Kernel {
+// Runs kernels one after the other. Each takes the output of the one before it.
+class Chain final : public Kernel {
  public:
-  // `in` contains the rows of all matrices; each matrix has `rows` rows.
-  PaddedSums(const Launcher& launcher, const Matrix& in, int64_t rows, float scale)
-      : of_rows_(launcher, in, 1),
-        of_matrices_(launcher, {in.rows / rows, rows, rows}, scale),
-        rows_(in.rows) {}
-
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(rows_) * sizeof(float) +
-           std::max(of_rows_.workspace_bytes(), of_matrices_.workspace_bytes());
+  // `bytes` is the size of the kernel's output, which is in the workspace unless the kernel is the
+  // last one.
+  void Add(std::unique_ptr<Kernel> kernel, size_t bytes) {
+    space_ += kernels_.empty() ? 0 : bytes_.back();
+    workspace_ = std::max(workspace_, kernel->workspace_bytes());
+    kernels_.push_back(std::move(kernel));
+    bytes_.push_back((bytes + kAlignment - 1) / kAlignment * kAlignment);
   }
+
+  size_t workspace_bytes() const override { return space_ + workspace_; }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
-    auto* const sums = static_cast<float*>(workspace);
-    void* const written[] = {sums};
-    const void* const read[] = {sums};
-    of_rows_.Run(inputs, written, sums + rows_, stream);
-    of_matrices_.Run(read, outputs, sums + rows_, stream);
+    auto* space = static_cast<std::byte*>(workspace);
+    const void* from = inputs[0];
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      void* const to = i + 1 == kernels_.size() ? outputs[0] : space;
+      kernels_[i]->Run(&from, &to, static_cast<std::byte*>(workspace) + space_, stream);
+      from = to;
+      space += bytes_[i];
+    }
   }
 
  private:
-  RowSums of_rows_, of_matrices_;
-  const int64_t rows_;
+  static constexpr size_t kAlignment = 64;
+
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<size_t> bytes_;  // by kernel
+  size_t space_ = 0;           // the bytes of all outputs but the last
+  size_t workspace_ = 0;       // the largest workspace of a kernel
 };
-
-// CUDA's limit for the second axis of a grid, which counts parts.
-constexpr int64_t kMostParts = 65535;
-
-Prepared MakeColumnSums(const Launcher& launcher, const Matrix& in, float scale) {
-  if (in.rows > kMostParts * kSumRows || in.cols > INT32_MAX)
-    return Unimplemented("the sum of ", in.rows, " rows of ", in.cols, " elements");
-  return std::make_unique<ColumnSums>(launcher, in, scale);
-}
-
-Status CheckRowSums(int64_t rows, int64_t cols) {
-  if (cols <= kMostParts * kSumColumns && rows <= INT32_MAX) return OkStatus();
-  return Unimplemented("the sum of ", cols, " columns of ", rows, " elements");
-}
-
-Prepared MakeRowSums(const Launcher& launcher, const Matrix& in, float scale) {
-  RETURN_IF_ERROR(CheckRowSums(in.rows, in.cols));
-  return std::make_unique<RowSums>(launcher, in, scale);
-}
-
-Prepared MakePaddedSums(const Launcher& launcher, const Matrix& in, int64_t rows, float scale) {
-  RETURN_IF_ERROR(CheckRowSums(in.rows, in.cols));
-  RETURN_IF_ERROR(CheckRowSums(in.rows / rows, rows));
-  return std::make_unique<PaddedSums>(launcher, in, rows, scale);
-}
 
 // Returns the product of the dimensions of the axes in [begin, end).
 int64_t Product(const Shape& shape, int begin, int end) {
@@ -163,54 +161,142 @@ int64_t Product(const Shape& shape, int begin, int end) {
   return product;
 }
 
-Prepared PrepareSum(const Launcher& launcher, const KernelRequest& request, bool mean) {
+// A tensor and the axes over which it is reduced, in ascending order.
+struct Reduced {
+  Operand in;
+  std::vector<int> axes;
+
+  int rank() const { return in.shape.rank(); }
+  int count() const { return static_cast<int>(axes.size()); }
+  bool consecutive() const { return axes.back() - axes.front() == count() - 1; }
+  bool are_last() const { return consecutive() && axes.back() == rank() - 1; }
+  // If rows are padded, a row contains only the last axis.
+  bool are_first() const {
+    return consecutive() && axes.front() == 0 && (in.dense() || count() == rank() - 1);
+  }
+};
+
+// Adds a transposition to the chain, and returns its output, which is reduced over its last axes.
+StatusOr<Reduced> AddTranspose(const Launcher& launcher, const Reduced& reduced, Chain& chain) {
+  std::vector<int64_t> perm, dims;
+  Reduced result;
+  for (int axis = 0; axis < reduced.rank(); ++axis)
+    if (!std::ranges::binary_search(reduced.axes, axis)) perm.push_back(axis);
+  for (const int axis : reduced.axes) {
+    result.axes.push_back(static_cast<int>(perm.size()));
+    perm.push_back(axis);
+  }
+  for (const int64_t axis : perm) dims.push_back(reduced.in.shape.dim(static_cast<int>(axis)));
+  result.in = Operand::Dense(DType::kFloat32, Shape(dims));
+  ASSIGN_OR_RETURN(
+      auto kernel,
+      PrepareTranspose(launcher, {"Transpose", {{"perm", perm}}, {reduced.in}, {result.in}}));
+  chain.Add(std::move(kernel), result.in.bytes());
+  return result;
+}
+
+// Adds the kernels that reduce over the last axes.
+void AddLastAxes(const Launcher& launcher, const Reduced& reduced, const Reduction& reduction,
+                 Chain& chain) {
+  const Operand& in = reduced.in;
+  const int first = reduced.axes.front();
+  const int64_t rows = Product(in.shape, 0, first), cols = Product(in.shape, first, reduced.rank());
+  if (in.dense() || reduced.count() == 1) {
+    const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride};
+    chain.Add(std::make_unique<RowSums>(launcher, matrix, reduction),
+              static_cast<size_t>(rows) * sizeof(float));
+    return;
+  }
+  // Reduces each padded row, and then the rows of each matrix.
+  const int64_t per_matrix = in.rows() / rows;
+  const Matrix all{in.rows(), in.cols(), in.row_stride}, matrices{rows, per_matrix, per_matrix};
+  chain.Add(std::make_unique<RowSums>(launcher, all, Reduction{reduction.op, 1}),
+            static_cast<size_t>(in.rows()) * sizeof(float));
+  chain.Add(std::make_unique<RowSums>(launcher, matrices, reduction),
+            static_cast<size_t>(rows) * sizeof(float));
+}
+
+void AddFirstAxes(const Launcher& launcher, const Reduced& reduced, const Reduction& reduction,
+                  Chain& chain) {
+  const Operand& in = reduced.in;
+  const int64_t rows = Product(in.shape, 0, reduced.count());
+  const int64_t cols = Product(in.shape, reduced.count(), reduced.rank());
+  const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride};
+  chain.Add(std::make_unique<ColumnSums>(launcher, matrix, reduction),
+            static_cast<size_t>(cols) * sizeof(float));
+}
+
+// Adds the kernels that compute the output, without padding.
+Status AddReduction(const Launcher& launcher, Reduced reduced, const Reduction& reduction,
+                    Chain& chain) {
+  if (!reduced.are_last() && !reduced.are_first()) {
+    ASSIGN_OR_RETURN(reduced, AddTranspose(launcher, reduced, chain));
+  }
+  if (reduced.are_last()) {
+    AddLastAxes(launcher, reduced, reduction, chain);
+  } else {
+    AddFirstAxes(launcher, reduced, reduction, chain);
+  }
+  return OkStatus();
+}
+
+// Returns the result of a reduction over no elements.
+double ResultOfNothing(ReduceOp op, bool mean) {
+  if (mean) return std::numeric_limits<double>::quiet_NaN();
+  if (op == ReduceOp::kSum) return 0;
+  return (op == ReduceOp::kMax ? -1 : 1) * std::numeric_limits<double>::infinity();
+}
+
+Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request, ReduceOp op,
+                          bool mean) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
-  const int rank = in.shape.rank();
-  ASSIGN_OR_RETURN(const std::vector<int> axes, cpu::AxesOf(request.attributes, rank));
-  const auto count = static_cast<int>(axes.size());
-  const bool consecutive = count > 0 && axes.back() - axes.front() == count - 1;
-  if (!out.dense() || count == 0 || !consecutive || (axes.front() != 0 && axes.back() != rank - 1))
-    return Unimplemented("a sum over axes that are neither the first nor the last ones");
-  int64_t added = 1;
-  for (const int axis : axes) added *= in.shape.dim(axis);
-  const float scale = mean ? 1.0F / static_cast<float>(added) : 1.0F;
-  if (added == 0 || out.shape.num_elements() == 0) return Unimplemented("a sum over no elements");
-  if (axes.front() == 0 && count < rank) {
-    const int64_t cols = Product(in.shape, count, rank);
-    // If rows are padded, a row contains only the last axis.
-    if (!in.dense() && count != rank - 1)
-      return Unimplemented(
-          "a sum over the first axes of padded rows, except over all axes but the last");
-    return MakeColumnSums(launcher, {added, cols, in.dense() ? cols : in.row_stride}, scale);
+  // The number of parts of all sums, which is the grid, is below the number of elements.
+  RETURN_IF_ERROR(CheckCount(in));
+  Reduced reduced{in, {}};
+  ASSIGN_OR_RETURN(reduced.axes, cpu::AxesOf(request.attributes, in.shape.rank()));
+  const bool keep_dims = request.attributes.Get("keep_dims", false);
+  RETURN_IF_ERROR(cpu::ExpectShape(out, cpu::ShapeWithout(in.shape, reduced.axes, keep_dims)));
+  int64_t count = 1;
+  for (const int axis : reduced.axes) count *= in.shape.dim(axis);
+  const int64_t kept = out.shape.num_elements();
+  if (kept == 0 || count == 0) return PrepareFill(launcher, out, ResultOfNothing(op, mean));
+  if (reduced.axes.empty()) return PrepareCopy(launcher, in, out);
+  auto chain = std::make_unique<Chain>();
+  const Reduction reduction{op, mean ? 1.0F / static_cast<float>(count) : 1.0F};
+  RETURN_IF_ERROR(AddReduction(launcher, std::move(reduced), reduction, *chain));
+  if (!out.dense()) {
+    ASSIGN_OR_RETURN(auto copy, PrepareCopy(launcher, Operand::Dense(out.dtype, out.shape), out));
+    chain->Add(std::move(copy), out.bytes());
   }
-  const int64_t rows = Product(in.shape, 0, axes.front());
-  if (!in.dense() && count > 1) {
-    return MakePaddedSums(launcher, {in.rows(), in.cols(), in.row_stride}, in.rows() / rows, scale);
-  }
-  return MakeRowSums(launcher, {rows, added, in.dense() ? added : in.row_stride}, scale);
+  return chain;
 }
 
 Prepared PrepareBiasAddGrad(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand& in = request.inputs[0];
+  RETURN_IF_ERROR(CheckCount(in));
   RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], Shape({in.cols()})));
-  return MakeColumnSums(launcher, {in.rows(), in.cols(), in.row_stride}, 1);
+  const Matrix matrix{in.rows(), in.cols(), in.row_stride};
+  return std::make_unique<ColumnSums>(launcher, matrix, Reduction{});
 }
 
 }  // namespace
 
 KernelTable::Entries ReduceKernels(const Launcher& launcher) {
-  const auto sum = [launcher](bool mean) {
-    return [launcher, mean](const KernelRequest& request) {
-      return PrepareSum(launcher, request, mean);
-    };
+  const auto reduction = [&launcher](ReduceOp op, bool mean) -> KernelEntry {
+    return {[launcher, op, mean](const KernelRequest& request) {
+              return PrepareReduction(launcher, request, op, mean);
+            },
+            {}};
   };
   return {
-      {"Sum", {sum(false), {}}},
-      {"Mean", {sum(true), {}}},
+      {"Sum", reduction(ReduceOp::kSum, false)},
+      {"Mean", reduction(ReduceOp::kSum, true)},
+      {"Max", reduction(ReduceOp::kMax, false)},
+      {"Min", reduction(ReduceOp::kMin, false)},
       {"BiasAddGrad",
        {[launcher](const KernelRequest& request) { return PrepareBiasAddGrad(launcher, request); },
         {}}}};

@@ -1,45 +1,88 @@
-// Adds the rows or the columns of a matrix, in an order that depends only on the shape.
+// Adds the rows or the columns of a matrix, in an order that depends only on the shape, or finds
+// their maximum or minimum.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
+namespace {
 
-// The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time.
+// The value that changes no other value when they are combined.
+TFJOB_DEVICE float StartOf(ReduceOp op) {
+  if (op == ReduceOp::kSum) return 0.0f;
+  return op == ReduceOp::kMax ? -INFINITY : INFINITY;
+}
+
+// If a value is NaN, so is the result.
+TFJOB_DEVICE float Combine(ReduceOp op, float a, float b) {
+  if (op == ReduceOp::kSum) return a + b;
+  const bool first = op == ReduceOp::kMax ? a > b : a < b;
+  return first || a != a ? a : b;
+}
+
+// Returns, on every lane, the result for the warp.
+TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2)
+    value = Combine(op, value, __shfl_xor_sync(kAllLanes, value, offset));
+  return value;
+}
+
+}  // namespace
+
+// The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time. The
+// blocks of a part are neighbours.
 TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
   __shared__ float sums[kSumWarps][kWarp];
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
-  const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumRows;
+  const uint32_t blocks_per_part = (static_cast<uint32_t>(p.cols) + kWarp - 1) / kWarp;
+  const uint32_t part = blockIdx.x / blocks_per_part;
+  const int64_t col =
+      static_cast<int64_t>(blockIdx.x - part * blocks_per_part) * kWarp + threadIdx.x;
+  const int64_t begin = static_cast<int64_t>(part) * kSumRows;
   const int64_t end = begin + kSumRows < p.rows ? begin + kSumRows : p.rows;
-  float sum = 0.0f;
+  float sum = StartOf(p.op);
   if (col < p.cols) {
     for (int64_t row = begin + threadIdx.y; row < end; row += kSumWarps)
-      sum += p.in[row * p.in_stride + col];
+      sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   for (unsigned half = kSumWarps / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.y < half) sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y + half][threadIdx.x];
+    if (threadIdx.y < half)
+      sums[threadIdx.y][threadIdx.x] =
+          Combine(p.op, sums[threadIdx.y][threadIdx.x], sums[threadIdx.y + half][threadIdx.x]);
   }
   if (threadIdx.y == 0 && col < p.cols)
-    p.out[static_cast<int64_t>(blockIdx.y) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
+    p.out[static_cast<int64_t>(part) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
 }
 
-// blockIdx.x is the row, and blockIdx.y the part.
+// The blocks of a row, one per part, are neighbours.
 TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   __shared__ float sums[kSumThreads / kWarp];
-  const int64_t row = blockIdx.x;
-  const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumColumns;
+  const uint32_t parts = static_cast<uint32_t>(p.parts);
+  const int64_t row = blockIdx.x / parts, part = blockIdx.x % parts;
+  const int64_t begin = part * kSumColumns;
   const int64_t end = begin + kSumColumns < p.cols ? begin + kSumColumns : p.cols;
-  float sum = 0.0f;
+  float sum = StartOf(p.op);
   for (int64_t col = begin + threadIdx.x; col < end; col += kSumThreads)
-    sum += p.in[row * p.in_stride + col];
-  sum = WarpSum(sum);
+    sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
+  sum = CombineWarp(p.op, sum);
   if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
   float total = sums[0];
-  for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total += sums[warp];
-  p.out[row * p.parts + blockIdx.y] = total * p.scale;
+  for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total = Combine(p.op, total, sums[warp]);
+  p.out[blockIdx.x] = total * p.scale;
+}
+
+TFJOB_KERNEL(SumShortRows, SumRowsParameter, kSumThreads) {
+  const uint32_t row = blockIdx.x * (kSumThreads / kWarp) + threadIdx.x / kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  float sum = StartOf(p.op);
+  if (row < p.rows) {
+    for (int64_t col = lane; col < p.cols; col += kWarp)
+      sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
+  }
+  sum = CombineWarp(p.op, sum);
+  if (lane == 0 && row < p.rows) p.out[row] = sum * p.scale;
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -1,44 +1,22 @@
 // Implements the host's side of softmax.cu.
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/launch_kernel.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Submits one block per row. `fill` sets the pointers in the parameter.
-template <typename Parameter, typename Fill>
-class RowKernel final : public Kernel {
- public:
-  RowKernel(Launcher launcher, const char* name, int64_t rows, const Parameter& parameter,
-            Fill fill)
-      : launcher_(std::move(launcher)),
-        name_(name),
-        rows_(rows),
-        parameter_(parameter),
-        fill_(fill) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    Parameter parameter = parameter_;
-    fill_(parameter, inputs, outputs);
-    Submit(launcher_, name_, {static_cast<unsigned>(rows_)}, {kSoftmaxThreads}, parameter, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const char* const name_;
-  const int64_t rows_;
-  const Parameter parameter_;
-  const Fill fill_;
-};
-
+// Returns a kernel with one block per row. `fill` sets the pointers in the parameter.
 template <typename Parameter, typename Fill>
 Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& rows,
                   const Parameter& parameter, Fill fill) {
-  // The rows are the first axis of the grid, and a row's elements are counted with 32 bits.
-  if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX)
+  // The rows are the first axis of the grid. A thread counts the elements of a row with 32 bits, up
+  // to kSoftmaxThreads more than there are.
+  if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX - kSoftmaxThreads)
     return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
   // Rows without elements are processed, too, because each has a loss, which is NaN.
-  return std::make_unique<RowKernel<Parameter, Fill>>(launcher, name, rows.rows(), parameter, fill);
+  return MakeLaunch(launcher, name, {static_cast<unsigned>(rows.rows())}, {kSoftmaxThreads},
+                    parameter, fill);
 }
 
 Prepared PrepareSoftmax(const Launcher& launcher, const KernelRequest& request, bool logarithm) {
@@ -111,6 +89,33 @@ Prepared PrepareSparse(const Launcher& launcher, const KernelRequest& request) {
       });
 }
 
+Prepared PrepareDense(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 2));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  const Operand &logits = request.inputs[0], &labels = request.inputs[1];
+  const Operand& backprop = request.outputs[1];
+  if (logits.shape.rank() != 2) return InvalidArgument("the logits must be a matrix");
+  RETURN_IF_ERROR(cpu::ExpectShape(labels, logits.shape));
+  RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], Shape({logits.rows()})));
+  RETURN_IF_ERROR(cpu::ExpectShape(backprop, logits.shape));
+  const DenseCrossEntropyParameter parameter{.logits = nullptr,
+                                             .labels = nullptr,
+                                             .loss = nullptr,
+                                             .backprop = nullptr,
+                                             .logits_stride = logits.row_stride,
+                                             .labels_stride = labels.row_stride,
+                                             .backprop_stride = backprop.row_stride,
+                                             .cols = static_cast<int32_t>(logits.cols())};
+  return MakeRows(
+      launcher, "DenseCrossEntropy", logits, parameter,
+      [](DenseCrossEntropyParameter& p, const void* const* inputs, void* const* outputs) {
+        p.logits = static_cast<const float*>(inputs[0]);
+        p.labels = static_cast<const float*>(inputs[1]);
+        p.loss = static_cast<float*>(outputs[0]);
+        p.backprop = static_cast<float*>(outputs[1]);
+      });
+}
+
 }  // namespace
 
 KernelTable::Entries SoftmaxKernels(const Launcher& launcher) {
@@ -121,9 +126,11 @@ KernelTable::Entries SoftmaxKernels(const Launcher& launcher) {
   };
   const auto grad = [launcher](const KernelRequest& r) { return PrepareSoftmaxGrad(launcher, r); };
   const auto sparse = [launcher](const KernelRequest& r) { return PrepareSparse(launcher, r); };
+  const auto dense = [launcher](const KernelRequest& r) { return PrepareDense(launcher, r); };
   return {{"Softmax", {softmax(false), {{0, 0}}}},
           {"LogSoftmax", {softmax(true), {{0, 0}}}},
           {"SoftmaxGrad", {grad, {{0, 0}, {0, 1}}}},
+          {"SoftmaxCrossEntropyWithLogits", {dense, {{1, 0}, {1, 1}}}},
           {"SparseSoftmaxCrossEntropyWithLogits", {sparse, {{1, 0}}}}};
 }
 

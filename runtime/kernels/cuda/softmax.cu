@@ -36,6 +36,17 @@ TFJOB_DEVICE MaximumAndSum JoinRow(const float* x, int cols, MaximumAndSum* part
   return all;
 }
 
+// Returns the sum of the threads' values on each thread of the block. `partial` is in shared
+// memory.
+TFJOB_DEVICE float BlockSum(float value, float* partial) {
+  value = WarpSum(value);
+  if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  float total = partial[0];
+  for (int warp = 1; warp < kWarps; ++warp) total += partial[warp];
+  return total;
+}
+
 TFJOB_DEVICE int64_t LabelOf(const SparseCrossEntropyParameter& p, int64_t row) {
   if (p.label_bytes == 8) return static_cast<const int64_t*>(p.labels)[row];
   if (p.label_bytes == 4) return static_cast<const int32_t*>(p.labels)[row];
@@ -63,11 +74,7 @@ TFJOB_KERNEL(SoftmaxGrad, SoftmaxGradParameter, kSoftmaxThreads) {
   float* const dx = p.dx + static_cast<int64_t>(blockIdx.x) * p.dx_stride;
   float dot = 0.0f;
   for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) dot += y[c] * dy[c];
-  dot = WarpSum(dot);
-  if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = dot;
-  __syncthreads();
-  float total = partial[0];
-  for (int warp = 1; warp < kWarps; ++warp) total += partial[warp];
+  const float total = BlockSum(dot, partial);
   for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) dx[c] = (dy[c] - total) * y[c];
 }
 
@@ -87,6 +94,31 @@ TFJOB_KERNEL(SparseCrossEntropy, SparseCrossEntropyParameter, kSoftmaxThreads) {
     backprop[c] = valid ? y : NAN;
   }
   if (threadIdx.x == 0 && !valid) p.loss[row] = NAN;
+}
+
+// backprop = softmax(x) Σ label - label, and the loss is Σ label (log Σ exp(x) - x).
+TFJOB_KERNEL(DenseCrossEntropy, DenseCrossEntropyParameter, kSoftmaxThreads) {
+  __shared__ MaximumAndSum partial[kWarps];
+  __shared__ float weights[kWarps];
+  __shared__ float dots[kWarps];
+  const int64_t row = blockIdx.x;
+  const float* const x = p.logits + row * p.logits_stride;
+  const float* const labels = p.labels + row * p.labels_stride;
+  float* const backprop = p.backprop + row * p.backprop_stride;
+  const MaximumAndSum all = JoinRow(x, p.cols, partial);
+  float weight = 0.0f, dot = 0.0f;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
+    weight += labels[c];
+    dot += labels[c] * (x[c] - all.maximum);
+  }
+  weight = BlockSum(weight, weights);
+  dot = BlockSum(dot, dots);
+  if (threadIdx.x == 0) p.loss[row] = logf(all.sum) * weight - dot;
+  const float scale = weight / all.sum;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
+    const float label = labels[c];  // read first, because `backprop` may be `labels`
+    backprop[c] = expf(x[c] - all.maximum) * scale - label;
+  }
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -21,19 +21,49 @@ Status ExpectFloat32(const KernelRequest& request) {
 
 KernelTable MakeTable(const GpuAccess& gpu) {
   KernelTable::Entries all = MatMulKernels(gpu);
-  for (const auto family : {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels,
-                            CastKernels, MoveKernels, UpdateKernels})
+  for (const auto family :
+       {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels, CastKernels, MoveKernels,
+        LayoutKernels, SelectKernels, GatherKernels, UpdateKernels})
     all.merge(family(gpu.launcher));
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
 }
 
 std::span<const char* const> KernelNames() {
-  static constexpr const char* kNames[] = {"ApplyAdam",     "ApplySgd",
-                                           "Cast",          "Dropout",
-                                           "Elementwise",   "ElementwiseWithSlots",
-                                           "RandomUniform", "Softmax",
-                                           "SoftmaxGrad",   "SparseCrossEntropy",
-                                           "SumColumns",    "SumRows"};
+  static constexpr const char* kNames[] = {"ApplyAdam",
+                                           "ApplyAdamRows",
+                                           "ApplySgd",
+                                           "ApplySgdRows",
+                                           "ArgMax",
+                                           "ArgMaxRows",
+                                           "Cast",
+                                           "CheckIds",
+                                           "Compare",
+                                           "DenseCrossEntropy",
+                                           "Dropout",
+                                           "Elementwise",
+                                           "ElementwiseWithSlots",
+                                           "Fill",
+                                           "Gather",
+                                           "GeneralUpdate",
+                                           "IndexRows",
+                                           "JoinGroups",
+                                           "LearningRate",
+                                           "MergeIds",
+                                           "Move",
+                                           "NumberIds",
+                                           "RandomNormal",
+                                           "RandomUniform",
+                                           "Select",
+                                           "Softmax",
+                                           "SoftmaxGrad",
+                                           "SortIds",
+                                           "SparseCrossEntropy",
+                                           "SumColumns",
+                                           "SumGroups",
+                                           "SumRows",
+                                           "SumShortRows",
+                                           "Transpose",
+                                           "UpdateNumbers"};
   return kNames;
 }
 

@@ -1,8 +1,9 @@
 // Provides the kernels for NVIDIA's GPUs as a table. The host's side of a kernel checks the request
 // when it is prepared, chooses the grid, and submits launches when it runs.
 //
-// The kernels compute in float32; docs/gpu.md lists the ops. The table contains no kernel that can
-// fail because of the values of its inputs.
+// The kernels compute in float32; docs/gpu.md lists the ops. A kernel that refuses the values of
+// its inputs reports this through Stream::refusal, and kernels that update variables then do
+// nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,12 @@
-// Implements ApplyOptimizer (optimizer/apply_kernel.h) with the kernels of update.cu.
+// Implements ApplyOptimizer and ApplyOptimizerRows (optimizer/apply_kernel.h) with the kernels of
+// update.cu and learning_rate.cu.
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
 
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/general_update.h"
 #include "runtime/kernels/cuda/parameters.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/optimizer/part.h"
@@ -13,23 +18,106 @@ using optimizer::Kind;
 using optimizer::Optimizer;
 
 constexpr size_t kStep = 0, kGradient = 1, kVariable = 2, kFirstSlot = 3;
+// The inputs of ApplyOptimizerRows.
+constexpr size_t kRows = 1, kValues = 2, kTable = 3, kFirstSlotOfRows = 4;
 
-// Updates one variable. `Parameter` is complete except for the pointers.
+// Computes the learning rate of a step. Without a schedule, there is nothing to compute.
+class ScheduledRate {
+ public:
+  explicit ScheduledRate(const LearningRateParameter& parameter) : parameter_(parameter) {}
+
+  size_t workspace_bytes() const { return changes() ? kBytes : 0; }
+  // The rate is at the beginning of the workspace, which needs kBytes for it.
+  static constexpr size_t kBytes = 64;
+
+  UpdateRate Submit(const Launcher& launcher, const void* step, void* workspace,
+                    Stream& stream) const {
+    const auto constant = static_cast<float>(parameter_.initial);
+    if (!changes()) return {nullptr, constant};
+    LearningRateParameter p = parameter_;
+    p.step = static_cast<const int64_t*>(step);
+    p.rate = static_cast<float*>(workspace);
+    cuda::Submit(launcher, "LearningRate", {1}, {1}, p, stream);
+    return {p.rate, constant};
+  }
+
+ private:
+  bool changes() const { return parameter_.decay != RateDecay::kNone; }
+
+  const LearningRateParameter parameter_;
+};
+
+AdamCoefficients CoefficientsOf(const Optimizer& o, AdamCoefficients) {
+  return {.step = nullptr,
+          .refusal = nullptr,
+          .rate = {},
+          .epsilon = static_cast<float>(o.epsilon),
+          .take_1 = static_cast<float>(1 - o.beta_1),
+          .take_2 = static_cast<float>(1 - o.beta_2),
+          .log_beta_1 = static_cast<float>(std::log(o.beta_1)),
+          .log_beta_2 = static_cast<float>(std::log(o.beta_2)),
+          .weight_decay = static_cast<float>(o.weight_decay)};
+}
+
+SgdCoefficients CoefficientsOf(const Optimizer& o, SgdCoefficients) {
+  return {.refusal = nullptr,
+          .rate = {},
+          .momentum = static_cast<float>(o.momentum),
+          .weight_decay = static_cast<float>(o.weight_decay),
+          .nesterov = o.nesterov ? 1 : 0};
+}
+
+// The kind of optimizer to which a kernel's parameter belongs.
+AdamCoefficients& CoefficientsIn(AdamParameter& p) {
+  return p.adam;
+}
+AdamCoefficients& CoefficientsIn(AdamRowsParameter& p) {
+  return p.adam;
+}
+SgdCoefficients& CoefficientsIn(SgdParameter& p) {
+  return p.sgd;
+}
+SgdCoefficients& CoefficientsIn(SgdRowsParameter& p) {
+  return p.sgd;
+}
+
+// Sets what is known only when the kernel runs.
+template <typename Parameter>
+void Complete(Parameter& p, const UpdateRate& rate, const void* step, Stream& stream) {
+  auto& coefficients = CoefficientsIn(p);
+  coefficients.rate = rate;
+  coefficients.refusal = RefusalOf(stream);
+  if constexpr (requires { coefficients.step; })
+    coefficients.step = static_cast<const int64_t*>(step);
+}
+
+float* SlotAt(void* const* outputs, int slot, int slots) {
+  return slot < slots ? static_cast<float*>(outputs[1 + slot]) : nullptr;
+}
+
+// Updates one variable. `Parameter` is complete except for the pointers and the rate.
 template <typename Parameter>
 class UpdateKernel final : public Kernel {
  public:
-  UpdateKernel(Launcher launcher, const char* name, const Parameter& parameter, int slots)
-      : launcher_(std::move(launcher)), name_(name), parameter_(parameter), slots_(slots) {}
+  UpdateKernel(Launcher launcher, const char* name, const Parameter& parameter,
+               const ScheduledRate& rate, int slots)
+      : launcher_(std::move(launcher)),
+        name_(name),
+        parameter_(parameter),
+        rate_(rate),
+        slots_(slots) {}
 
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+  size_t workspace_bytes() const override { return rate_.workspace_bytes(); }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
     Parameter p = parameter_;
-    if constexpr (std::is_same_v<Parameter, AdamParameter>)
-      p.step = static_cast<const int64_t*>(inputs[kStep]);
+    Complete(p, rate_.Submit(launcher_, inputs[kStep], workspace, stream), inputs[kStep], stream);
     UpdateTensor& tensor = p.update.tensor[0];
     tensor.variable = static_cast<float*>(outputs[0]);
     tensor.gradient = static_cast<const float*>(inputs[kGradient]);
-    tensor.first = slots_ > 0 ? static_cast<float*>(outputs[1]) : nullptr;
-    tensor.second = slots_ > 1 ? static_cast<float*>(outputs[2]) : nullptr;
+    tensor.first = SlotAt(outputs, 0, slots_);
+    tensor.second = SlotAt(outputs, 1, slots_);
     Submit(launcher_, name_, {static_cast<unsigned>(p.update.first_block[1])}, {kUpdateThreads}, p,
            stream);
   }
@@ -38,80 +126,183 @@ class UpdateKernel final : public Kernel {
   const Launcher launcher_;
   const char* const name_;
   const Parameter parameter_;
+  const ScheduledRate rate_;
   const int slots_;
 };
 
+// Updates a variable with the rows of a gradient.
+template <typename Parameter>
+class UpdateRowsKernel final : public Kernel {
+ public:
+  UpdateRowsKernel(Launcher launcher, const char* name, const Parameter& parameter,
+                   const ScheduledRate& rate, int slots, std::optional<RowIndex> index)
+      : launcher_(std::move(launcher)),
+        name_(name),
+        parameter_(parameter),
+        rate_(rate),
+        slots_(slots),
+        index_(std::move(index)) {}
+
+  size_t workspace_bytes() const override {
+    return ScheduledRate::kBytes + (index_ ? index_->bytes() : 0);
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    Parameter p = parameter_;
+    Complete(p, rate_.Submit(launcher_, inputs[kStep], workspace, stream), inputs[kStep], stream);
+    RowUpdate& update = p.update;
+    update.variable = static_cast<float*>(outputs[0]);
+    update.first = SlotAt(outputs, 0, slots_);
+    update.second = SlotAt(outputs, 1, slots_);
+    update.values = static_cast<const float*>(inputs[kValues]);
+    update.rows = static_cast<const int64_t*>(inputs[kRows]);
+    if (index_) {
+      void* const space = static_cast<std::byte*>(workspace) + ScheduledRate::kBytes;
+      update.index = index_->Submit(update.rows, space, stream);
+    }
+    Submit(launcher_, name_, {Blocks(update.count, kUpdateThreads)}, {kUpdateThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const char* const name_;
+  const Parameter parameter_;
+  const ScheduledRate rate_;
+  const int slots_;
+  const std::optional<RowIndex> index_;  // if rows without a gradient change, too
+};
+
+bool IsAdam(const Optimizer& o) {
+  return o.kind == Kind::kAdam || o.kind == Kind::kAdamW;
+}
+
 // Returns Unimplemented for options that the kernels lack.
 Status CheckOptions(const Optimizer& o, const Attributes& attributes) {
-  const auto lacks = [&o](const char* option) {
-    return Unimplemented("no CUDA kernel for ", Name(o.kind), option);
-  };
-  if (o.kind != Kind::kSgd && o.kind != Kind::kAdam) return lacks("");
-  if (o.schedule.decay != optimizer::Decay::kNone) return lacks(" with a learning-rate schedule");
-  if (o.weight_decay != 0) return lacks(" with weight_decay");
-  if (o.use_ema) return lacks(" with use_ema");
-  if (o.gradient_accumulation_steps != 0 ||
-      optimizer::PartOf(attributes) != optimizer::Part::kWhole)
-    return lacks(" with gradient_accumulation_steps");
-  if (o.kind == Kind::kAdam && o.amsgrad) return lacks(" with amsgrad");
-  if (attributes.Find<std::string>("constraint") != nullptr) return lacks(" with a constraint");
-  return OkStatus();
+  if (attributes.Find<std::string>("constraint") == nullptr) return OkStatus();
+  return Unimplemented("no CUDA kernel for ", Name(o.kind), " with a constraint");
+}
+
+// Checks the variable and its slots, which are the inputs from number `variable` on.
+Status CheckVariable(const KernelRequest& request, size_t variable) {
+  RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[kStep]));
+  for (size_t i = variable; i < request.inputs.size(); ++i) {
+    const Operand& input = request.inputs[i];
+    if (input.dtype != DType::kFloat32) return cpu::NoKernelFor(input.dtype);
+    RETURN_IF_ERROR(cpu::ExpectShape(input, request.inputs[variable].shape));
+    if (request.outputs[i - variable] != input)
+      return InvalidArgument("output ", i - variable, " must be input ", i, " itself");
+  }
+  return CheckCount(request.inputs[variable]);
 }
 
 Status CheckUpdate(const Optimizer& o, const KernelRequest& request) {
   const auto slots = static_cast<size_t>(optimizer::SlotCount(o));
   RETURN_IF_ERROR(cpu::ExpectOperands(request, kFirstSlot + slots, 1 + slots));
-  RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[kStep]));
-  const Operand& variable = request.inputs[kVariable];
-  for (size_t i = kGradient; i < request.inputs.size(); ++i) {
-    const Operand& input = request.inputs[i];
-    if (input.dtype != DType::kFloat32) return cpu::NoKernelFor(input.dtype);
-    if (input.shape != variable.shape)
-      return InvalidArgument("input ", i, " is ", input.ToString(), ", the variable ",
-                             variable.ToString());
-    // The device's variables and gradients have no padding.
-    if (!input.dense()) return Unimplemented("an update of padded rows");
-    if (i >= kVariable && request.outputs[i - kVariable] != input)
-      return InvalidArgument("output ", i - kVariable, " must be input ", i, " itself");
-  }
-  return CheckCount(variable);
+  RETURN_IF_ERROR(CheckVariable(request, kVariable));
+  const Operand& gradient = request.inputs[kGradient];
+  if (gradient.dtype != DType::kFloat32) return cpu::NoKernelFor(gradient.dtype);
+  RETURN_IF_ERROR(cpu::ExpectShape(gradient, request.inputs[kVariable].shape));
+  return OkStatus();
+}
+
+// Returns whether only GeneralUpdate implements the optimizer.
+bool NeedsGeneralUpdate(const Optimizer& o, const Attributes& attributes) {
+  const bool whole = optimizer::PartOf(attributes) == optimizer::Part::kWhole;
+  return (o.kind != Kind::kSgd && !IsAdam(o)) || o.use_ema || o.gradient_accumulation_steps != 0 ||
+         !whole || (IsAdam(o) && o.amsgrad);
 }
 
 Prepared PrepareUpdate(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckOptions(o, request.attributes));
   RETURN_IF_ERROR(CheckUpdate(o, request));
+  const bool dense = std::ranges::all_of(request.inputs, &Operand::dense);
+  if (!dense || NeedsGeneralUpdate(o, request.attributes))
+    return PrepareGeneralUpdate(launcher, request, o);
+  ASSIGN_OR_RETURN(const LearningRateParameter schedule, ScheduleOf(o));
+  const ScheduledRate rate(schedule);
   UpdateTensors update{};
   update.tensors = 1;
   update.tensor[0].count = request.inputs[kVariable].shape.num_elements();
   update.first_block[1] = static_cast<int32_t>(Blocks(update.tensor[0].count, kUpdateChunk));
-  const auto rate = static_cast<float>(o.learning_rate);
-  if (o.kind == Kind::kSgd) {
-    const SgdParameter sgd{update, rate, static_cast<float>(o.momentum), o.nesterov ? 1 : 0};
-    return std::make_unique<UpdateKernel<SgdParameter>>(launcher, "ApplySgd", sgd,
-                                                        optimizer::SlotCount(o));
+  const int slots = optimizer::SlotCount(o);
+  if (IsAdam(o)) {
+    const AdamParameter adam{update, CoefficientsOf(o, AdamCoefficients())};
+    return std::make_unique<UpdateKernel<AdamParameter>>(launcher, "ApplyAdam", adam, rate, slots);
   }
-  const AdamParameter adam{.update = update,
-                           .step = nullptr,
-                           .learning_rate = rate,
-                           .epsilon = static_cast<float>(o.epsilon),
-                           .take_1 = static_cast<float>(1 - o.beta_1),
-                           .take_2 = static_cast<float>(1 - o.beta_2),
-                           .log_beta_1 = static_cast<float>(std::log(o.beta_1)),
-                           .log_beta_2 = static_cast<float>(std::log(o.beta_2))};
-  return std::make_unique<UpdateKernel<AdamParameter>>(launcher, "ApplyAdam", adam,
-                                                       optimizer::SlotCount(o));
+  const SgdParameter sgd{update, CoefficientsOf(o, SgdCoefficients())};
+  return std::make_unique<UpdateKernel<SgdParameter>>(launcher, "ApplySgd", sgd, rate, slots);
+}
+
+Status CheckRowUpdate(const Optimizer& o, const KernelRequest& request) {
+  const auto slots = static_cast<size_t>(optimizer::SlotCount(o));
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, kFirstSlotOfRows + slots, 1 + slots));
+  RETURN_IF_ERROR(CheckVariable(request, kTable));
+  const Operand &rows = request.inputs[kRows], &values = request.inputs[kValues];
+  const Operand& table = request.inputs[kTable];
+  if (values.dtype != DType::kFloat32) return cpu::NoKernelFor(values.dtype);
+  if (table.shape.rank() != 2 || values.shape.rank() != 2 || values.cols() != table.cols() ||
+      rows.dtype != DType::kInt64 || rows.shape != Shape{values.shape.dim(0)}) {
+    return InvalidArgument("rows ", values.ToString(), " with indices ", rows.ToString(),
+                           " do not fit the variable ", table.ToString());
+  }
+  return CheckCount(values);
+}
+
+template <typename Parameter>
+Prepared MakeRowUpdate(const Launcher& launcher, const KernelRequest& request, const Optimizer& o,
+                       const char* name) {
+  ASSIGN_OR_RETURN(const LearningRateParameter schedule, ScheduleOf(o));
+  const ScheduledRate rate(schedule);
+  const Operand &values = request.inputs[kValues], &table = request.inputs[kTable];
+  const bool all = !optimizer::KeepsRows(o);
+  const auto stride = [&request](size_t slot) {
+    const size_t input = kFirstSlotOfRows + slot;
+    return input < request.inputs.size() ? request.inputs[input].row_stride : 0;
+  };
+  Parameter p{};
+  CoefficientsIn(p) = CoefficientsOf(o, CoefficientsIn(p));
+  p.update.variable_stride = table.row_stride;
+  p.update.first_stride = stride(0);
+  p.update.second_stride = stride(1);
+  p.update.values_stride = values.row_stride;
+  p.update.variable_rows = table.shape.dim(0);
+  p.update.count = static_cast<uint32_t>((all ? table : values).shape.num_elements());
+  p.update.cols = static_cast<uint32_t>(table.cols());
+  std::optional<RowIndex> index;
+  if (all) {
+    ASSIGN_OR_RETURN(index, RowIndex::Create(launcher, values.shape.dim(0), table.shape.dim(0)));
+  }
+  return std::make_unique<UpdateRowsKernel<Parameter>>(launcher, name, p, rate,
+                                                       optimizer::SlotCount(o), std::move(index));
+}
+
+Prepared PrepareRowUpdate(const Launcher& launcher, const KernelRequest& request) {
+  ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
+  RETURN_IF_ERROR(CheckOptions(o, request.attributes));
+  RETURN_IF_ERROR(CheckRowUpdate(o, request));
+  if (NeedsGeneralUpdate(o, request.attributes)) return PrepareGeneralUpdate(launcher, request, o);
+  if (IsAdam(o)) return MakeRowUpdate<AdamRowsParameter>(launcher, request, o, "ApplyAdamRows");
+  return MakeRowUpdate<SgdRowsParameter>(launcher, request, o, "ApplySgdRows");
+}
+
+std::vector<InPlace> InPlaceFrom(size_t variable) {
+  std::vector<InPlace> in_place;
+  for (int i = 0; i <= optimizer::kMaxSlots; ++i)
+    in_place.push_back({i, static_cast<int>(variable) + i, InPlace::kAlways});
+  return in_place;
 }
 
 }  // namespace
 
 KernelTable::Entries UpdateKernels(const Launcher& launcher) {
-  std::vector<InPlace> in_place;
-  for (int i = 0; i <= optimizer::kMaxSlots; ++i)
-    in_place.push_back({i, static_cast<int>(kVariable) + i, InPlace::kAlways});
   return {{"ApplyOptimizer",
            {[launcher](const KernelRequest& r) { return PrepareUpdate(launcher, r); },
-            std::move(in_place)}}};
+            InPlaceFrom(kVariable)}},
+          {"ApplyOptimizerRows",
+           {[launcher](const KernelRequest& r) { return PrepareRowUpdate(launcher, r); },
+            InPlaceFrom(kTable)}}};
 }
 
 }  // namespace tfjob::kernels::cuda

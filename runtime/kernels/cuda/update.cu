@@ -1,6 +1,7 @@
 // Applies optimizers to many variables in one launch.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
+#include "runtime/kernels/cuda/update_element.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -28,18 +29,24 @@ TFJOB_DEVICE bool IsAligned(const UpdateTensor& t) {
   return addresses % 16 == 0;
 }
 
+TFJOB_DEVICE float RateOf(const UpdateRate& rate) {
+  return rate.scheduled != nullptr ? *rate.scheduled : rate.constant;
+}
+
 struct AdamRates {
-  float rate, take_1, take_2, epsilon;
+  float rate, take_1, take_2, epsilon, decay;
 };
 
-// Returns learning_rate · √(1 - beta_2^t) / (1 - beta_1^t), without subtracting numbers that are
-// almost equal.
-TFJOB_DEVICE float CorrectedRate(const AdamParameter& p) {
-  const float t = static_cast<float>(*p.step + 1);
-  return p.learning_rate * sqrtf(-expm1f(t * p.log_beta_2)) / -expm1f(t * p.log_beta_1);
+// Returns the rates of this step. `rate` is learning_rate · √(1 - beta_2^t) / (1 - beta_1^t),
+// computed without subtracting numbers that are almost equal.
+TFJOB_DEVICE AdamRates RatesOf(const AdamCoefficients& p) {
+  const float t = static_cast<float>(*p.step + 1), rate = RateOf(p.rate);
+  return {rate * sqrtf(-expm1f(t * p.log_beta_2)) / -expm1f(t * p.log_beta_1), p.take_1, p.take_2,
+          p.epsilon, rate * p.weight_decay};
 }
 
 TFJOB_DEVICE void AdamElement(float& w, float g, float& m, float& v, const AdamRates& rates) {
+  DecayElement(w, rates.decay);
   m += (g - m) * rates.take_1;
   v += (g * g - v) * rates.take_2;
   w -= m * rates.rate / (sqrtf(v) + rates.epsilon);
@@ -58,11 +65,22 @@ TFJOB_DEVICE void AdamQuad(const UpdateTensor& t, int64_t i, const AdamRates& ra
 }
 
 struct SgdRates {
-  float rate, momentum;
+  float rate, momentum, decay;
   int nesterov;
 };
 
+TFJOB_DEVICE SgdRates RatesOf(const SgdCoefficients& p) {
+  const float rate = RateOf(p.rate);
+  return {rate, p.momentum, rate * p.weight_decay, p.nesterov};
+}
+
+TFJOB_DEVICE void PlainElement(float& w, float g, const SgdRates& rates) {
+  DecayElement(w, rates.decay);
+  w -= rates.rate * g;
+}
+
 TFJOB_DEVICE void MomentumElement(float& w, float g, float& m, const SgdRates& rates) {
+  DecayElement(w, rates.decay);
   const float change = rates.rate * g;
   m = rates.momentum * m - change;
   w += rates.nesterov != 0 ? rates.momentum * m - change : m;
@@ -70,19 +88,19 @@ TFJOB_DEVICE void MomentumElement(float& w, float g, float& m, const SgdRates& r
 
 TFJOB_DEVICE void SgdElement(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
   if (t.first == nullptr) {
-    t.variable[i] -= rates.rate * t.gradient[i];
+    PlainElement(t.variable[i], t.gradient[i], rates);
   } else {
     MomentumElement(t.variable[i], t.gradient[i], t.first[i], rates);
   }
 }
 
-TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, float rate) {
+TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
   float4 w = Load(t.variable + i);
   const float4 g = Load(t.gradient + i);
-  w.x -= rate * g.x;
-  w.y -= rate * g.y;
-  w.z -= rate * g.z;
-  w.w -= rate * g.w;
+  PlainElement(w.x, g.x, rates);
+  PlainElement(w.y, g.y, rates);
+  PlainElement(w.z, g.z, rates);
+  PlainElement(w.w, g.w, rates);
   Store(t.variable + i, w);
 }
 
@@ -100,24 +118,25 @@ TFJOB_DEVICE void SgdMomentumQuad(const UpdateTensor& t, int64_t i, const SgdRat
 }  // namespace
 
 TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
-  __shared__ float corrected;
+  __shared__ AdamRates rates;
   __shared__ int shared_tensor;
   if (threadIdx.x == 0) {
-    corrected = CorrectedRate(p);
+    rates = RatesOf(p.adam);
     shared_tensor = TensorOfBlock(p.update);
   }
   __syncthreads();
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
-  const AdamRates rates{corrected, p.take_1, p.take_2, p.epsilon};
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
+  // Returning here would make ptxas use local memory.
+  const int64_t count = Refused(p.adam.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
-    if (aligned && i + 4 <= tensor.count) {
+    if (aligned && i + 4 <= count) {
       AdamQuad(tensor, i, rates);
       continue;
     }
-    for (int64_t j = i; j < tensor.count && j < i + 4; ++j)
+    for (int64_t j = i; j < count && j < i + 4; ++j)
       AdamElement(tensor.variable[j], tensor.gradient[j], tensor.first[j], tensor.second[j], rates);
   }
 }
@@ -127,21 +146,45 @@ TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
   if (threadIdx.x == 0) shared_tensor = TensorOfBlock(p.update);
   __syncthreads();
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
-  const SgdRates rates{p.learning_rate, p.momentum, p.nesterov};
+  const SgdRates rates = RatesOf(p.sgd);
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
+  // Returning here would make ptxas use local memory.
+  const int64_t count = Refused(p.sgd.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
-    if (aligned && i + 4 <= tensor.count) {
+    if (aligned && i + 4 <= count) {
       if (tensor.first == nullptr) {
-        SgdQuad(tensor, i, p.learning_rate);
+        SgdQuad(tensor, i, rates);
       } else {
         SgdMomentumQuad(tensor, i, rates);
       }
       continue;
     }
-    for (int64_t j = i; j < tensor.count && j < i + 4; ++j) SgdElement(tensor, j, rates);
+    for (int64_t j = i; j < count && j < i + 4; ++j) SgdElement(tensor, j, rates);
   }
+}
+
+TFJOB_KERNEL(ApplyAdamRows, AdamRowsParameter, kUpdateThreads) {
+  __shared__ AdamRates rates;
+  if (Refused(p.adam.refusal)) return;
+  if (threadIdx.x == 0) rates = RatesOf(p.adam);
+  __syncthreads();
+  const UpdateElement at = ElementOf(p.update);
+  if (!at.exists) return;
+  AdamElement(p.update.variable[at.row * p.update.variable_stride + at.col], at.gradient,
+              p.update.first[at.row * p.update.first_stride + at.col],
+              p.update.second[at.row * p.update.second_stride + at.col], rates);
+}
+
+TFJOB_KERNEL(ApplySgdRows, SgdRowsParameter, kUpdateThreads) {
+  if (Refused(p.sgd.refusal)) return;
+  const UpdateElement at = ElementOf(p.update);
+  if (!at.exists) return;
+  const SgdRates rates = RatesOf(p.sgd);
+  float& w = p.update.variable[at.row * p.update.variable_stride + at.col];
+  if (p.update.first == nullptr) return PlainElement(w, at.gradient, rates);
+  MomentumElement(w, at.gradient, p.update.first[at.row * p.update.first_stride + at.col], rates);
 }
 
 }  // namespace tfjob::kernels::cuda

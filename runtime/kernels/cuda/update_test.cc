@@ -86,13 +86,17 @@ AdamParameter MakeAdam(Variables& variables, double beta_1, double beta_2, int64
   auto* const device_step = variables.memory.Allocate(sizeof step, "step");
   EmulatedMemory::Write(device_step, &step, sizeof step);
   return {.update = variables.update,
-          .step = reinterpret_cast<int64_t*>(device_step),
-          .learning_rate = 0.01F,
-          .epsilon = 1e-7F,
-          .take_1 = static_cast<float>(1 - beta_1),
-          .take_2 = static_cast<float>(1 - beta_2),
-          .log_beta_1 = static_cast<float>(std::log(beta_1)),
-          .log_beta_2 = static_cast<float>(std::log(beta_2))};
+          .adam = {.step = reinterpret_cast<int64_t*>(device_step),
+                   .rate = {nullptr, 0.01F},
+                   .epsilon = 1e-7F,
+                   .take_1 = static_cast<float>(1 - beta_1),
+                   .take_2 = static_cast<float>(1 - beta_2),
+                   .log_beta_1 = static_cast<float>(std::log(beta_1)),
+                   .log_beta_2 = static_cast<float>(std::log(beta_2))}};
+}
+
+SgdParameter MakeSgd(const Variables& variables, float momentum, int nesterov) {
+  return {variables.update, {.rate = {nullptr, 0.1F}, .momentum = momentum, .nesterov = nesterov}};
 }
 
 TEST(ApplyAdam, UpdatesAllVariablesInOneLaunch) {
@@ -143,7 +147,7 @@ TEST(ApplySgd, UpdatesWithAndWithoutMomentum) {
   for (const auto& [momentum, nesterov] : {std::pair(0.0F, 0), {0.9F, 0}, {0.9F, 1}}) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
       Variables variables(seed, {.first = momentum > 0});
-      variables.Launch("ApplySgd", SgdParameter{variables.update, 0.1F, momentum, nesterov}, seed);
+      variables.Launch("ApplySgd", MakeSgd(variables, momentum, nesterov), seed);
       for (int i = 0; i < kTensors; ++i) {
         for (size_t j = 0; j < variables.w[i].size(); ++j) {
           const double change = 0.1 * variables.g[i][j];
@@ -171,10 +175,10 @@ TEST(Update, AccessesAreCoalesced) {
   shadow::TakeTraffic();
   adam.Launch("ApplyAdam", parameter, /*seed=*/1);
   expect("ApplyAdam");
-  adam.Launch("ApplySgd", SgdParameter{adam.update, 0.1F, 0.9F, 1}, /*seed=*/1);
+  adam.Launch("ApplySgd", MakeSgd(adam, 0.9F, 1), /*seed=*/1);
   expect("ApplySgd with momentum");
   for (UpdateTensor& tensor : adam.update.tensor) tensor.first = nullptr;
-  adam.Launch("ApplySgd", SgdParameter{adam.update, 0.1F, 0, 0}, /*seed=*/1);
+  adam.Launch("ApplySgd", MakeSgd(adam, 0, 0), /*seed=*/1);
   expect("ApplySgd");
 }
 

@@ -13,15 +13,22 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/model/layer/weight_rules.h"
 #include "runtime/tensor/dtype.h"
-#include "runtime/tensor/shape.h"
+
+namespace tfjob {
+class Shape;
+}  // namespace tfjob
+namespace tfjob::optimizer {
+struct Constraint;
+}  // namespace tfjob::optimizer
 
 namespace tfjob::model {
 
 enum class ActivationKind;
 struct Initializer;
 struct Layer;
+struct Regularizer;
+struct WeightRules;
 
 struct IntegerRule {
   int64_t least = std::numeric_limits<int32_t>::min();
@@ -109,10 +116,7 @@ class ArgumentVisitor {
   virtual void Ignored(std::string_view name) = 0;
 
   // Lists the regularizer and the constraint of one of the layer's variables, such as "kernel".
-  void Rules(const std::string& variable, WeightRules& rules) {
-    Regularizer(variable + "_regularizer", rules.regularizer);
-    Constraint(variable + "_constraint", rules.constraint);
-  }
+  void Rules(const std::string& variable, WeightRules& rules);
 
   // One of `names`, which are in the order of the enum.
   template <typename Enum>

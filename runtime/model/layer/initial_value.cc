@@ -3,6 +3,7 @@
 #include <numbers>
 #include <vector>
 
+#include "runtime/base/check.h"
 #include "runtime/base/philox.h"
 #include "runtime/model/layer/initial_pieces.h"
 #include "runtime/model/layer/initializer.h"

@@ -45,6 +45,7 @@
 #include "runtime/model/layer/argument_visitor.h"
 #include "runtime/model/layer/call_arguments.h"
 #include "runtime/model/layer/initializer.h"
+#include "runtime/model/layer/weight_rules.h"
 
 namespace tfjob::model {
 

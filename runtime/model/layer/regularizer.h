@@ -6,7 +6,14 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
-#include "runtime/graph/builder.h"
+
+namespace tfjob {
+class Shape;
+}  // namespace tfjob
+namespace tfjob::graph {
+class Builder;
+struct Output;
+}  // namespace tfjob::graph
 
 namespace tfjob::model {
 

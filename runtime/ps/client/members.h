@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/scheduler.h"
 #include "runtime/state/peer.h"
 
 namespace tfjob::ps {

@@ -24,10 +24,13 @@ std::string Described(const rpc::Identity& peer, const std::string& address) {
 
 Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
     : options_(std::move(options)),
-      // An eighth is left for connections and contributions.
-      memory_(std::make_shared<StateMemory>(options_.max_bytes - options_.max_bytes / 8)),
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
+      // An eighth is left for connections and for contributions that are not staged. Stores, which
+      // may outlive the service, refer to this object.
+      memory_(std::make_shared<StateMemory>(
+          options_.max_bytes - options_.max_bytes / 8,
+          [staged = synchronizer_->buffers()] { return static_cast<int64_t>(staged->bytes()); })),
       watch_([this] { Tick(); }, options_.liveness) {}
 
 Service::~Service() {

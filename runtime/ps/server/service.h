@@ -168,9 +168,9 @@ class Service : public ParameterServer {
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
-  const std::shared_ptr<StateMemory> memory_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
+  const std::shared_ptr<StateMemory> memory_;
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
   std::atomic<bool> frozen_ = false;
   RefusalLog refusals_;

@@ -4,22 +4,28 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace tfjob::ps {
 
 // Thread-safe.
 class StateMemory {
  public:
-  // Copies are made only while states and copies together take at most `most` bytes.
-  explicit StateMemory(int64_t most) : most_(most) {}
+  // Copies are made only while states, copies and staged gradients together take at most `most`
+  // bytes. `staged` returns the bytes of the staged gradients, and may be called by any thread.
+  explicit StateMemory(
+      int64_t most, std::function<int64_t()> staged = [] { return 0; })
+      : most_(most), staged_(std::move(staged)) {}
 
   // Counts the memory of a state, which is never refused.
   void Take(int64_t bytes) { used_ += bytes; }
   // Counts the memory of a copy. If the copy would exceed the limit, counts nothing and returns
   // false.
   bool TryTake(int64_t bytes) {
+    const int64_t most = most_ - staged_();
     int64_t used = used_;
-    while (bytes <= most_ - used) {
+    while (bytes <= most - used) {
       if (used_.compare_exchange_weak(used, used + bytes)) return true;
     }
     return false;
@@ -30,6 +36,7 @@ class StateMemory {
 
  private:
   const int64_t most_;
+  const std::function<int64_t()> staged_;
   std::atomic<int64_t> used_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "runtime/base/check.h"
 #include "runtime/optimizer/clipping.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/limits.h"

@@ -352,6 +352,19 @@ TEST_F(KeptTableTest, IsLostWithoutMemoryForItsCopy) {
   EXPECT_EQ(Read(second, 0, 1), (std::vector<float>{1, 1, 0, 0})) << "it has not changed";
 }
 
+TEST_F(KeptTableTest, IsLostIfStagedGradientsTakeTheMemory) {
+  int64_t staged = 173;  // one byte more than is left of 400 bytes, after the store and a copy
+  store_->CountIn(std::make_shared<StateMemory>(400, [&staged] { return staged; }), 100);
+  const TableCopy copy(store_, ledger_);
+  Train(0, 1);
+  std::vector<float> values(4);
+  EXPECT_EQ(copy.Read(0, 0, 0, std::as_writable_bytes(std::span(values))).code(),
+            StatusCode::kResourceExhausted);
+  staged = 172;
+  Train(1, 1);
+  EXPECT_EQ(Read(copy, 1, 1), std::vector<float>(4));
+}
+
 TEST_F(KeptTableTest, HasTheBytesOfTablesOnly) {
   const TableCopy copy(store_, ledger_);
   EXPECT_EQ(copy.Check(0, 1, 8, 8), OkStatus());

@@ -81,6 +81,8 @@ class Synchronizer {
   Attendance GetAttendance();
   // Returns the size of the gradients that wait for their step. Takes no lock of the synchronizer.
   size_t staged_bytes() const { return buffers_->lent_bytes(); }
+  // The buffers in which gradients are staged.
+  const std::shared_ptr<rpc::BufferPool>& buffers() const { return buffers_; }
 
  private:
   struct Work {

@@ -11,6 +11,9 @@
 
 #define __shared__ static
 
+struct alignas(8) float2 {
+  float x, y;
+};
 struct alignas(16) float4 {
   float x, y, z, w;
 };

@@ -1,0 +1,152 @@
+// What the public values hold, and how this package's sources reach it. Private to this package.
+//
+// Inside the namespace api, Status, Tensor, Model and Strategy are the public types; the types of
+// the other packages are written as tfjob::Status, tfjob::Tensor, …
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/dataset.h"
+#include "runtime/api/form.h"
+#include "runtime/api/layer.h"
+#include "runtime/api/model.h"
+#include "runtime/api/optimizer.h"
+#include "runtime/api/session.h"
+#include "runtime/api/status.h"
+#include "runtime/api/strategy.h"
+#include "runtime/api/tensor.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/base/stop.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/config/training_config.h"
+#include "runtime/model/model.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::api {
+
+// Values of variables, by the names of the variables.
+using VariableValues = std::map<std::string, tfjob::Tensor>;
+
+struct LayerData {
+  Json form;  // {class_name: …, config: …}, as ReadKerasJson (model/keras.h) reads it
+  tfjob::Status error;
+  // The values that variables of the layer have in the file from which it was read. The names do
+  // not begin with the layer's. Null for initial values.
+  std::shared_ptr<const VariableValues> values = nullptr;
+
+  std::string class_name() const;
+  std::string name() const;  // "" if the layer has no name of its own
+};
+
+// A call of a layer. A call without inputs is an Input of a model.
+struct CallData {
+  std::shared_ptr<const LayerData> layer;
+  std::vector<Symbol> inputs;
+};
+
+struct ModelData {
+  std::shared_ptr<const model::Model> model;  // null if the status is an error
+  Status status;
+  std::string name;
+  // Where variables do not have initial values: their values, which may be null, or, if the shapes
+  // of the variables are not known yet, the file that contains them.
+  std::shared_ptr<const VariableValues> values;
+  std::string weights;
+
+  // The model as a layer of other models. Made by the first call.
+  const std::shared_ptr<const LayerData>& layer() const;
+
+ private:
+  mutable std::once_flag layer_made_;
+  mutable std::shared_ptr<const LayerData> layer_;
+};
+
+struct Tensor::Data {
+  tfjob::Tensor tensor;
+};
+
+struct DatasetData {
+  // Files: the keys of data.train in a training file; null for arrays in memory.
+  Json keys;
+  // Arrays in memory: which array belongs to which input and output, and the scale.
+  config::SourceConfig source;
+  std::map<std::string, tfjob::Tensor> arrays;  // empty if the examples are in files
+  tfjob::Status error;
+};
+
+struct StrategyData {
+  Status status;
+  config::StrategyConfig config;
+  cluster::TfConfig tf_config;
+  cluster::JobIdentity job;
+  rpc::Credentials credentials;
+  Duration grace_period{30s};
+  std::string lone_address;  // as in train::TaskOptions, like the next one
+  std::string device;
+};
+
+struct SessionData {
+  Strategy strategy;
+  SessionOptions options;
+  tfjob::Status error;
+};
+
+struct Access {
+  static Layer MakeLayer(Form form, const std::string& name, bool trainable,
+                         const Named& activity_regularizer);
+  static Layer MakeLayer(LayerData data);
+  static Optimizer MakeOptimizer(const LearningRate& rate, Form form);
+  static LearningRate MakeLearningRate(std::optional<double> initial, Form schedule);
+  static Loss MakeLoss(Form form);
+  static Model MakeModel(StatusOr<model::Model> model, const std::string& name,
+                         std::shared_ptr<const VariableValues> values = nullptr,
+                         const std::string& weights = "");
+  static Symbol MakeSymbol(CallData call);
+  static Dataset MakeDataset(DatasetData data);
+  static Strategy MakeStrategy(StrategyData data);
+  static Tensor MakeTensor(tfjob::Tensor tensor);
+  static CompiledModel MakeCompiled(std::shared_ptr<CompiledData> data);
+
+  static const LayerData& Data(const Layer& layer) { return *layer.data_; }
+  static const std::shared_ptr<const LayerData>& Shared(const Layer& layer) { return layer.data_; }
+  static const FormData& Data(const Optimizer& optimizer) { return *optimizer.data_; }
+  static const FormData& Data(const Loss& loss) { return *loss.data_; }
+  static const ModelData& Data(const Model& model) { return *model.data_; }
+  static const DatasetData& Data(const Dataset& dataset) { return *dataset.data_; }
+  static const StrategyData& Data(const Strategy& strategy) { return *strategy.data_; }
+  static const CallData* Call(const Symbol& symbol) { return symbol.call_.get(); }
+  static int Output(const Symbol& symbol) { return symbol.output_; }
+  static const tfjob::Tensor& Data(const Tensor& tensor) { return tensor.data_->tensor; }
+  static bool IsJobOver(const Status& status) { return status.job_over_; }
+  static void SetJobOver(Status& status, bool over) { status.job_over_ = over; }
+};
+
+// Returns the types of the model's inputs if they determine the shapes of all variables: because
+// the model states them, or because the variables are the same for every length that it leaves
+// open.
+std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model);
+
+Status ToPublic(const tfjob::Status& status);
+template <typename T>
+Result<T> ToPublic(StatusOr<T> result) {
+  if (!result.ok()) return ToPublic(result.status());
+  return *std::move(result);
+}
+// Marks a status as that of a task whose job has ended without it. Exit then ends the process with
+// 0. ToPublic and FromPublic keep the mark.
+tfjob::Status JobOver(tfjob::Status cancelled);
+// Returns the error of a public status as one of the other packages.
+tfjob::Status FromPublic(const Status& status);
+
+// Never requests a stop.
+const StopSource& NoStop();
+
+}  // namespace tfjob::api

@@ -1,0 +1,68 @@
+// Defines the types of arguments that are not plain numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tfjob::api {
+
+// The value of an argument.
+class Value {
+ public:
+  using Held = std::variant<bool, int64_t, double, std::string>;
+
+  Value(bool value) : held_(value) {}                // NOLINT: conversions are the purpose
+  Value(int value) : held_(int64_t{value}) {}        // NOLINT
+  Value(int64_t value) : held_(value) {}             // NOLINT
+  Value(long long value) : held_(int64_t{value}) {}  // NOLINT
+  Value(unsigned value) : held_(int64_t{value}) {}   // NOLINT
+  Value(size_t value) : held_(static_cast<int64_t>(value)) {}  // NOLINT
+  Value(double value) : held_(value) {}                        // NOLINT
+  Value(const char* value) : held_(std::string(value)) {}      // NOLINT
+  Value(std::string value) : held_(std::move(value)) {}        // NOLINT
+
+  const Held& held() const { return held_; }
+
+ private:
+  Held held_;
+};
+
+// Something that has a name and arguments, such as an initializer, a regularizer, a constraint or a
+// metric, under Keras' names:
+//
+//   Dense{.units = 10, .kernel_initializer = "he_normal"}
+//   Dense{.units = 10, .kernel_regularizer = {"l2", {{"l2", 1e-4}}}}
+struct Named {
+  Named() = default;
+  Named(const char* name) : name(name) {}             // NOLINT: a name is enough
+  Named(std::string name) : name(std::move(name)) {}  // NOLINT
+  Named(std::string name, std::vector<std::pair<std::string, Value>> arguments)
+      : name(std::move(name)), arguments(std::move(arguments)) {}
+
+  std::string name;  // "" for Keras' default
+  std::vector<std::pair<std::string, Value>> arguments;
+};
+
+// A list of integers, or one integer that stands for all elements: `.kernel_size = 3` is the same
+// as `.kernel_size = {3, 3}`.
+class Integers {
+ public:
+  Integers() = default;
+  Integers(int64_t all) : values_{all}, one_(true) {}                    // NOLINT
+  Integers(std::initializer_list<int64_t> values) : values_(values) {}   // NOLINT
+  Integers(std::vector<int64_t> values) : values_(std::move(values)) {}  // NOLINT
+
+  const std::vector<int64_t>& values() const { return values_; }
+  bool one() const { return one_; }
+
+ private:
+  std::vector<int64_t> values_;
+  bool one_ = false;
+};
+
+}  // namespace tfjob::api

@@ -1,0 +1,113 @@
+#include "runtime/api/backup.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "runtime/base/file.h"
+#include "runtime/base/file_system.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::api {
+namespace {
+
+constexpr int64_t kKeptBackups = 2;
+constexpr Logger kBackupLog("api");
+
+// The folder contains nothing else, so that it can be emptied.
+std::string FolderOf(const BackupAndRestore& backup) {
+  return StrCat(backup.backup_dir, "/fit-backup");
+}
+
+tfjob::Status RemoveCheckpoints(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
+  for (const std::string& name : names) {
+    const bool own =
+        name == "checkpoint" || name == "finished.json" || name.starts_with("model.ckpt-");
+    if (own) RETURN_IF_ERROR(RealFileSystem().Remove(StrCat(folder, "/", name)));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& metrics) {
+  return std::isfinite(metrics["loss"]) ? Status() : run.StopTraining();
+}
+
+namespace {
+
+// Returns Unimplemented if the run of several tasks, or with a backup, cannot do what the callback
+// may need.
+tfjob::Status CheckNeeds(const Callback& callback, size_t index, int tasks, bool backup) {
+  const CallbackHooks& hooks = callback.hooks();
+  if (tasks > 1 && hooks.MayStopTraining()) {
+    return Unimplemented("callbacks: the one at index ", index, " may end the training early, as ",
+                         "EarlyStopping and TerminateOnNaN do, but ", tasks, " tasks train ",
+                         "together, and the others would go on; remove it, or train with one task");
+  }
+  if ((tasks > 1 || backup) && hooks.MaySetLearningRate()) {
+    return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
+                         "which ", tasks > 1 ? "the other tasks" : "BackupAndRestore",
+                         " would not know; use a schedule, such as CosineDecay");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks) {
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    if (!callbacks[i].present())
+      return InvalidArgument("callbacks: expected a callback at index ", i, ", got a null pointer");
+  }
+  const bool backup = std::ranges::any_of(callbacks, [](const Callback& callback) {
+    return dynamic_cast<const BackupHooks*>(&callback.hooks()) != nullptr;
+  });
+  for (size_t i = 0; i < callbacks.size(); ++i)
+    RETURN_IF_ERROR(CheckNeeds(callbacks[i], i, tasks, backup));
+  return OkStatus();
+}
+
+bool TerminatesOnNan(const std::vector<Callback>& callbacks) {
+  for (const Callback& callback : callbacks) {
+    if (dynamic_cast<const NanHooks*>(&callback.hooks()) != nullptr) return true;
+  }
+  return false;
+}
+
+StatusOr<const BackupAndRestore*> BackupOf(const std::vector<Callback>& callbacks) {
+  const BackupAndRestore* found = nullptr;
+  for (const Callback& callback : callbacks) {
+    const auto* backup = dynamic_cast<const BackupHooks*>(&callback.hooks());
+    if (backup == nullptr) continue;
+    if (found != nullptr)
+      return InvalidArgument("callbacks: expected one BackupAndRestore, got several");
+    found = &backup->options;
+  }
+  if (found == nullptr) return found;
+  if (found->backup_dir.empty())
+    return InvalidArgument("BackupAndRestore: backup_dir: expected a folder, got \"\"");
+  if (found->save_freq < 0) {
+    return InvalidArgument("BackupAndRestore: save_freq: expected at least 0, got ",
+                           found->save_freq);
+  }
+  return found;
+}
+
+void SetUpBackup(const BackupAndRestore& backup, int64_t steps_per_epoch,
+                 config::TrainingConfig& config) {
+  config.model_dir = FolderOf(backup);
+  config.save_checkpoints_steps = backup.save_freq > 0 ? backup.save_freq : steps_per_epoch;
+  config.keep_checkpoint_max = kKeptBackups;
+  config.save_summary_steps = 0;
+}
+
+void RemoveBackup(const BackupAndRestore& backup) {
+  const tfjob::Status removed = RemoveCheckpoints(FolderOf(backup));
+  if (removed.ok()) return;
+  kBackupLog.Warning("the backup of a training that has ended could not be deleted",
+                     {{"folder", FolderOf(backup)}, {"error", removed}});
+}
+
+}  // namespace tfjob::api

@@ -1,0 +1,372 @@
+// Implements CompiledModel, apart from Fit.
+#include "runtime/train/compiled_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/api/compiled_state.h"
+#include "runtime/base/file.h"
+#include "runtime/inference/predictor.h"
+#include "runtime/model/any_length.h"
+#include "runtime/model/keras/weights.h"
+#include "runtime/model/keras/write.h"
+#include "runtime/train/evaluation.h"
+#include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
+
+namespace tfjob::api {
+namespace {
+
+using PublicArrays = std::map<std::string, Tensor>;
+
+tfjob::Status CheckValue(const state::Variable& variable, const tfjob::Tensor& value) {
+  if (value.dtype() == variable.dtype && value.shape() == variable.shape) return OkStatus();
+  return InvalidArgument("variable ", variable.name, ": expected ", tfjob::Name(variable.dtype),
+                         " ", variable.shape.ToString(), ", got ", tfjob::Name(value.dtype()), " ",
+                         value.shape().ToString());
+}
+
+constexpr int kKeptCheckpoints = 5;
+StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
+                             const EvaluateOptions& options) {
+  RETURN_IF_ERROR(state.ExpectIdle());
+  RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
+  if (options.steps < 0) return InvalidArgument("steps: expected at least 0, got ", options.steps);
+  config::TrainingConfig config = state.config;
+  config.eval.batch_size = options.batch_size;
+  config.eval.steps = options.steps;
+  const model::Model& model = state.internal_model();
+  ASSIGN_OR_RETURN(auto source, OpenDataset(test, train::Split::kEval, model, config));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
+                   train::DefineModel(config, train::Split::kEval, *source, 1, model));
+  RETURN_IF_ERROR(state.Build(definition.build.features));
+  RETURN_IF_ERROR(state::CheckFits(*state.values, definition.state));
+  train::TaskContext context(TaskOptionsOf(state, config), NoStop(), RealClock());
+  ASSIGN_OR_RETURN(const exec::Device device, context.device());
+  ASSIGN_OR_RETURN(const auto evaluation,
+                   train::Evaluation::Create(config, definition, std::move(source), device));
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(*state.values, NoStop()));
+  return Metrics(train::NamedValues(evaluation->definition(), totals));
+}
+
+std::vector<tfjob::Tensor> ValuesOf(const state::Snapshot& snapshot) {
+  std::vector<tfjob::Tensor> values;
+  for (const state::VariableState& variable : snapshot.variables) values.push_back(variable.value);
+  return values;
+}
+
+StatusOr<io::NamedTensors> PredictFrom(CompiledData& state, const io::NamedTensors& arrays,
+                                       const PredictOptions& options) {
+  RETURN_IF_ERROR(state.ExpectIdle());
+  RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
+  const model::Model& model = state.internal_model();
+  ASSIGN_OR_RETURN(const std::vector<tfjob::Tensor> inputs, inference::OrderInputs(model, arrays));
+  ASSIGN_OR_RETURN(const auto features, inference::FeaturesOf(model, inputs));
+  RETURN_IF_ERROR(state.Build(features));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
+                   train::DefineState(state.config, model, features));
+  RETURN_IF_ERROR(state::CheckFits(*state.values, definition.state));
+  train::TaskContext context(TaskOptionsOf(state, state.config), NoStop(), RealClock());
+  ASSIGN_OR_RETURN(const exec::Device device, context.device());
+  ASSIGN_OR_RETURN(
+      const auto predictor,
+      inference::Predictor::Create(definition.model, features, ValuesOf(*state.values), device));
+  return predictor->Run(
+      inputs, {.batch_size = options.batch_size, .scale = static_cast<float>(options.scale)},
+      NoStop());
+}
+
+StatusOr<io::NamedTensors> InputArrays(const PublicArrays& inputs) {
+  io::NamedTensors arrays;
+  for (const auto& [name, array] : inputs) {
+    if (!array.present()) return InvalidArgument("input ", name, ": there is no array");
+    arrays.emplace_back(name, Access::Data(array));
+  }
+  return arrays;
+}
+
+StatusOr<Tensor> PredictOne(CompiledData& state, const Tensor& x, const PredictOptions& options) {
+  if (!x.present()) return InvalidArgument("there is no array of examples");
+  if (state.internal_model().outputs.size() != 1) {
+    return InvalidArgument(
+        "the model has ", state.internal_model().outputs.size(),
+        " outputs; call Predict with a map of arrays, which returns all of them");
+  }
+  ASSIGN_OR_RETURN(const io::NamedTensors outputs,
+                   PredictFrom(state, {{"", Access::Data(x)}}, options));
+  return Access::MakeTensor(outputs[0].second);
+}
+
+StatusOr<PublicArrays> PredictAll(CompiledData& state, const PublicArrays& inputs,
+                                  const PredictOptions& options) {
+  ASSIGN_OR_RETURN(const io::NamedTensors arrays, InputArrays(inputs));
+  ASSIGN_OR_RETURN(const io::NamedTensors outputs, PredictFrom(state, arrays, options));
+  PublicArrays made;
+  for (const auto& [name, array] : outputs) made[name] = Access::MakeTensor(array);
+  return made;
+}
+
+// Sets some of the variables to other values.
+tfjob::Status ReplaceValues(CompiledData& state, const VariableValues& values) {
+  RETURN_IF_ERROR(state.ExpectBuilt());
+  state::Snapshot changed = *state.values;
+  for (size_t i = 0; i < changed.variables.size(); ++i) {
+    const state::Variable& variable = state.definition->state.variables[i];
+    const auto value = values.find(variable.name);
+    if (value == values.end()) continue;
+    RETURN_IF_ERROR(CheckValue(variable, value->second));
+    changed.variables[i].value = value->second.Clone();
+  }
+  for (const auto& [name, value] : values) {
+    const auto& variables = state.definition->state.variables;
+    const bool known =
+        std::ranges::any_of(variables, [&](const auto& variable) { return variable.name == name; });
+    if (!known) {
+      return InvalidArgument("the model has no variable ", name,
+                             "; Weights returns the names of its variables");
+    }
+  }
+  state.values = std::make_shared<const state::Snapshot>(std::move(changed));
+  return OkStatus();
+}
+
+tfjob::Status WriteCheckpoint(const CompiledData& state, const std::string& folder) {
+  RETURN_IF_ERROR(state.ExpectBuilt());
+  RETURN_IF_ERROR(MakeDirectories(folder));
+  return train::SaveCheckpoint(folder, state.definition->state, *state.values, kKeptCheckpoints,
+                               RealClock().Now());
+}
+
+tfjob::Status ReadWeights(CompiledData& state, const std::string& path,
+                          const LoadOptions& options) {
+  RETURN_IF_ERROR(state.ExpectBuilt());
+  const strategy::ModelDefinition& definition = *state.definition;
+  ASSIGN_OR_RETURN(const keras::Weights weights,
+                   keras::OpenWeights(path, definition.model, definition.variables));
+  ASSIGN_OR_RETURN(auto values, keras::ReadValues(weights, definition.variables, options.skip));
+  state::Snapshot changed = *state.values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) changed.variables[i].value = *std::move(values[i]);
+  }
+  state.values = std::make_shared<const state::Snapshot>(std::move(changed));
+  return OkStatus();
+}
+
+tfjob::Status ReadCheckpoint(CompiledData& state, const std::string& folder) {
+  RETURN_IF_ERROR(state.ExpectBuilt());
+  ASSIGN_OR_RETURN(auto saved, train::LoadLatestCheckpoint(folder, state.definition->state));
+  if (!saved) return NotFound(folder, " has no checkpoint");
+  state.values = std::make_shared<const state::Snapshot>(*std::move(saved));
+  return OkStatus();
+}
+
+StatusOr<std::vector<std::pair<std::string, Tensor>>> NamedWeights(const CompiledData& state) {
+  RETURN_IF_ERROR(state.ExpectBuilt());
+  std::vector<std::pair<std::string, Tensor>> weights;
+  for (size_t i = 0; i < state.definition->variables.size(); ++i) {
+    // A copy: the values of the state never change.
+    weights.emplace_back(state.definition->variables[i].name,
+                         Access::MakeTensor(state.values->variables[i].value.Clone()));
+  }
+  return weights;
+}
+
+// Sets the values that variables have in the files from which parts of the model were read.
+tfjob::Status SetValuesOfFiles(const VariableValues& values,
+                               const strategy::ModelDefinition& definition,
+                               state::Snapshot& snapshot) {
+  for (size_t i = 0; i < snapshot.variables.size(); ++i) {
+    const state::Variable& variable = definition.state.variables[i];
+    const auto value = values.find(variable.name);
+    if (value == values.end()) continue;
+    RETURN_IF_ERROR(CheckValue(variable, value->second));
+    snapshot.variables[i] =
+        state::VariableState::Initial(variable, definition.state.optimizer, value->second.Clone());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+tfjob::Status CheckBatchSize(const char* name, int64_t batch_size) {
+  if (batch_size >= 1 && batch_size <= kMostBatch) return OkStatus();
+  return InvalidArgument(name, ": expected 1 to ", kMostBatch, ", got ", batch_size);
+}
+
+tfjob::Status CompiledData::Build(const std::vector<model::TensorType>& features) {
+  if (values != nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(strategy::ModelDefinition made,
+                   train::DefineState(config, internal_model(), features));
+  ASSIGN_OR_RETURN(state::Snapshot start, train::StartState(config, made));
+  if (const auto& of_files = Access::Data(model).values; of_files != nullptr)
+    RETURN_IF_ERROR(SetValuesOfFiles(*of_files, made, start));
+  definition = std::move(made);
+  values = std::make_shared<const state::Snapshot>(std::move(start));
+  config.model = {};  // its files have been read
+  return OkStatus();
+}
+
+tfjob::Status CompiledData::ExpectIdle() const {
+  if (!training) return OkStatus();
+  return FailedPrecondition("Fit is running, so the values of model ", model.name(),
+                            " are those from before Fit; use FitControl::Copy in callbacks");
+}
+
+tfjob::Status CompiledData::ExpectBuilt() const {
+  RETURN_IF_ERROR(ExpectIdle());
+  if (values != nullptr) return OkStatus();
+  return FailedPrecondition("the variables of model ", model.name(),
+                            " have no values yet, because ",
+                            "the shapes of its inputs are unknown; begin the model with ",
+                            "Input{.shape = …}, or call Fit, Evaluate or Predict first");
+}
+
+StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& dataset,
+                                                                 train::Split split,
+                                                                 const model::Model& model,
+                                                                 config::TrainingConfig& config) {
+  const DatasetData& data = Access::Data(dataset);
+  RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
+  const auto source_of = [split](config::TrainingConfig& of) -> config::SourceConfig& {
+    return split == train::Split::kTrain ? of.data.train : of.data.eval;
+  };
+  config::TrainingConfig checked = config;
+  checked.data.train = checked.data.eval = {};
+  const bool files = !data.keys.is_null();
+  if (files) {
+    Json keys = Json::object();
+    keys["data"][split == train::Split::kTrain ? "train" : "eval"] = data.keys;
+    RETURN_IF_ERROR(config::SetOpenKeys(checked, keys));
+  }
+  RETURN_IF_ERROR(config::Validate(checked, {.model = true, .data = true}));
+  source_of(config) = files ? source_of(checked) : data.source;
+  if (files) return train::LoadDataset(config, split, model);
+  return train::ArraySource(data.source, split, model, data.arrays);
+}
+
+train::TaskOptions TaskOptionsOf(const CompiledData& state, config::TrainingConfig config) {
+  const StrategyData& strategy = state.strategy();
+  return {.config = std::move(config),
+          .inputs = {},
+          .tf_config = strategy.tf_config,
+          .job = strategy.job,
+          .credentials = strategy.credentials,
+          .lone_address = strategy.lone_address,
+          .device = strategy.device,
+          .grace_period = strategy.grace_period,
+          .before_evaluation = nullptr};
+}
+
+tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& config,
+                         const strategy::ModelDefinition& definition,
+                         const state::Snapshot& values) {
+  const std::vector<tfjob::Tensor> tensors = ValuesOf(values);
+  keras::WholeModel whole{definition.model, definition.variables, tensors};
+  ASSIGN_OR_RETURN(const auto run, train::CompileForKeras(config, definition, values));
+  if (run) {
+    whole.compiled.emplace(keras::CompiledModel{*run->compile_config, run->optimizer,
+                                                run->state ? &*run->state : nullptr});
+  }
+  return keras::Write(path, whole);
+}
+
+namespace {
+
+// Ends the process if Fit is running: its callbacks must neither copy nor replace the model.
+void ExpectIdleOrExit(const std::shared_ptr<CompiledData>& data) {
+  if (data != nullptr) ToPublic(data->ExpectIdle()).value();
+}
+
+std::shared_ptr<CompiledData> CopyUnlessTraining(const std::shared_ptr<CompiledData>& data) {
+  ExpectIdleOrExit(data);
+  return data == nullptr ? nullptr : std::make_shared<CompiledData>(*data);
+}
+
+}  // namespace
+
+CompiledModel Access::MakeCompiled(std::shared_ptr<CompiledData> data) {
+  return CompiledModel(std::move(data));
+}
+
+CompiledModel::CompiledModel(std::shared_ptr<CompiledData> data) : data_(std::move(data)) {}
+CompiledModel::CompiledModel(const CompiledModel& other) : data_(CopyUnlessTraining(other.data_)) {}
+CompiledModel::CompiledModel(CompiledModel&& other) noexcept {
+  ExpectIdleOrExit(other.data_);
+  data_ = std::move(other.data_);
+}
+CompiledModel& CompiledModel::operator=(const CompiledModel& other) {
+  ExpectIdleOrExit(data_);
+  if (this != &other) data_ = CopyUnlessTraining(other.data_);
+  return *this;
+}
+CompiledModel& CompiledModel::operator=(CompiledModel&& other) noexcept {
+  ExpectIdleOrExit(data_);
+  ExpectIdleOrExit(other.data_);
+  data_ = std::move(other.data_);
+  return *this;
+}
+CompiledModel::~CompiledModel() = default;
+
+Result<Metrics> CompiledModel::Evaluate(const Dataset& test, const EvaluateOptions& options) {
+  return ToPublic(EvaluateOn(*data_, test, options));
+}
+
+Result<Tensor> CompiledModel::Predict(const Tensor& x, const PredictOptions& options) {
+  return ToPublic(PredictOne(*data_, x, options));
+}
+
+Result<std::map<std::string, Tensor>> CompiledModel::Predict(
+    const std::map<std::string, Tensor>& inputs, const PredictOptions& options) {
+  return ToPublic(PredictAll(*data_, inputs, options));
+}
+
+Status CompiledModel::Save(const std::string& path) const {
+  const tfjob::Status built = data_->ExpectBuilt();
+  if (!built.ok()) return ToPublic(built);
+  return ToPublic(WriteModel(path, data_->config, *data_->definition, *data_->values));
+}
+
+Status CompiledModel::SaveCheckpoint(const std::string& folder) const {
+  return ToPublic(WriteCheckpoint(*data_, folder));
+}
+
+Status CompiledModel::LoadWeights(const std::string& path, const LoadOptions& options) {
+  return ToPublic(ReadWeights(*data_, path, options));
+}
+
+Status CompiledModel::SetWeights(const std::map<std::string, Tensor>& values) {
+  VariableValues given;
+  for (const auto& [name, value] : values) {
+    if (!value.present())
+      return ToPublic(InvalidArgument("variable ", name, ": there is no array"));
+    given.emplace(name, Access::Data(value));
+  }
+  return ToPublic(ReplaceValues(*data_, given));
+}
+
+Status CompiledModel::LoadCheckpoint(const std::string& folder) {
+  return ToPublic(ReadCheckpoint(*data_, folder));
+}
+
+Result<std::vector<std::pair<std::string, Tensor>>> CompiledModel::Weights() const {
+  return ToPublic(NamedWeights(*data_));
+}
+
+const History& CompiledModel::history() const& {
+  return data_->history;
+}
+
+int64_t CompiledModel::step() const {
+  return data_->values == nullptr ? 0 : data_->values->global_step;
+}
+
+const Model& CompiledModel::model() const& {
+  return data_->model;
+}
+
+Result<std::string> CompiledModel::Summary() const {
+  if (!data_->definition) return data_->model.Summary();
+  return ToPublic(model::Summary(data_->definition->model, data_->definition->build.features));
+}
+
+}  // namespace tfjob::api

@@ -1,0 +1,62 @@
+// What a CompiledModel holds, and the steps that its functions share. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/api/access.h"
+#include "runtime/data/source.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/batch_columns.h"
+#include "runtime/train/task.h"
+
+namespace tfjob::api {
+
+struct CompiledData {
+  std::shared_ptr<const SessionData> session;
+  Model model;
+  // The training file that corresponds to the session and to CompileOptions; without data.
+  config::TrainingConfig config;
+  // The model's variables, and their values. Both are unset until the types of the inputs are
+  // known. The values are never changed, but replaced, so copies of the state share them.
+  std::optional<strategy::ModelDefinition> definition;
+  std::shared_ptr<const state::Snapshot> values;
+  int64_t epochs = 0;     // epochs' worth of batches that Fit has drawn so far; rounded up
+  History history;        // of the last Fit, also if it ended with an error
+  bool training = false;  // Fit is running
+
+  const model::Model& internal_model() const { return *Access::Data(model).model; }
+  const StrategyData& strategy() const { return Access::Data(session->strategy); }
+
+  // Makes the variables, with the values from the model's file or initial values, unless that has
+  // been done.
+  tfjob::Status Build(const std::vector<model::TensorType>& features);
+  // Returns FailedPrecondition if Fit is running.
+  tfjob::Status ExpectIdle() const;
+  // Returns FailedPrecondition if Fit is running, or if the variables have no values.
+  tfjob::Status ExpectBuilt() const;
+};
+
+constexpr int64_t kMostBatch = int64_t{1} << 24;
+// Returns InvalidArgument unless the size is from 1 to kMostBatch.
+tfjob::Status CheckBatchSize(const char* name, int64_t batch_size);
+
+// Returns the examples as a source for the model. Sets data.train or data.eval of `config`.
+StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& dataset,
+                                                                 train::Split split,
+                                                                 const model::Model& model,
+                                                                 config::TrainingConfig& config);
+
+// Returns the options of a task that trains or evaluates with this config.
+train::TaskOptions TaskOptionsOf(const CompiledData& state, config::TrainingConfig config);
+
+// Writes a file in the format of CompiledModel::Save.
+tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& config,
+                         const strategy::ModelDefinition& definition,
+                         const state::Snapshot& values);
+
+}  // namespace tfjob::api

@@ -1,0 +1,160 @@
+#include "runtime/api/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/api/access.h"
+#include "runtime/base/file.h"
+
+namespace tfjob::api {
+namespace {
+
+using NamedArrays = std::map<std::string, Tensor>;
+
+// Adds the arrays of one role, and assigns them to the names of inputs or outputs. `only` is the
+// array without a name.
+void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& named,
+               std::map<std::string, std::string>& assigned, DatasetData& data) {
+  if (only.present()) {
+    assigned[""] = role;
+    data.arrays[role] = Access::Data(only);
+  }
+  for (const auto& [name, array] : named) {
+    const std::string key = StrCat(role, "/", name);
+    assigned[name] = key;
+    if (array.present()) data.arrays[key] = Access::Data(array);
+  }
+  if (only.present() && !named.empty() && data.error.ok()) {
+    data.error = InvalidArgument("the arrays have both ", role, " and arrays with names (",
+                                 named.begin()->first, "); give one of the two");
+  }
+}
+
+// The functions below return keys of a training file, so that its reader checks them.
+
+Json KeysOfFeature(const data::Feature& feature) {
+  Json keys = {{"dtype", feature.dtype}};
+  const bool variable = feature.max_length != 0;
+  if (variable || feature.sequence) keys["max_length"] = feature.max_length;
+  const bool steps = feature.sequence || !feature.shape.empty();
+  if (steps || !variable) keys["shape"] = feature.shape;
+  const bool padded = variable && !steps && feature.dtype != "string";
+  if (feature.default_value || padded) keys["default_value"] = feature.default_value.value_or(0);
+  if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
+  return keys;
+}
+
+using NameMap = std::map<std::string, std::string>;
+
+void AddNames(const NameMap& inputs, const NameMap& targets, const NameMap& sample_weights,
+              Json& keys) {
+  const auto add = [&keys](const char* key, const NameMap& names) {
+    if (names.empty()) return;
+    const bool only = names.size() == 1 && names.begin()->first.empty();
+    keys[key] = only ? Json(names.begin()->second) : Json(names);
+  };
+  add("inputs", inputs);
+  add("targets", targets);
+  add("sample_weights", sample_weights);
+}
+
+Dataset FromKeys(Json keys) {
+  DatasetData made;
+  made.keys = std::move(keys);
+  return Access::MakeDataset(std::move(made));
+}
+
+// Returns the dataset of TfRecord or JsonLines.
+template <typename Records>
+Dataset FromRecords(const char* format, const Records& records) {
+  Json keys = {{"format", format},
+               {"files", records.files},
+               {"on_damaged", records.skip_damaged ? "skip" : "fail"},
+               {"cache_dir", records.cache_dir},
+               {"scale", records.scale}};
+  keys["features"] = Json::object();
+  for (const auto& [name, feature] : records.features)
+    keys["features"][name] = KeysOfFeature(feature);
+  AddNames(records.inputs, records.targets, records.sample_weights, keys);
+  return FromKeys(std::move(keys));
+}
+
+// Returns one of the datasets of FashionMnist. Checks that its files exist.
+StatusOr<Dataset> ImagesAndClasses(const std::string& folder, const std::string& prefix) {
+  data::Idx idx{.images = StrCat(folder, "/", prefix, "-images-idx3-ubyte.gz"),
+                .labels = StrCat(folder, "/", prefix, "-labels-idx1-ubyte.gz"),
+                .scale = 1.0 / 255};
+  const std::string names = StrCat(prefix, "-images-idx3-ubyte.gz");
+  ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(folder));
+  for (const std::string* path : {&idx.images, &idx.labels}) {
+    const std::string name = path->substr(folder.size() + 1);
+    if (std::find(entries.begin(), entries.end(), name) == entries.end()) {
+      return NotFound(*path, ": no such file; expected the files of Debian's package ",
+                      "dataset-fashion-mnist, such as ", names);
+    }
+  }
+  return Dataset(idx);
+}
+
+StatusOr<data::TrainAndTest> BothSets(const std::string& folder) {
+  data::TrainAndTest both;
+  ASSIGN_OR_RETURN(both.train, ImagesAndClasses(folder, "train"));
+  ASSIGN_OR_RETURN(both.test, ImagesAndClasses(folder, "t10k"));
+  return both;
+}
+
+}  // namespace
+
+Dataset Access::MakeDataset(DatasetData data) {
+  return Dataset(std::make_shared<const DatasetData>(std::move(data)));
+}
+
+Dataset::Dataset() : data_(std::make_shared<const DatasetData>()) {}
+
+namespace data {
+
+Arrays::operator Dataset() const {
+  DatasetData made;
+  made.source.scale = scale;
+  if (!std::isfinite(scale))
+    made.error = InvalidArgument("scale: expected a finite number, got ", scale);
+  AddArrays("x", x, inputs, made.source.inputs, made);
+  AddArrays("y", y, targets, made.source.targets, made);
+  AddArrays("sample_weight", sample_weight, sample_weights, made.source.sample_weights, made);
+  return Access::MakeDataset(std::move(made));
+}
+
+Idx::operator Dataset() const {
+  return FromKeys({{"format", "idx"}, {"images", images}, {"labels", labels}, {"scale", scale}});
+}
+
+Csv::operator Dataset() const {
+  return FromKeys({{"format", "csv"},
+                   {"file", file},
+                   {"header", header},
+                   {"label_column", label_column},
+                   {"delimiter", std::string(1, delimiter)},
+                   {"scale", scale}});
+}
+
+Npz::operator Dataset() const {
+  Json keys = {{"format", "npz"}, {"file", file}, {"scale", scale}};
+  AddNames(inputs, targets, sample_weights, keys);
+  return FromKeys(std::move(keys));
+}
+
+TfRecord::operator Dataset() const {
+  return FromRecords("tfrecord", *this);
+}
+
+JsonLines::operator Dataset() const {
+  return FromRecords("jsonl", *this);
+}
+
+Result<TrainAndTest> FashionMnist(const std::string& folder) {
+  return ToPublic(BothSets(folder));
+}
+
+}  // namespace data
+}  // namespace tfjob::api

@@ -1,0 +1,138 @@
+// Defines the examples with which a model is trained and evaluated.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "status.h"
+#include "tensor.h"
+
+namespace tfjob::api {
+
+struct DatasetData;
+
+// Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. The
+// training shuffles the examples, distributes them among the tasks and groups them into batches; a
+// Dataset has neither an order nor a batch size. The arrays of a Dataset must not be written while
+// it is in use.
+//
+// Files are read, and arrays are checked, when the Dataset is used. Fit and Evaluate return the
+// errors. In their messages, data.train stands for the data of Fit, and data.eval for the data of
+// an evaluation. Each call reads the files again.
+class Dataset {
+ public:
+  Dataset();  // no examples
+  // Moves are copies, so that a value can be used after a move.
+  Dataset(const Dataset&) = default;
+  Dataset& operator=(const Dataset&) = default;
+
+ private:
+  friend struct Access;
+  explicit Dataset(std::shared_ptr<const DatasetData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const DatasetData> data_;
+};
+
+namespace data {
+
+// Arrays in memory, which the dataset shares. The first axis of each array counts the examples. An
+// input, an output and a sample weight may be given by the name of its layer. If a model has only
+// one input or one output, its array needs no name: `x`, `y` and `sample_weight`.
+//
+// The labels of `sparse_categorical_crossentropy` are classes, in any type. A sample weight belongs
+// to an example, or to one place of a loss that has several places per example.
+struct Arrays {
+  Tensor x = {}, y = {}, sample_weight = {};
+  std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
+  double scale = 1;  // factor for the float32 inputs of the model
+
+  operator Dataset() const;
+};
+
+// Two files in MNIST's format, plain or gzipped.
+struct Idx {
+  std::string images = {}, labels = {};
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+// Rows of decimal numbers, plain or gzipped. All columns but the label's are features.
+struct Csv {
+  std::string file = {};
+  bool header = true;             // the first row contains names
+  std::string label_column = {};  // a name, or an index, from the end if negative; "": the last one
+  char delimiter = ',';
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+// NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array, or the path
+// of an .npy file, to the name of an input or output. The only input or output of a model may have
+// the name "". An input without an entry has the array of the same name, and the only one has `x`
+// (an output: `y`).
+struct Npz {
+  std::string file = {};
+  std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+// How a feature of a tf.train.Example or SequenceExample becomes a value, in terms of tf.io:
+// `shape` is a FixedLenFeature, `max_length` a VarLenFeature (longer lists are an error, shorter
+// ones are padded), and both together are a FixedLenSequenceFeature, with steps of this shape.
+// Without both, the feature is one value.
+struct Feature {
+  std::string dtype = "float32";  // "float32", "int64" or "string"
+  std::vector<int64_t> shape = {};
+  int64_t max_length = 0;  // 0: not of variable length
+  bool sequence = false;  // with max_length, but no shape: a sequence whose steps are single values
+  // What pads a list (0 if it is not set), and what replaces a missing feature with only a `shape`.
+  // Not for strings.
+  std::optional<double> default_value = {};
+  std::string decode_raw = {};  // the type of the elements that a string consists of
+};
+
+// TFRecord files of tf.train.Example, plain or compressed, which may be larger than memory.
+struct TfRecord {
+  std::vector<std::string> files = {};  // paths, or patterns as in a shell
+  std::map<std::string, Feature> features = {};
+  // The features for the inputs, outputs and sample weights, as in Npz.
+  std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
+  bool skip_damaged = false;   // leave out damaged records, instead of returning an error
+  std::string cache_dir = {};  // for temporary files; "": TMPDIR or /tmp
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+// JSON objects, one per line, plain or compressed, which may be larger than memory. The features
+// are the members of the objects. The other members of this struct are those of TfRecord.
+struct JsonLines {
+  std::vector<std::string> files = {};
+  std::map<std::string, Feature> features = {};
+  std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
+  bool skip_damaged = false;
+  std::string cache_dir = {};
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+struct TrainAndTest {
+  Dataset train, test;
+};
+// Returns the 60,000 and 10,000 images of clothes, 28 × 28 pixels in [0, 1], and their ten classes.
+// The folder contains the four files of Debian's package dataset-fashion-mnist, or those of MNIST,
+// whose names are the same. Returns NotFound, with the path, if one of them is missing.
+Result<TrainAndTest> FashionMnist(const std::string& folder);
+
+}  // namespace data
+}  // namespace tfjob::api

@@ -1,0 +1,361 @@
+#include "runtime/api/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/model/build.h"
+#include "runtime/model/metrics/metric.h"
+#include "runtime/optimizer/schedule.h"
+#include "runtime/state/run_failure.h"
+
+namespace tfjob::api {
+namespace {
+
+constexpr Logger kFitLog("api");
+
+void AddTotals(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
+  totals.loss_sum += batch.loss_sum;
+  totals.examples += batch.examples;
+  totals.metric_sums.resize(batch.metric_sums.size());
+  for (size_t i = 0; i < batch.metric_sums.size(); ++i)
+    totals.metric_sums[i] += batch.metric_sums[i];
+}
+
+bool LargerIsBetterOf(const model::Metric& metric) {
+  using model::Metric;
+  switch (metric.kind) {
+    case Metric::kAccuracy:
+    case Metric::kBinaryAccuracy:
+    case Metric::kCategoricalAccuracy:
+    case Metric::kSparseCategoricalAccuracy:
+    case Metric::kTopKCategoricalAccuracy:
+    case Metric::kSparseTopKCategoricalAccuracy:
+    case Metric::kR2Score:
+    case Metric::kPrecision:
+    case Metric::kRecall:
+    case Metric::kAuc:
+    case Metric::kTruePositives:
+    case Metric::kTrueNegatives:
+      return true;
+    case Metric::kPerplexity:
+    case Metric::kRootMeanSquaredError:
+    case Metric::kFalsePositives:
+    case Metric::kFalseNegatives:
+      return false;
+    case Metric::kLoss:
+      // As a metric, it is the negative of the loss.
+      return model::Name(metric) == "cosine_similarity";
+  }
+  return false;
+}
+
+// What has happened to a run in which this task has not taken part.
+tfjob::Status NeverJoined() {
+  return JobOver(
+      Cancelled("the job had ended before this task joined it; its model is not trained"));
+}
+
+}  // namespace
+
+FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPlan& plan,
+               const config::TrainingConfig& config, train::TaskContext& context)
+    : model_(model),
+      options_(options),
+      plan_(plan),
+      config_(config),
+      context_(&context),
+      bar_(options.verbose, context.clock()),
+      completed_(NeverJoined()) {
+  for (const Callback& callback : options.callbacks)
+    wants_batches_ = wants_batches_ || callback.hooks().WantsBatches();
+}
+
+FitRun::~FitRun() = default;
+
+int64_t FitRun::step() const {
+  return run_->global_step();
+}
+
+double FitRun::learning_rate() const {
+  if (next_rate_) return *next_rate_;
+  const optimizer::Optimizer& optimizer = run_->state().optimizer;
+  return optimizer::RateAt(optimizer.schedule, optimizer.learning_rate, run_->global_step());
+}
+
+std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
+  constexpr std::string_view kValidation = "val_";
+  if (metric == "loss") return false;
+  const strategy::ModelDefinition& definition = run_->definition();
+  const std::vector<model::MetricFetch> all = model::MetricsOf(definition.model, definition.build);
+  const auto found = std::ranges::find(all, metric, &model::MetricFetch::name);
+  // The name of a metric may itself begin like that of a validation.
+  if (found == all.end()) {
+    if (!metric.starts_with(kValidation)) return std::nullopt;
+    return LargerIsBetter(metric.substr(kValidation.size()));
+  }
+  // The losses of several outputs precede the metrics.
+  const size_t outputs = definition.model.outputs.size();
+  const bool loss = outputs > 1 && static_cast<size_t>(found - all.begin()) < outputs;
+  return !loss && LargerIsBetterOf(found->metric);
+}
+
+Status FitRun::SetLearningRate(double rate) {
+  if (!std::isfinite(rate) || rate < 0) {
+    return ToPublic(
+        InvalidArgument("learning rate: expected a finite number of at least 0, got ", rate));
+  }
+  if (!config_.optimizer.learning_rate_schedule.name.empty()) {
+    return ToPublic(FailedPrecondition("the learning rate follows the schedule ",
+                                       config_.optimizer.learning_rate_schedule.name,
+                                       "; give the optimizer a number to change it"));
+  }
+  if (rate == learning_rate()) return {};
+  if (!config_.model_dir.empty()) {
+    return ToPublic(Unimplemented("the learning rate cannot be changed while there is a ",
+                                  "BackupAndRestore, which does not save it"));
+  }
+  const tfjob::Status ended = run_->EndHere();
+  if (ended.ok()) next_rate_ = rate;
+  return ToPublic(ended);
+}
+
+Status FitRun::StopTraining() {
+  const tfjob::Status ended = run_->EndHere();
+  if (!ended.ok()) return ToPublic(ended);
+  stopping_ = true;
+  if (run_->global_step() < plan_.last_step) history_.stopped = true;
+  return {};
+}
+
+std::optional<double> FitRun::next_rate() const {
+  const bool goes_on = result_ != nullptr && result_->global_step < plan_.last_step;
+  const bool over = ended_ || stopping_ || cut_ || !callback_error_.ok();
+  return goes_on && !over ? next_rate_ : std::nullopt;
+}
+
+std::optional<double> FitRun::rate() const {
+  return next_rate_ ? next_rate_ : config_.optimizer.learning_rate;
+}
+
+void SetRate(std::optional<double> rate, CompiledData& state) {
+  if (!rate) return;
+  state.config.optimizer.learning_rate = rate;
+  state.definition->state.optimizer.learning_rate = *rate;
+}
+
+void FitRun::Continue(train::TaskContext& context) {
+  context_ = &context;
+  next_rate_.reset();
+  completed_ = NeverJoined();
+  validation_ = nullptr;  // its device is that of the earlier context
+}
+
+StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
+  if (taken_ != nullptr) return taken_;
+  if (!run_->joined()) return Unavailable("this task has left the run and its values");
+  ASSIGN_OR_RETURN(state::Snapshot snapshot, run_->strategy().TakeSnapshot());
+  taken_ = std::make_shared<const state::Snapshot>(std::move(snapshot));
+  return taken_;
+}
+
+Result<std::shared_ptr<const FitValues>> FitRun::Values() {
+  auto snapshot = Snapshot();
+  if (!snapshot.ok()) return ToPublic(snapshot.status());
+  return std::shared_ptr<const FitValues>(
+      std::make_shared<const FitValues>(FitValues{*std::move(snapshot)}));
+}
+
+Result<CompiledModel> FitRun::Copy() {
+  auto snapshot = Snapshot();
+  if (!snapshot.ok()) return ToPublic(snapshot.status());
+  auto copy = std::make_shared<CompiledData>(model_);
+  copy->training = false;
+  copy->values = *std::move(snapshot);
+  SetRate(rate(), *copy);
+  return Access::MakeCompiled(std::move(copy));
+}
+
+Status FitRun::Save(const std::string& path) {
+  const Result<CompiledModel> copy = Copy();
+  return copy.ok() ? copy->Save(path) : copy.status();
+}
+
+template <typename Call>
+tfjob::Status FitRun::Each(const Call& call) {
+  for (const Callback& callback : options_.callbacks) {
+    const Status called = call(callback.hooks());
+    if (called.ok()) continue;
+    callback_error_ = FromPublic(called);
+    // The run must not take this error for one of its own, such as a state::RunFailure.
+    return Aborted(called.message());
+  }
+  return OkStatus();
+}
+
+tfjob::Status FitRun::BeginTraining() {
+  return Each([&](CallbackHooks& hooks) {
+    const Status begun = hooks.OnTrainBegin(*this);
+    if (begun.ok()) ++callbacks_begun_;
+    return begun;
+  });
+}
+
+tfjob::Status FitRun::EndTraining() {
+  return Each([&](CallbackHooks& hooks) {
+    ++callbacks_ended_;
+    return hooks.OnTrainEnd(*this);
+  });
+}
+
+void FitRun::Abort() {
+  for (; callbacks_ended_ < callbacks_begun_; ++callbacks_ended_)
+    options_.callbacks[callbacks_ended_].hooks().OnTrainAbort();
+}
+
+void FitRun::FindPlace(int64_t global_step) {
+  const int64_t made = global_step - plan_.start_step;
+  epoch_ = options_.initial_epoch + made / plan_.steps_per_epoch;
+  steps_ = made % plan_.steps_per_epoch;
+  epochs_begun_ = std::max(epochs_begun_, epoch_ - options_.initial_epoch + (steps_ > 0 ? 1 : 0));
+}
+
+tfjob::Status FitRun::OnStart(train::Trainer& run) {
+  run_ = &run;
+  taken_ = result_ = nullptr;
+  if (run.global_step() < plan_.start_step) {
+    return FailedPrecondition("BackupAndRestore: ", config_.model_dir, " has a checkpoint of step ",
+                              run.global_step(), ", but this Fit starts at step ", plan_.start_step,
+                              "; use another folder");
+  }
+  FindPlace(run.global_step());
+  if (!begun_ && run.global_step() >= plan_.last_step) {
+    kFitLog.Warning("the backup is that of a complete training: nothing is left to train",
+                    {{"step", run.global_step()}, {"folder", config_.model_dir}});
+  }
+  if (plan_.validation != nullptr && validation_ == nullptr) {
+    ASSIGN_OR_RETURN(const exec::Device device, context_->device());
+    ASSIGN_OR_RETURN(validation_, train::Evaluation::Create(config_, run.definition(),
+                                                            plan_.validation, device));
+  }
+  if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
+  return run.global_step() < run.total_steps() && !epoch_begun_ ? BeginEpoch() : OkStatus();
+}
+
+tfjob::Status FitRun::BeginEpoch() {
+  epoch_begun_ = true;
+  totals_ = {};
+  bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
+  return Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); });
+}
+
+Metrics FitRun::EpochSoFar() const {
+  return Metrics(train::NamedValues(run_->definition(), totals_));
+}
+
+tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
+                             const strategy::StepOutcome& outcome) {
+  // The members of the group have changed, and the batch is drawn again.
+  if (outcome.dropped && batch.examples == 0) return OkStatus();
+  taken_ = nullptr;
+  if (outcome.rolled_back) {
+    FindPlace(outcome.global_step);
+    return BeginEpoch();
+  }
+  AddTotals(batch, totals_);
+  const int64_t batch_number = steps_;
+  const int64_t made = outcome.global_step - plan_.start_step;
+  steps_ = made - (epoch_ - options_.initial_epoch) * plan_.steps_per_epoch;
+  epochs_begun_ = std::max(epochs_begun_, epoch_ - options_.initial_epoch + 1);
+  if (bar_.Due()) bar_.Update(std::min(steps_, plan_.steps_per_epoch), EpochSoFar());
+  if (wants_batches_) {
+    const Metrics metrics = EpochSoFar();
+    RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) {
+      return hooks.WantsBatches() ? hooks.OnBatchEnd(*this, batch_number, metrics) : Status();
+    }));
+  }
+  const bool last = run.global_step() >= plan_.last_step || stopping_;
+  if (steps_ < plan_.steps_per_epoch && !last) return OkStatus();
+  RETURN_IF_ERROR(EndEpoch());
+  // A task that has taken over the state of another may have missed epochs.
+  FindPlace(outcome.global_step);
+  const bool goes_on = run.global_step() < plan_.last_step && !stopping_ && !cut_;
+  return goes_on ? BeginEpoch() : OkStatus();
+}
+
+StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& values) {
+  if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
+  ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
+  const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
+  // That is no error of this guest: the run itself ends a task that is asked to stop.
+  if (absl::IsCancelled(totals.status()) && context_->stop().requested()) return false;
+  RETURN_IF_ERROR(totals.status());
+  for (const auto& [name, value] : train::NamedValues(validation_->definition(), *totals))
+    values.emplace_back(StrCat("val_", name), value);
+  return true;
+}
+
+tfjob::Status FitRun::EndEpoch() {
+  epoch_begun_ = false;
+  if (totals_.examples == 0) return OkStatus();  // other tasks have made the steps of this epoch
+  std::vector<std::pair<std::string, double>> values = EpochSoFar().values();
+  ASSIGN_OR_RETURN(const bool complete, Validate(values));
+  cut_ = !complete;
+  if (cut_) return OkStatus();
+  ASSIGN_OR_RETURN(epoch_end_, Snapshot());
+  history_.epoch.push_back(epoch_);
+  for (const auto& [name, value] : values) history_.values[name].push_back(value);
+  const Metrics metrics(std::move(values));
+  bar_.EndEpoch(metrics);
+  return Each([&](CallbackHooks& hooks) { return hooks.OnEpochEnd(*this, epoch_, metrics); });
+}
+
+tfjob::Status FitRun::OnEnd(train::Trainer& run) {
+  run_ = &run;
+  completed_ = CheckCompleted();
+  if (!completed_.ok()) return OnStop(run);
+  ASSIGN_OR_RETURN(result_, Snapshot());
+  if (next_rate()) return OkStatus();
+  RETURN_IF_ERROR(EndTraining());
+  ended_ = true;
+  state::Snapshot averaged = end_with_ != nullptr ? *end_with_->snapshot : *result_;
+  state::UseAverages(run.state(), averaged);
+  result_ = std::make_shared<const state::Snapshot>(std::move(averaged));
+  return OkStatus();
+}
+
+tfjob::Status FitRun::OnStop(train::Trainer& run) {
+  run_ = &run;
+  Abort();
+  const auto last = Snapshot();
+  if (last.ok()) {
+    result_ = *last;
+  } else {
+    kFitLog.Warning("the model keeps earlier values", {{"because", last.status()}});
+    result_ = epoch_end_;
+  }
+  return OkStatus();
+}
+
+void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
+  if (!begun_) return;
+  run_ = &run;
+  Abort();
+  if (result_ != nullptr) return;
+  const auto last = Snapshot();
+  const bool damaged = state::IsRunFailure(error) || !last.ok();
+  result_ = damaged ? epoch_end_ : *last;
+}
+
+tfjob::Status FitRun::CheckCompleted() const {
+  if (run_->global_step() < run_->total_steps()) {
+    return JobOver(
+        Cancelled("the job ended before this task had made its last step: it is at step ",
+                  run_->global_step(), " of ", run_->total_steps()));
+  }
+  if (cut_) return Cancelled("asked to stop at step ", run_->global_step());
+  return OkStatus();
+}
+
+}  // namespace tfjob::api

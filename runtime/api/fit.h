@@ -1,0 +1,135 @@
+// Takes part in a training run on behalf of CompiledModel::Fit: counts epochs, validates, calls the
+// callbacks, shows the progress and keeps the result. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/api/compiled_state.h"
+#include "runtime/api/progress_bar.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/metric_totals.h"
+#include "runtime/train/evaluation.h"
+#include "runtime/train/run_guest.h"
+#include "runtime/train/task.h"
+#include "runtime/train/trainer.h"
+
+namespace tfjob::api {
+
+struct FitValues {
+  std::shared_ptr<const state::Snapshot> snapshot;
+};
+
+struct FitPlan {
+  int64_t start_step = 0;  // the step before the first one of Fit
+  int64_t last_step = 0;   // the last step of Fit, unless a callback ends it earlier
+  int64_t steps_per_epoch = 1;
+  std::shared_ptr<const tfjob::data::Source> validation;  // null for none
+};
+
+// A change of the learning rate ends a run, and Fit continues with another one.
+//
+// Owned by the thread that trains. The model, the options, the contexts and the config must outlive
+// it.
+class FitRun : public train::RunGuest, private FitControl {
+ public:
+  FitRun(const CompiledData& model, const FitOptions& options, const FitPlan& plan,
+         const config::TrainingConfig& config, train::TaskContext& context);
+  ~FitRun() override;
+
+  tfjob::Status OnStart(train::Trainer& run) override;
+  tfjob::Status OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
+                       const strategy::StepOutcome& outcome) override;
+  tfjob::Status OnEnd(train::Trainer& run) override;
+  tfjob::Status OnStop(train::Trainer& run) override;
+  void OnError(train::Trainer& run, const tfjob::Status& error) override;
+
+  const History& history() const { return history_; }
+  // Returns the values at the end, also of a run that has ended with an error; null if there are
+  // none.
+  const std::shared_ptr<const state::Snapshot>& result() const { return result_; }
+  // Returns the number of epochs of which this task has made steps, or of which a checkpoint has.
+  int64_t epochs_begun() const { return epochs_begun_; }
+  // Returns the learning rate with which Fit must continue from result(), or nullopt.
+  std::optional<double> next_rate() const;
+  // Returns the learning rate of the config, or the one to which a callback has changed it, which
+  // is that of later calls of Fit.
+  std::optional<double> rate() const;
+  // Continues in another run. Until that run starts, result() stays that of the last one.
+  void Continue(train::TaskContext& context);
+  // Tells the callbacks that Fit ends with an error, unless they know: the run has failed before it
+  // started, or after its end.
+  void Abandon() { Abort(); }
+  // Returns the error of a callback, or OK.
+  const tfjob::Status& callback_error() const { return callback_error_; }
+  // Returns OK if the run has ended with this task, after its last step or where a callback wanted
+  // it to end, and otherwise Cancelled.
+  const tfjob::Status& completed() const { return completed_; }
+
+ private:
+  int64_t step() const override;
+  int64_t epochs() const override { return options_.epochs; }
+  bool validates() const override { return plan_.validation != nullptr; }
+  bool is_chief() const override { return model_.session->strategy.is_chief(); }
+  double learning_rate() const override;
+  std::optional<bool> LargerIsBetter(const std::string& metric) const override;
+  Status SetLearningRate(double rate) override;
+  Status StopTraining() override;
+  Status Save(const std::string& path) override;
+  Result<CompiledModel> Copy() override;
+  Result<std::shared_ptr<const FitValues>> Values() override;
+  void EndWith(std::shared_ptr<const FitValues> values) override { end_with_ = std::move(values); }
+
+  // Calls a function of every callback, in their order, until one returns an error.
+  template <typename Call>
+  tfjob::Status Each(const Call& call);
+  tfjob::Status BeginTraining();
+  tfjob::Status EndTraining();
+  // Calls OnTrainAbort of the callbacks that have begun and have not ended.
+  void Abort();
+  tfjob::Status CheckCompleted() const;
+  // Returns a copy of the present values. All copies of a step are the same one.
+  StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
+  // Continues with the epoch and the step that the run has reached.
+  void FindPlace(int64_t global_step);
+  tfjob::Status BeginEpoch();
+  tfjob::Status EndEpoch();
+  // Adds the metrics of the validation. Returns false if the task was asked to stop meanwhile.
+  StatusOr<bool> Validate(std::vector<std::pair<std::string, double>>& values);
+  Metrics EpochSoFar() const;
+
+  const CompiledData& model_;
+  const FitOptions& options_;
+  const FitPlan plan_;
+  const config::TrainingConfig& config_;
+  train::TaskContext* context_;
+  train::Trainer* run_ = nullptr;  // set by OnStart
+  std::unique_ptr<train::Evaluation> validation_;
+  ProgressBar bar_;
+  bool wants_batches_ = false;
+  bool begun_ = false, epoch_begun_ = false;
+  // How many callbacks have begun the training, and how many of them know that it has ended.
+  size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
+  bool ended_ = false;     // the training, with OnTrainEnd
+  bool stopping_ = false;  // a callback has ended the training
+  std::optional<double> next_rate_;
+  int64_t epoch_ = 0;
+  int64_t steps_ = 0;  // steps of this epoch so far
+  strategy::MetricTotals totals_;
+  int64_t epochs_begun_ = 0;
+  bool cut_ = false;  // asked to stop before the validation of the epoch was complete
+  History history_;
+  tfjob::Status callback_error_, completed_;
+  std::shared_ptr<const FitValues> end_with_;
+  std::shared_ptr<const state::Snapshot> taken_;      // after the last step, if it has been copied
+  std::shared_ptr<const state::Snapshot> epoch_end_;  // at the end of the last complete epoch
+  std::shared_ptr<const state::Snapshot> result_;
+};
+
+// Sets the learning rate of later calls of Fit, unless it is nullopt.
+void SetRate(std::optional<double> rate, CompiledData& state);
+
+}  // namespace tfjob::api

@@ -1,0 +1,66 @@
+// Describes a layer, an optimizer, a loss or a schedule as training files do: by a name and
+// arguments. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/api/arguments.h"
+#include "runtime/api/layer.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::api {
+
+struct FormData {
+  std::string name;
+  Json arguments = Json::object();
+};
+
+Json ToJson(const Value& value);
+// Returns the name, or {NAME: {argument: value}} if there are arguments.
+Json ToJson(const Named& named);
+// Returns {name: NAME, argument: value, …}, the form of metrics.
+Json MetricJson(const Named& metric);
+
+// Collects the arguments. An argument that is not set (an optional, a name, a text, a list or a
+// layer that is empty) is left out, so that it has its default.
+class Form {
+ public:
+  explicit Form(const char* name) : data_{.name = name} {}
+
+  void Set(const char* key, bool value) { data_.arguments[key] = value; }
+  void Set(const char* key, int64_t value) { data_.arguments[key] = value; }
+  // Numbers must be finite: JSON has no others.
+  void Set(const char* key, double value);
+  void Set(const char* key, const std::string& value);
+  void Set(const char* key, const std::optional<bool>& value);
+  void Set(const char* key, const std::optional<int64_t>& value);
+  void Set(const char* key, const std::optional<double>& value);
+  void Set(const char* key, const std::vector<double>& value);
+  void Set(const char* key, const std::vector<std::string>& value);
+  void Set(const char* key, const Integers& value);
+  void Set(const char* key, const Named& value);
+  void Set(const char* key, const Layer& value);
+  void Set(const char* key, const std::vector<Layer>& value);
+  // One of several words, where "" stands for null.
+  void SetChoice(const char* key, const std::string& value);
+  // Pairs of numbers, one after another.
+  void SetPairs(const char* key, const Integers& value);
+  // One number, one per axis, or two per axis.
+  void SetMargins(const char* key, const Integers& value, size_t axes);
+  // Sizes, where -1 stands for null.
+  void SetSizes(const char* key, const Integers& value);
+
+  // Returns the error of a layer or of a number among the arguments, or OK.
+  const tfjob::Status& error() const { return error_; }
+  FormData& data() { return data_; }
+
+ private:
+  FormData data_;
+  tfjob::Status error_;
+};
+
+}  // namespace tfjob::api

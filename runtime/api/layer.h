@@ -1,0 +1,98 @@
+// Defines what models are built from: layers, and the values between them.
+//
+//   Symbol image = Input{.shape = {28, 28}};
+//   Symbol hidden = Dense{.units = 128, .activation = "relu"}(Flatten{}(image));
+//   Model model = Functional(image, Dense{.units = 10}(hidden));
+//
+// layers.h contains the layers. Errors, such as an unknown activation or two layers that do not fit
+// together, are reported by Model::status, and by every function that uses the model.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tfjob::api {
+
+class Model;
+struct Input;
+struct LayerData;
+struct CallData;
+
+// A value in a functional model: an input, or what a call of a layer returns. Immutable and cheap
+// to copy.
+class Symbol {
+ public:
+  // Moves are copies, so that a value can be used after a move.
+  Symbol(const Symbol&) = default;
+  Symbol& operator=(const Symbol&) = default;
+  // Returns another output of the call, if the layer has several: Output(1) of an LSTM with
+  // return_state is a state.
+  Symbol Output(int index) const { return Symbol(call_, index); }
+
+ private:
+  friend struct Access;
+  Symbol(std::shared_ptr<const CallData> call, int output)
+      : call_(std::move(call)), output_(output) {}
+
+  std::shared_ptr<const CallData> call_;
+  int output_ = 0;
+};
+
+// One value, or several: `Dense{…}(x)`, `Concatenate{}({x, y})`.
+class Symbols {
+ public:
+  Symbols(const Symbol& one) : values_{one} {}  // NOLINT
+  // Every conversion of an Input would make another input. Declare it as a Symbol:
+  // `Symbol x = Input{…};`, not `auto x = Input{…};`.
+  Symbols(const Input&) = delete;
+  Symbols(std::initializer_list<Symbol> values) : values_(values) {}   // NOLINT
+  Symbols(std::vector<Symbol> values) : values_(std::move(values)) {}  // NOLINT
+
+  const std::vector<Symbol>& values() const { return values_; }
+
+ private:
+  std::vector<Symbol> values_;
+};
+
+// A layer of any class. Immutable and cheap to copy: a copy is the same layer. Calls of the same
+// Layer share its variables:
+//
+//   Layer shared = Dense{.units = 8};
+//   Symbol left = shared(a), right = shared(b);
+//
+// `Dense{…}(x)` makes a layer and calls it once. A variable of the type Dense cannot be called.
+class Layer {
+ public:
+  Layer() = default;  // no layer
+  // A model as a layer of another model. All layers that are made from a model, or from its copies,
+  // are the same layer.
+  Layer(const Model& model);  // NOLINT: a model is a layer
+
+  bool present() const { return data_ != nullptr; }
+  // Calls the layer. The inputs are in the order of the arguments of Keras' call(): an LSTM takes
+  // its input, and then the initial states; Attention takes query, value and, optionally, key.
+  Symbol operator()(const Symbols& inputs) const;
+
+ private:
+  friend struct Access;
+  explicit Layer(std::shared_ptr<const LayerData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const LayerData> data_;
+};
+
+// An input of a model. A Sequential model may begin with one, which states the shape of its
+// examples; without it, the data determine the shape.
+struct Input {
+  std::vector<int64_t> shape = {};  // of one example; -1 for a length that the data determine
+  std::string dtype = "float32";    // or float64, int32, int64, uint8, bool
+  std::string name = {};
+
+  operator Layer() const;
+  operator Symbol() const;
+};
+
+}  // namespace tfjob::api

@@ -1,0 +1,44 @@
+// Defines what training and evaluation report.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tfjob::api {
+
+// The loss and the metrics, in the order of compile(): "loss", "accuracy", …; in training also
+// those of the validation: "val_loss", …
+class Metrics {
+ public:
+  Metrics() = default;
+  explicit Metrics(std::vector<std::pair<std::string, double>> values)
+      : values_(std::move(values)) {}
+
+  const std::vector<std::pair<std::string, double>>& values() const& { return values_; }
+  std::vector<std::pair<std::string, double>> values() && { return std::move(values_); }
+  bool has(const std::string& name) const;
+  // Returns NaN if there is no such metric.
+  double operator[](const std::string& name) const;
+
+ private:
+  std::vector<std::pair<std::string, double>> values_;
+};
+
+// Prints "loss=0.33 accuracy=0.88".
+std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
+
+// What Fit has reported at the end of each epoch.
+struct History {
+  std::vector<int64_t> epoch;  // the numbers of the epochs, from 0
+  // By metric, one value per element of `epoch`. Metrics of the validation have values only for the
+  // epochs with a validation (FitOptions::validation_freq).
+  std::map<std::string, std::vector<double>> values;
+  // True if a callback has ended the training before its last step.
+  bool stopped = false;
+};
+
+}  // namespace tfjob::api

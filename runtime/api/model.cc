@@ -1,0 +1,107 @@
+#include "runtime/api/model.h"
+
+#include <utility>
+
+#include "runtime/api/access.h"
+#include "runtime/inference/predictor.h"
+#include "runtime/model/any_length.h"
+#include "runtime/model/freeze.h"
+#include "runtime/model/keras.h"
+#include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/weights.h"
+
+namespace tfjob::api {
+namespace {
+
+StatusOr<std::string> SummaryOf(const model::Model& model) {
+  ASSIGN_OR_RETURN(const auto features, inference::FeaturesOf(model, {}));
+  return model::Summary(model, features);
+}
+
+// Reads the values of the variables. `features` are the types of the model's inputs.
+StatusOr<std::shared_ptr<const VariableValues>> ReadVariableValues(
+    const std::string& path, const model::Model& model,
+    const std::vector<model::TensorType>& features) {
+  ASSIGN_OR_RETURN(const auto variables, model::Variables(model, features));
+  ASSIGN_OR_RETURN(const keras::Weights weights, keras::OpenWeights(path, model, variables));
+  ASSIGN_OR_RETURN(auto read, keras::ReadValues(weights, variables, {}));
+  VariableValues values;
+  for (size_t i = 0; i < variables.size(); ++i)
+    values.emplace(variables[i].name, *std::move(read[i]));
+  return std::make_shared<const VariableValues>(std::move(values));
+}
+
+StatusOr<Model> LoadModelFile(const std::string& path) {
+  ASSIGN_OR_RETURN(model::Model model, keras::ReadModelFile(path));
+  ASSIGN_OR_RETURN(const keras::FileFormat format, keras::FormatOf(path));
+  const std::string name = model.name;
+  if (format == keras::FileFormat::kJson) return Access::MakeModel(std::move(model), name);
+  const auto features = KnownFeatures(model);
+  if (!features) return Access::MakeModel(std::move(model), name, nullptr, path);
+  ASSIGN_OR_RETURN(auto values, ReadVariableValues(path, model, *features));
+  return Access::MakeModel(std::move(model), name, std::move(values));
+}
+
+}  // namespace
+
+std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model) {
+  auto features = inference::FeaturesOf(model, {});
+  if (!features.ok() || !model::HasFixedVariables(model)) return std::nullopt;
+  return *std::move(features);
+}
+
+Model Access::MakeModel(StatusOr<model::Model> model, const std::string& name,
+                        std::shared_ptr<const VariableValues> values, const std::string& weights) {
+  auto data = std::make_shared<ModelData>();
+  data->name = name;
+  data->values = std::move(values);
+  data->weights = weights;
+  if (model.ok()) {
+    data->model = std::make_shared<const model::Model>(*std::move(model));
+  } else {
+    data->status = ToPublic(model.status());
+  }
+  return Model(std::move(data));
+}
+
+Model::Model()
+    : Model(Access::MakeModel(InvalidArgument("there is no model; make one with Sequential, "
+                                              "Functional or Model::Load"),
+                              "")) {}
+
+Result<Model> Model::Load(const std::string& path) {
+  return ToPublic(LoadModelFile(path));
+}
+
+const Status& Model::status() const& {
+  return data_->status;
+}
+
+const std::string& Model::name() const& {
+  return data_->name;
+}
+
+Model Model::Frozen(const std::vector<std::string>& patterns) const {
+  if (data_->model == nullptr) return *this;
+  model::Model model = *data_->model;
+  const tfjob::Status frozen = model::Freeze(model, patterns);
+  return Access::MakeModel(frozen.ok() ? StatusOr<model::Model>(std::move(model)) : frozen,
+                           data_->name, data_->values, data_->weights);
+}
+
+Model Model::Clone() const {
+  if (data_->model == nullptr) return *this;
+  return Access::MakeModel(model::Model(*data_->model), data_->name);
+}
+
+Result<std::string> Model::Summary() const {
+  if (data_->model == nullptr) return data_->status;
+  return ToPublic(SummaryOf(*data_->model));
+}
+
+Result<std::string> Model::ToJson() const {
+  if (data_->model == nullptr) return data_->status;
+  return PrintJson(model::WriteKerasJson(*data_->model));
+}
+
+}  // namespace tfjob::api

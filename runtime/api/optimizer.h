@@ -1,0 +1,65 @@
+// Defines how a model is compiled: its optimizer, with the learning rate, and its loss.
+// optimizers.h and losses.h contain the classes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tfjob::api {
+
+struct FormData;
+
+// A number, or a schedule, by which the learning rate changes with the step:
+//   Adam{.learning_rate = 1e-3}
+//   Adam{.learning_rate = CosineDecay{.initial_learning_rate = 1e-3, .decay_steps = 1000}}
+class LearningRate {
+ public:
+  LearningRate() = default;                   // the optimizer's default
+  LearningRate(double rate) : rate_(rate) {}  // NOLINT: a number is a learning rate
+
+ private:
+  friend struct Access;
+  std::optional<double> rate_;
+  std::shared_ptr<const FormData> schedule_;
+};
+
+// An optimizer of any class. Immutable and cheap to copy.
+class Optimizer {
+ public:
+  // Moves are copies, so that a value can be used after a move.
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
+  Optimizer() : Optimizer("rmsprop") {}  // Keras' default
+  Optimizer(const char* name)
+      : Optimizer(std::string(name)) {}  // NOLINT: "adam" has Keras' defaults
+  Optimizer(const std::string& name);    // NOLINT
+  Optimizer(std::nullptr_t) = delete;
+
+ private:
+  friend struct Access;
+  explicit Optimizer(std::shared_ptr<const FormData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const FormData> data_;
+};
+
+// A loss of any class. Immutable and cheap to copy.
+class Loss {
+ public:
+  Loss() = default;                                    // no loss
+  Loss(const char* name) : Loss(std::string(name)) {}  // NOLINT: "huber" has Keras' defaults
+  Loss(const std::string& name);                       // NOLINT
+  Loss(std::nullptr_t) = delete;
+
+  bool present() const { return data_ != nullptr; }
+
+ private:
+  friend struct Access;
+  explicit Loss(std::shared_ptr<const FormData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const FormData> data_;
+};
+
+}  // namespace tfjob::api

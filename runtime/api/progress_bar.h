@@ -1,0 +1,44 @@
+// Prints the progress of Fit to standard output, as Keras does. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/api/metrics.h"
+#include "runtime/api/session.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::api {
+
+// Return the texts of Keras' progress bar:
+//   "12/938 ━━━━━━━━━━━━━━━━━━━━ 3s 2ms/step", with the colours of a terminal
+//   " - accuracy: 0.8123 - loss: 0.5312", with the metrics in the order of their names
+//   "2ms/step"
+std::string BarText(int64_t step, int64_t steps, Duration elapsed);
+std::string MetricsText(const Metrics& metrics);
+std::string TimePerStepText(Duration elapsed, int64_t steps);
+
+// Owned by one thread.
+class ProgressBar {
+ public:
+  // kAuto becomes kBar or kEpochs here.
+  ProgressBar(Verbose verbose, Clock& clock);
+
+  // `epoch` counts from 0. The epoch's first `step` steps were made before.
+  void BeginEpoch(int64_t epoch, int64_t epochs, int64_t step, int64_t steps);
+  // Returns whether Update would print: a bar moves at most every 100 ms.
+  bool Due() const;
+  void Update(int64_t step, const Metrics& metrics);
+  void EndEpoch(const Metrics& metrics);
+
+ private:
+  // The text replaces the line of the bar.
+  void PrintLine(const std::string& text, bool last);
+
+  const Verbose verbose_;
+  Clock& clock_;
+  int64_t first_ = 0, steps_ = 0;
+  Duration start_{0}, shown_{0};
+};
+
+}  // namespace tfjob::api

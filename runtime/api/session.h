@@ -1,0 +1,218 @@
+// Trains, evaluates and uses models.
+//
+//   Session session(Strategy::FromEnvironment());
+//   CompiledModel trained =
+//       session.Compile(model, {.optimizer = Adam{.learning_rate = 1e-3},
+//                               .loss = SparseCategoricalCrossentropy{.from_logits = true},
+//                               .metrics = {"accuracy"}}).value();
+//   History history = trained.Fit(train, {.batch_size = 64, .epochs = 5}).value();
+//   std::cout << trained.Evaluate(test).value() << "\n";
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.h"
+#include "callback.h"
+#include "dataset.h"
+#include "metrics.h"
+#include "model.h"
+#include "optimizer.h"
+#include "status.h"
+#include "strategy.h"
+#include "tensor.h"
+
+namespace tfjob::api {
+
+struct CompiledData;
+struct SessionData;
+
+// How one output of a model is trained and measured.
+struct OutputOptions {
+  Loss loss = {};
+  double loss_weight = 1;
+  // Keras' names, with arguments if needed:
+  // {"accuracy", {"top_k_categorical_accuracy", {{"k", 3}}}}
+  std::vector<Named> metrics = {};
+  std::vector<Named> weighted_metrics = {};  // these use the sample weights or class weights
+};
+
+struct CompileOptions {
+  Optimizer optimizer = {};
+  // For every output without an entry in `outputs`.
+  Loss loss = {};
+  std::vector<Named> metrics = {};
+  std::vector<Named> weighted_metrics = {};
+  std::map<std::string, OutputOptions> outputs = {};  // by the names of the output layers
+};
+
+enum class Verbose {
+  kAuto,  // kBar if standard output is a terminal, otherwise kEpochs
+  kSilent,
+  kBar,     // a bar that moves, as Keras shows it
+  kEpochs,  // a line per epoch
+};
+
+struct FitOptions {
+  int64_t batch_size = 32;    // examples of all tasks and devices together: 1 to 16777216
+  int64_t epochs = 1;         // the number of the epoch at which training ends
+  int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
+  bool shuffle = true;        // anew in each epoch
+  const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
+  int64_t validation_freq = 1;                  // epochs from one validation to the next
+  int64_t validation_batch_size = 0;            // 0: batch_size
+  std::map<int64_t, double> class_weight = {};  // a class without an entry weighs 1
+  std::vector<Callback> callbacks = {};
+  Verbose verbose = Verbose::kAuto;
+};
+
+struct EvaluateOptions {
+  int64_t batch_size = 32;
+  int64_t steps = 0;  // batches to evaluate; 0 for all
+};
+
+struct LoadOptions {
+  // Patterns of variables that keep their values ("head/*").
+  std::vector<std::string> skip = {};
+};
+
+struct PredictOptions {
+  int64_t batch_size = 32;
+  double scale = 1;  // factor for the float32 inputs
+};
+
+// A model with the values of its variables, an optimizer with its state, a loss and metrics.
+//
+// A value: a copy is trained independently of the original. The variables get their initial values
+// when their shapes are known: in Compile if the inputs that the model states determine them, and
+// otherwise when the first data are used. Not synchronised. After a move, it may only be destroyed
+// or assigned.
+class CompiledModel {
+ public:
+  CompiledModel(const CompiledModel& other);
+  CompiledModel(CompiledModel&& other) noexcept;
+  CompiledModel& operator=(const CompiledModel& other);
+  CompiledModel& operator=(CompiledModel&& other) noexcept;
+  ~CompiledModel();
+
+  // Trains from the present values and state of the optimizer. While it trains, SIGTERM and SIGINT
+  // make it end after the current step, with Cancelled, unless the program handles the signal
+  // itself (SessionOptions::handle_signals); a second signal ends the process. After SIGTERM, a
+  // program should save what it needs and end. Later calls of Fit, Evaluate and Predict work as if
+  // there had been no signal.
+  //
+  // After Cancelled and after other errors, the model has the values of the last step, and
+  // history() has the epochs until then. If numbers were not finite, it has the values at the end
+  // of the last epoch before. If Fit has failed before its first step, nothing has changed.
+  // Cancelled is also the error of a task whose job has ended without it, for example because it
+  // was restarted too late; its values are then not those that the job has trained.
+  //
+  // While Fit runs, its callbacks use FitControl: the other functions of this model that return a
+  // Status or a Result, apart from Summary, return FailedPrecondition, and the process ends (Exit)
+  // if the model is copied, moved or assigned.
+  Result<History> Fit(const Dataset& train, const FitOptions& options = {});
+  // Returns what the last call of Fit has reported, also if it has ended with an error.
+  const History& history() const&;
+  History history() && { return std::as_const(*this).history(); }
+
+  // Returns the mean loss and metrics over the examples, in their order.
+  Result<Metrics> Evaluate(const Dataset& test, const EvaluateOptions& options = {});
+
+  // Return the outputs for the examples along the first axis of each input. The maps contain arrays
+  // by the names of the input and output layers. The first form is for models with one input and
+  // one output.
+  Result<Tensor> Predict(const Tensor& x, const PredictOptions& options = {});
+  Result<std::map<std::string, Tensor>> Predict(const std::map<std::string, Tensor>& inputs,
+                                                const PredictOptions& options = {});
+
+  // Writes the file, and replaces an older one only once the new file is complete. The end of the
+  // name chooses the format:
+  //   .keras, .h5     the whole model, with the settings of compile() and the state of the
+  //                   optimizer: keras.models.load_model, Session::Load
+  //   .weights.h5     the weights: Model.load_weights of Keras
+  //   .safetensors    the weights, by the names of the variables
+  // .keras and .h5 files are written by the program tfjob-hdf5, which this function starts: it must
+  // be in the folder of the running program, or be named by the environment variable TFJOB_HDF5.
+  // Never waits for another task.
+  Status Save(const std::string& path) const;
+  // Adds a checkpoint to the folder, in the format of TensorFlow and of tfjob-trainer: variables,
+  // state of the optimizer and step. Keeps the newest five, and deletes checkpoints of later steps,
+  // which belong to another training. Only one task of a job may call it.
+  Status SaveCheckpoint(const std::string& folder) const;
+
+  // Reads the values of the variables from a file that Save has written, from another file of
+  // weights of Keras, or from a checkpoint (its prefix, or a folder with checkpoints). The state of
+  // the optimizer stays as it is.
+  Status LoadWeights(const std::string& path, const LoadOptions& options = {});
+  // Sets variables by their names (Weights). The others, and the state of the optimizer, stay as
+  // they are. Returns InvalidArgument if the model has no variable of this name, type and shape.
+  Status SetWeights(const std::map<std::string, Tensor>& values);
+  // Reads variables, state of the optimizer and step from the newest checkpoint in the folder.
+  // Returns NotFound if there is none.
+  Status LoadCheckpoint(const std::string& folder);
+
+  // Returns the names and values of the variables, such as "dense/kernel", in the order of the
+  // layers. Returns FailedPrecondition if they have no values yet.
+  Result<std::vector<std::pair<std::string, Tensor>>> Weights() const;
+  // Returns the number of updates that the optimizer has made.
+  int64_t step() const;
+  // Returns the model without values of its variables.
+  const Model& model() const&;
+  Model model() && { return std::as_const(*this).model(); }
+  Result<std::string> Summary() const;
+
+ private:
+  friend struct Access;
+
+  explicit CompiledModel(std::shared_ptr<CompiledData> data);
+
+  std::shared_ptr<CompiledData> data_;  // shared only with a Fit that is running
+};
+
+struct SessionOptions {
+  // Determines initial values, the order of the examples and dropout. Equal seeds give equal
+  // results, so the models of an ensemble need different ones.
+  int64_t seed = 0;
+  int threads = 0;  // for computation; 0: one per processor that the process may use
+  // "cpu", "cuda" or "auto". Strategy::FromEnvironment takes the environment variable TFJOB_DEVICE
+  // instead, if it is set.
+  std::string device = "auto";
+  // Lines of this level and above go to standard error: "debug", "info", "warning", "error", "off".
+  // The first session sets the level for the process; "" is the level that it has set, or
+  // "warning".
+  std::string log_level = {};
+  // Whether SIGTERM and SIGINT end a running Fit, as long as the program does not handle the signal
+  // itself. If false, the library leaves the signals alone.
+  bool handle_signals = true;
+};
+
+// Immutable and cheap to copy.
+class Session {
+ public:
+  // Moves are copies, so that a value can be used after a move.
+  Session(const Session&) = default;
+  Session& operator=(const Session&) = default;
+  // Errors of the strategy and the options are returned by Compile and Load.
+  explicit Session(const Strategy& strategy = Strategy::FromEnvironment(),
+                   const SessionOptions& options = {});
+
+  Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
+  // Reads a whole model, with its weights, the settings of compile() and the state of its
+  // optimizer, from a .keras or .h5 file. Returns InvalidArgument if the file has no such settings;
+  // in that case, use Model::Load and Compile. If the model does not state the shapes of its
+  // inputs, the file is read again when the first data are used, and must not change until then.
+  Result<CompiledModel> Load(const std::string& path) const;
+
+  bool is_chief() const;
+  const Strategy& strategy() const&;
+  Strategy strategy() && { return std::as_const(*this).strategy(); }
+
+ private:
+  std::shared_ptr<const SessionData> data_;
+};
+
+}  // namespace tfjob::api

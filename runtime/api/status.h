@@ -1,0 +1,116 @@
+// Defines how functions of this library report errors. No function throws an exception.
+//
+//   Result<CompiledModel> compiled = session.Compile(model, options);
+//   if (!compiled.ok()) std::cerr << compiled.status().message() << "\n";
+//
+// A program for which every error is the end calls value(), which ends the process with a message:
+//
+//   CompiledModel compiled = session.Compile(model, options).value();
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tfjob::api {
+
+struct Access;
+
+// The numbers are those of gRPC's codes.
+enum class StatusCode {
+  kOk = 0,
+  kCancelled = 1,  // the process was asked to stop, or its job has ended without it
+  kUnknown = 2,
+  kInvalidArgument = 3,  // the input is wrong, and will stay wrong
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,   // a limit, such as a full disk
+  kFailedPrecondition = 9,  // not now
+  kAborted = 10,
+  kOutOfRange = 11,
+  kUnimplemented = 12,  // this library lacks something
+  kInternal = 13,       // a bug in this library
+  kUnavailable = 14,    // another task or the network
+  kDataLoss = 15,       // damaged data
+  kUnauthenticated = 16,
+};
+
+// Returns "INVALID_ARGUMENT".
+const char* Name(StatusCode code);
+
+// OK, or an error with a message that says what is wrong, what was expected and what to change.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;  // OK
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  const std::string& message() const& { return message_; }
+  std::string message() && { return std::move(message_); }
+  // Returns "OK", or "INVALID_ARGUMENT: " and the message.
+  std::string ToString() const;
+  // If this is an error, ends the process (Exit).
+  void value() const;
+
+ private:
+  friend struct Access;
+
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+  bool job_over_ = false;  // kCancelled because the job has ended without this task
+};
+
+std::ostream& operator<<(std::ostream& out, const Status& status);
+
+// Writes the error to standard error and, in a container, to its termination message, and ends the
+// process at once: without destructors, but after the buffers of the standard streams are written.
+// The exit code tells the operator of a TFJob whether a retry may help, as that of tfjob-trainer
+// does: 138 for an error that may pass, 2 for an invalid argument, 128 plus the signal's number for
+// a process that was asked to stop, otherwise 1. An OK status ends the process with 0, and so does
+// the kCancelled that Fit returns in a task whose job has ended without it: there is nothing to
+// retry. A program that handles the signals itself should then also choose its exit code itself,
+// such as 143 after SIGTERM.
+[[noreturn]] void Exit(const Status& status);
+
+// A value, or the error because of which there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}       // NOLINT: a value is a result
+  Result(Status error) : status_(std::move(error)) {  // NOLINT: so is an error
+    if (status_.ok()) status_ = Status(StatusCode::kInternal, "an OK status is no result");
+  }
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const& { return status_; }
+  Status status() && { return std::move(status_); }
+
+  // Return the value. If this is an error, end the process (Exit). A temporary Result gives its
+  // value away, so `for (auto& x : Weights().value())` is safe. So do the functions of other types
+  // that would otherwise return a reference into a temporary object.
+  T& value() & { return Checked(); }
+  const T& value() const& { return const_cast<Result*>(this)->Checked(); }
+  T value() && { return std::move(Checked()); }
+  T& operator*() & { return Checked(); }
+  const T& operator*() const& { return const_cast<Result*>(this)->Checked(); }
+  T operator*() && { return std::move(Checked()); }
+  T* operator->() & { return &Checked(); }
+  const T* operator->() const& { return &const_cast<Result*>(this)->Checked(); }
+  // What it points to would end with the temporary Result: write Fit(…).value().epoch.
+  const T* operator->() const&& = delete;
+
+ private:
+  T& Checked() {
+    if (!value_) Exit(status_);
+    return *value_;
+  }
+
+  Status status_;
+  std::optional<T> value_;
+};
+
+}  // namespace tfjob::api

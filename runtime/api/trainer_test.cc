@@ -1,0 +1,225 @@
+// Compares Fit with the run of a training file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/api/access.h"
+#include "runtime/api/layers.h"
+#include "runtime/api/losses.h"
+#include "runtime/api/optimizers.h"
+#include "runtime/io/npy.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/task.h"
+#include "runtime/wire/test_address.h"
+
+namespace tfjob::api {
+namespace {
+
+constexpr int64_t kExamples = 70;
+
+tfjob::Tensor Features() {
+  tfjob::Tensor x(tfjob::DType::kFloat32, {kExamples, 3});
+  for (size_t i = 0; i < x.data<float>().size(); ++i)
+    x.data<float>()[i] = static_cast<float>((i * 37 + 11) % 100) / 100;
+  return x;
+}
+
+tfjob::Tensor Classes() {
+  tfjob::Tensor y(tfjob::DType::kInt64, {kExamples});
+  for (size_t i = 0; i < y.data<int64_t>().size(); ++i)
+    y.data<int64_t>()[i] = static_cast<int64_t>(i * 7 % 4);
+  return y;
+}
+
+// Trains with a training file, and returns the variables of the last checkpoint.
+StatusOr<state::Snapshot> OfTrainer(const std::string& folder) {
+  RETURN_IF_ERROR(io::WriteNpy(folder + "/x.npy", Features()));
+  RETURN_IF_ERROR(io::WriteNpy(folder + "/y.npy", Classes()));
+  ASSIGN_OR_RETURN(
+      const config::TrainingConfig config,
+      config::ParseTrainingConfig(
+          StrCat("model: {layers: [{Dense: {units: 8, activation: relu}}, {Dropout: "
+                 "{rate: 0.25}}, {Dense: {units: 4}}]}\n"
+                 "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n"
+                 "optimizer: {name: adam, learning_rate: 0.01}\n"
+                 "data: {train: {format: npz, inputs: ",
+                 folder, "/x.npy, targets: ", folder, "/y.npy}}\n",
+                 "batch_size: 16\nepochs: 3\nseed: 5\nthreads: 1\nmodel_dir: ", folder, "/run\n"),
+          "training.yaml"));
+  RETURN_IF_ERROR(config::Validate(config));
+  StopSource stop;
+  train::TaskContext context({.config = config}, stop, RealClock());
+  RETURN_IF_ERROR(train::RunTask(context));
+  ASSIGN_OR_RETURN(const auto source, train::LoadDataset(config, train::Split::kTrain));
+  ASSIGN_OR_RETURN(const auto definition,
+                   train::DefineModel(config, train::Split::kTrain, *source, 1));
+  ASSIGN_OR_RETURN(auto saved, train::LoadLatestCheckpoint(folder + "/run", definition.state));
+  return *std::move(saved);
+}
+
+TEST(Fit, TakesTheStepsOfTheTrainer) {
+  const std::string folder = testing::TempDir();
+  const StatusOr<state::Snapshot> expected = OfTrainer(folder);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  const Session session(Strategy::OneDevice(), {.seed = 5, .threads = 1});
+  CompiledModel model = session
+                            .Compile(Sequential({Dense{.units = 8, .activation = "relu"},
+                                                 Dropout{.rate = 0.25}, Dense{.units = 4}}),
+                                     {.optimizer = Adam{.learning_rate = 0.01},
+                                      .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+                            .value();
+  const Dataset data =
+      data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
+  const auto history =
+      model.Fit(data, {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent});
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(model.step(), expected->global_step);
+  const auto weights = model.Weights().value();
+  ASSERT_EQ(weights.size(), expected->variables.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto got = weights[i].second.bytes(), want = expected->variables[i].value.bytes();
+    EXPECT_TRUE(std::ranges::equal(got, want)) << weights[i].first;
+  }
+
+  // The same from the files.
+  CompiledModel from_files =
+      session
+          .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dropout{.rate = 0.25},
+                               Dense{.units = 4}}),
+                   {.optimizer = Adam{.learning_rate = 0.01},
+                    .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+          .value();
+  const data::Npz files = {.inputs = {{"", folder + "/x.npy"}},
+                           .targets = {{"", folder + "/y.npy"}}};
+  const auto again =
+      from_files.Fit(files, {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->values, history->values);
+}
+
+// Returns a strategy as FromEnvironment does in one of two tasks.
+Strategy TaskOfTwo(const std::vector<std::string>& addresses, int index) {
+  cluster::Job workers{.name = "worker", .addresses = {}};
+  for (int i = 0; i < 2; ++i) workers.addresses[i] = addresses[static_cast<size_t>(i)];
+  StrategyData data;
+  data.tf_config.cluster.jobs = {workers};
+  data.tf_config.task = {"worker", index};
+  data.job = {"uid", 0};
+  return Access::MakeStrategy(std::move(data));
+}
+
+CompiledModel CompiledFor(const Strategy& strategy) {
+  return Session(strategy, {.seed = 5, .threads = 1})
+      .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dense{.units = 4}}),
+               {.optimizer = Adam{.learning_rate = 0.01},
+                .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+      .value();
+}
+
+Dataset ArraysOfTest() {
+  return data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
+}
+
+// Calls Fit in two tasks, with the options of each.
+std::vector<Result<History>> FitBoth(std::vector<CompiledModel>& tasks, const Dataset& data,
+                                     const std::vector<FitOptions>& options) {
+  std::vector<Result<History>> histories(2, Status(StatusCode::kUnknown, "not run"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] { histories[i] = tasks[i].Fit(data, options[i]); });
+  for (std::thread& thread : threads) thread.join();
+  return histories;
+}
+
+std::vector<CompiledModel> CompiledForTwo() {
+  const std::vector<std::string> addresses = {wire::TestAddress(), wire::TestAddress()};
+  std::vector<CompiledModel> tasks;
+  for (int i = 0; i < 2; ++i) tasks.push_back(CompiledFor(TaskOfTwo(addresses, i)));
+  return tasks;
+}
+
+class TwoTasks : public testing::TestWithParam<int64_t> {};
+
+TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
+  const Dataset data = ArraysOfTest();
+  const FitOptions options = {.batch_size = GetParam(), .epochs = 3, .verbose = Verbose::kSilent};
+  CompiledModel alone = CompiledFor(Strategy::OneDevice());
+  const History whole = alone.Fit(data, options).value();
+
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  const auto histories = FitBoth(tasks, data, {options, options});
+  const auto expected = alone.Weights().value();
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(histories[i].ok()) << histories[i].status();
+    // The metrics are those of the whole batches.
+    EXPECT_EQ(histories[i]->values, histories[0]->values);
+    EXPECT_NEAR(histories[i]->values.at("loss")[2], whole.values.at("loss")[2], 1e-5);
+    EXPECT_EQ(tasks[i].step(), alone.step());
+    const auto weights = tasks[i].Weights().value();
+    for (size_t v = 0; v < weights.size(); ++v) {
+      for (int64_t e = 0; e < weights[v].second.size(); ++e) {
+        const auto element = static_cast<size_t>(e);
+        EXPECT_NEAR(weights[v].second.float32()[element], expected[v].second.float32()[element],
+                    1e-5);
+      }
+    }
+  }
+  EXPECT_EQ(tasks[0].Evaluate(data).value().values(), tasks[1].Evaluate(data).value().values());
+  // Another model of this task would meet the run of the first one.
+  CompiledModel copy = tasks[0];
+  EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(copy.Fit(data, options).status().code(), StatusCode::kUnimplemented);
+}
+
+// With batches of 15, the parts of the tasks differ.
+INSTANTIATE_TEST_SUITE_P(Batches, TwoTasks, testing::Values(16, 15));
+
+TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  const Dataset data = ArraysOfTest();
+  FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
+  options.callbacks = {EarlyStopping{.monitor = "loss"}};
+  for (CompiledModel& task : tasks) {
+    const Result<History> history = task.Fit(data, options);  // does not wait for the other
+    EXPECT_EQ(history.status().code(), StatusCode::kUnimplemented) << history.status();
+    EXPECT_EQ(task.step(), 0);
+  }
+  options.callbacks = {TerminateOnNaN{}};
+  EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
+  options.callbacks = {};
+  options.batch_size = 1;
+  EXPECT_NE(tasks[0]
+                .Fit(data, options)
+                .status()
+                .message()
+                .find("batch_size: expected at least one example for each of the 2 tasks"),
+            std::string::npos);
+}
+
+TEST(Fit, OfTwoTasksWritesTheFilesOfTheChiefOnly) {
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  std::vector<FitOptions> options;
+  std::vector<std::string> folders;
+  for (const char* name : {"chief", "worker"}) {
+    folders.push_back(StrCat(testing::TempDir(), "/", name));
+    std::filesystem::remove_all(folders.back());
+    std::filesystem::create_directory(folders.back());
+    options.push_back({.batch_size = 16, .epochs = 2, .verbose = Verbose::kSilent});
+    options.back().callbacks = {CSVLogger{.file = folders.back() + "/log.csv"},
+                                ModelCheckpoint{.path = folders.back() + "/m.safetensors"},
+                                TensorBoard{.log_dir = folders.back() + "/logs"}};
+  }
+  for (const auto& history : FitBoth(tasks, ArraysOfTest(), options))
+    ASSERT_TRUE(history.ok()) << history.status();
+  for (const char* file : {"/log.csv", "/m.safetensors", "/logs"})
+    EXPECT_TRUE(std::filesystem::exists(folders[0] + file)) << file;
+  EXPECT_TRUE(std::filesystem::is_empty(folders[1]));
+}
+
+}  // namespace
+}  // namespace tfjob::api

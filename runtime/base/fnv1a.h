@@ -1,0 +1,31 @@
+// The 64-bit hash FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/). Unlike std::hash, it returns
+// the same value in every build and process. Inputs with equal hashes are easy to construct, so it
+// finds accidental differences only.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tfjob {
+
+class Fnv1a {
+ public:
+  // Adding a text in parts gives the same hash as adding it at once.
+  constexpr Fnv1a& Add(std::string_view bytes) {
+    for (const char byte : bytes) Mix(static_cast<unsigned char>(byte));
+    return *this;
+  }
+  // Mixes in all 64 bits at once. Faster than adding the eight bytes, but gives a different hash.
+  constexpr Fnv1a& AddWord(uint64_t word) {
+    Mix(word);
+    return *this;
+  }
+  constexpr uint64_t hash() const { return hash_; }
+
+ private:
+  constexpr void Mix(uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001B3; }
+
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+}  // namespace tfjob

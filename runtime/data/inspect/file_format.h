@@ -1,0 +1,66 @@
+// Lists the file formats that tfjob-trainer data reads. Each format is one entry of a table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/stop.h"
+#include "runtime/data/inspect/file_summary.h"
+
+namespace tfjob::data {
+
+struct SummaryOptions {
+  bool fields = true;        // whether to describe the fields, or only to count and check
+  int64_t examples = 3;      // how many of the first examples to describe
+  int64_t most_damage = 20;  // how many damaged places to list
+  std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
+};
+
+// The beginning of a file, by which its format is recognised.
+struct FileStart {
+  std::string path = {};
+  std::string bytes = {};  // unpacked if the file is compressed; may be empty
+};
+
+// Returns at most 1 MiB.
+StatusOr<FileStart> StartOfFile(const std::string& path);
+
+struct FileFormat {
+  std::string_view name;  // as in the training file ("tfrecord"), or the usual extension ("npy")
+  bool (*suits)(const FileStart& start);
+  // Reads the whole file. Damage is added to the summary, and does not end the reading if more can
+  // be read. Returns the errors of reading files, and Cancelled once a stop is requested.
+  StatusOr<FileSummary> (*summarise)(const std::string& path, const SummaryOptions& options,
+                                     const StopSource& stop);
+};
+
+// Returns all formats. The format of a file is the first that suits its beginning or, if none does,
+// the one whose name is an extension in the file's name, as in "train.tfrecord", "train.csv.gz" and
+// "train.tfrecord-00000-of-00010".
+std::span<const FileFormat> FileFormats();
+
+// Returns the summary of a file. `format` is a format's name, or "" to recognise the format.
+// Returns InvalidArgument, with the known formats, if the format is not known.
+StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
+                                const SummaryOptions& options, const StopSource& stop);
+
+// The functions in the table.
+bool IsCsv(const FileStart& start);
+StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
+                                   const StopSource& stop);
+StatusOr<FileSummary> SummariseTfRecords(const std::string& path, const SummaryOptions& options,
+                                         const StopSource& stop);
+StatusOr<FileSummary> SummariseJsonLines(const std::string& path, const SummaryOptions& options,
+                                         const StopSource& stop);
+StatusOr<FileSummary> SummariseNpy(const std::string& path, const SummaryOptions& options,
+                                   const StopSource& stop);
+StatusOr<FileSummary> SummariseNpz(const std::string& path, const SummaryOptions& options,
+                                   const StopSource& stop);
+StatusOr<FileSummary> SummariseIdx(const std::string& path, const SummaryOptions& options,
+                                   const StopSource& stop);
+
+}  // namespace tfjob::data

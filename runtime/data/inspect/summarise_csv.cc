@@ -1,0 +1,240 @@
+// Summarises tables, line by line. A column may also contain text, which training cannot read.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "runtime/data/csv_line.h"
+#include "runtime/data/inspect/file_format.h"
+#include "runtime/data/jsonl/line_reader.h"
+#include "runtime/data/records/record_files.h"
+
+namespace tfjob::data {
+namespace {
+
+using Fields = std::vector<std::string_view>;
+
+constexpr uint64_t kMostLine = 64 << 20;
+constexpr int64_t kMostColumns = 1 << 20;
+
+struct CsvDialect {
+  char delimiter = ',';
+  bool header = false;
+};
+
+// Removes the first line from `text`, and returns it without its end.
+std::string_view TakeFirstLine(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+enum class CellKind { kNumber, kNotFinite, kEmpty, kText };
+
+CellKind KindOf(std::string_view cell) {
+  if (cell.empty()) return CellKind::kEmpty;
+  if (ParseCsvNumber(cell)) return CellKind::kNumber;
+  std::string_view name = cell;
+  if (name.front() == '-' || name.front() == '+') name.remove_prefix(1);
+  for (const char* const other : {"nan", "inf", "infinity"}) {
+    if (absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()), other))
+      return CellKind::kNotFinite;
+  }
+  return CellKind::kText;
+}
+
+bool Any(const Fields& fields, CellKind kind) {
+  return std::ranges::any_of(fields, [&](std::string_view cell) { return KindOf(cell) == kind; });
+}
+
+// Returns whether these are the values of a row of at least two columns, without text.
+bool IsRow(const Fields& fields) {
+  return fields.size() >= 2 && Any(fields, CellKind::kNumber) && !Any(fields, CellKind::kText);
+}
+
+// Returns whether these may be the names of columns.
+bool IsHeader(const Fields& fields) {
+  return !Any(fields, CellKind::kNumber) && Any(fields, CellKind::kText);
+}
+
+// Returns nullopt if the text does not begin with a row of numbers, perhaps after a header. If the
+// format is `known` to be CSV, the rows may also contain text, and the likeliest dialect is always
+// returned.
+std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);
+  std::optional<CsvDialect> likely;
+  for (const char delimiter : {',', ';', '\t', '|'}) {
+    Fields first, second;
+    SplitCsvLine(first_line, delimiter, first);
+    SplitCsvLine(second_line, delimiter, second);
+    if (first.size() < 2) continue;
+    if (IsRow(first)) return CsvDialect{.delimiter = delimiter, .header = false};
+    const bool row = known ? Any(second, CellKind::kNumber) : IsRow(second);
+    if (IsHeader(first) && row && first.size() == second.size())
+      return CsvDialect{.delimiter = delimiter, .header = true};
+    if (!likely) likely = CsvDialect{.delimiter = delimiter, .header = false};
+  }
+  if (!known) return std::nullopt;
+  return likely.value_or(CsvDialect());
+}
+
+// The values of one column, by their kind.
+struct ColumnSummary {
+  std::string name;
+  FieldSummary numbers, texts, empty;
+};
+
+class TableSummary {
+ public:
+  TableSummary(const std::string& path, const CsvDialect& dialect, const SummaryOptions& options)
+      : path_(path),
+        dialect_(dialect),
+        options_(options),
+        summary_(path, dialect.header ? "CSV with a header" : "CSV without a header",
+                 options.most_damage) {}
+
+  FileSummary& summary() { return summary_; }
+
+  // Adds line number `number`, which is not blank.
+  void Add(int64_t number, std::string_view line) {
+    for (; blank_ > 0 && blank_ < number; ++blank_) Damage(blank_, "expected a row, got none");
+    blank_ = 0;
+    if (line.find('\0') != std::string_view::npos)
+      return Damage(number, "expected text, got a zero byte");
+    const int64_t count = 1 + std::ranges::count(line, dialect_.delimiter);
+    if (count > kMostColumns)
+      return Damage(number, StrCat("expected at most ", kMostColumns, " columns, got ", count));
+    SplitCsvLine(line, dialect_.delimiter, fields_);
+    if (columns_ == 0) {
+      Begin();
+      if (dialect_.header) return;
+    }
+    if (fields_.size() == columns_) return AddRow(number);
+    const bool quoted = line.find('"') != std::string_view::npos;
+    Damage(number, StrCat("expected ", columns_, " columns, got ", fields_.size(),
+                          quoted ? "; a quoted value must not contain the delimiter" : ""));
+  }
+  // Adds a blank line. Only the last lines of a table may be blank.
+  void AddBlank(int64_t number) {
+    if (blank_ == 0) blank_ = number;
+  }
+  void Damage(int64_t number, std::string_view what) {
+    summary_.AddDamage(StrCat(LinePlace({.path = path_}, number), ": ", what));
+  }
+
+  FileSummary End() && {
+    if (columns_ == 0 && summary_.damaged() == 0)
+      summary_.AddDamage(StrCat(path_, ": line 1: the file is empty; expected a table"));
+    for (ColumnSummary& column : described_) {
+      AddField(column.name, "number", column.numbers);
+      AddField(column.name, "text", column.texts);
+      AddField(column.name, "empty", column.empty);
+    }
+    return std::move(summary_);
+  }
+
+ private:
+  void Begin() {
+    columns_ = fields_.size();
+    if (!options_.fields) return;
+    std::set<std::string_view> names;
+    // One more than is shown, so that the summary says that there are more.
+    for (size_t i = 0; i < std::min(columns_, FileSummary::kMostFields + 1); ++i) {
+      const bool named = dialect_.header && !fields_[i].empty() && names.insert(fields_[i]).second;
+      described_.push_back({.name = named ? std::string(fields_[i]) : StrCat("column ", i)});
+    }
+  }
+
+  void AddRow(int64_t number) {
+    for (size_t i = 0; i < described_.size(); ++i) AddCell(fields_[i], described_[i]);
+    if (summary_.examples++ >= options_.examples || !options_.fields) return;
+    std::vector<std::string> first;
+    for (size_t i = 0; i < std::min<size_t>(fields_.size(), kMostValues); ++i) {
+      const bool text = KindOf(fields_[i]) == CellKind::kText || fields_[i].empty();
+      first.push_back(text ? ValueText(fields_[i]) : std::string(fields_[i]));
+    }
+    summary_.AddExample(StrCat("line ", number),
+                        {ListText(first, static_cast<int64_t>(fields_.size()))});
+  }
+
+  static void AddCell(std::string_view cell, ColumnSummary& column) {
+    if (const std::optional<double> number = ParseCsvNumber(cell)) {
+      ++column.numbers.examples;
+      return column.numbers.AddNumber(*number);
+    }
+    switch (KindOf(cell)) {
+      case CellKind::kEmpty:
+        ++column.empty.examples;
+        return;
+      case CellKind::kText:
+        ++column.texts.examples;
+        return column.texts.bytes.Add(static_cast<int64_t>(cell.size()));
+      case CellKind::kNumber:
+      case CellKind::kNotFinite:
+        ++column.numbers.examples;
+        ++column.numbers.not_finite;
+    }
+  }
+
+  void AddField(const std::string& name, std::string_view kind, FieldSummary& values) {
+    if (values.examples == 0) return;
+    FieldSummary* const field = summary_.Field(name, kind);
+    if (field == nullptr) return;
+    values.name = std::move(field->name);
+    values.kind = std::move(field->kind);
+    *field = std::move(values);
+  }
+
+  const std::string& path_;
+  const CsvDialect dialect_;
+  const SummaryOptions& options_;
+  FileSummary summary_;
+  size_t columns_ = 0;                    // 0 before the first line
+  std::vector<ColumnSummary> described_;  // of the first columns
+  Fields fields_;                         // of one line
+  int64_t blank_ = 0;                     // where the blank lines just before this line begin, or 0
+};
+
+}  // namespace
+
+bool IsCsv(const FileStart& start) {
+  return DialectOf(start.bytes, /*known=*/false).has_value();
+}
+
+StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
+                                   const StopSource& stop) {
+  ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
+  Damage unpacking;
+  ASSIGN_OR_RETURN(const RecordFiles files,
+                   RecordFiles::Open({path}, TemporaryFolder(options.cache_dir), &unpacking));
+  TableSummary table(path, *DialectOf(start.bytes, /*known=*/true), options);
+  if (unpacking.places > 0) table.summary().AddDamage(unpacking.first);
+  RecordFileReader reader(files);
+  LineReader lines(files, 0, reader);
+  const uint64_t size = files.files()[0].size;
+  ASSIGN_OR_RETURN(uint64_t offset, lines.Begin());
+  for (int64_t number = 1; offset < size; ++number) {
+    if (stop.requested()) return Cancelled("stopped while reading ", path);
+    ASSIGN_OR_RETURN(const Line line, lines.At(offset, size));
+    offset = line.next;
+    if (line.blank) {
+      table.AddBlank(number);
+    } else if (line.size() > kMostLine) {
+      table.Damage(number, StrCat("expected at most ", kMostLine, " bytes, got ", line.size()));
+    } else {
+      ASSIGN_OR_RETURN(std::string_view text, lines.Read(line));
+      if (text.ends_with('\r')) text.remove_suffix(1);
+      table.Add(number, text);
+    }
+  }
+  RETURN_IF_ERROR(reader.CheckUnchanged());
+  return std::move(table).End();
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,25 @@
+// Summarises a file of records, whatever their format is.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/status.h"
+#include "runtime/data/inspect/file_format.h"
+#include "runtime/data/records/record_format.h"
+
+namespace tfjob::data {
+
+// Adds the fields of an intact record to the summary. Unless `values` is null, also adds the text
+// of each value.
+using DescribeRecord = absl::FunctionRef<Status(std::string_view record, FileSummary& summary,
+                                                std::vector<std::string>* values)>;
+
+// Reads all records of the file. `name` is the format's name.
+StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view name,
+                                       const RecordFormat& format, const SummaryOptions& options,
+                                       const StopSource& stop, DescribeRecord describe);
+
+}  // namespace tfjob::data

@@ -1,0 +1,82 @@
+// Describes pipelines as text.
+#include <utility>
+
+#include "runtime/data/batch_maker.h"
+
+namespace tfjob::data {
+namespace {
+
+std::string OrderText(const Order& order, const PipelineOptions& options, int64_t size) {
+  if (order.kind() == Order::Kind::kFiles) return "that of the files, in every epoch";
+  const std::string seed = StrCat("shuffled for every epoch, seed ", options.seed);
+  if (order.kind() == Order::Kind::kPermutation)
+    return StrCat(seed, "; computed by a keyed permutation, without a list");
+  return StrCat(seed, "; a list of ", static_cast<size_t>(size) * sizeof(uint32_t), " bytes");
+}
+
+// Returns text that describes how the values of a column become a tensor.
+std::string ConversionText(const Column& column) {
+  std::string text = column.name == column.array ? "" : StrCat(", from ", column.array);
+  if (!column.class_weights.empty()) return text + ", weights of the classes";
+  if (column.classes > 0) {
+    text +=
+        StrCat(column.one_hot ? ", one-hot rows of " : ", numbers of ", column.classes, " classes");
+  }
+  if (column.scale != 1) text += StrCat(", multiplied by ", column.scale);
+  return text;
+}
+
+std::string ColumnText(const Column& column, int64_t rows) {
+  std::vector<int64_t> dims = column.shape.dims();
+  dims.insert(dims.begin(), rows);
+  return StrCat("  ", column.name, ": ", Name(column.dtype), " ", Shape(std::move(dims)).ToString(),
+                ConversionText(column), "\n");
+}
+
+// Returns the size of a batch of `rows` rows, in bytes.
+size_t BytesOf(const std::vector<Column>& columns, int64_t rows) {
+  size_t bytes = 0;
+  for (const Column& column : columns)
+    bytes += static_cast<size_t>(column.shape.num_elements() * rows) * SizeOf(column.dtype);
+  return bytes;
+}
+
+}  // namespace
+
+StatusOr<std::string> Pipeline::Describe(std::shared_ptr<const Source> source,
+                                         const PipelineOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Maker> maker, Maker::Create(std::move(source), options));
+  return maker->Describe();
+}
+
+std::string Pipeline::Maker::Describe() const {
+  const int64_t left_out = remainder_ > 0 ? 0 : rows_ - batches_ * step_;
+  const int64_t usual = rows_ >= step_ ? full_.size : rest_.size;
+  std::string text = StrCat("order: ", OrderText(*order_, options_, source_->size()), "\n");
+  if (together()) {
+    text += StrCat("share: part ", worker_, " of ", workers_, " of every batch of ", step_, "\n");
+  } else if (workers_ == 1) {
+    text += "share: all examples\n";
+  } else {
+    text += StrCat("share: examples ", worker_, ", ", worker_ + workers_, ", … of the order; ",
+                   rows_, " per epoch\n");
+  }
+  text += StrCat("batches: ", batches_, " per epoch, of ", usual,
+                 usual == 1 ? " example" : " examples");
+  if (remainder_ > 0 && batches_ > 1) text += StrCat("; the last of ", rest_.size);
+  if (left_out > 0)
+    text += StrCat("; ", left_out, left_out == 1 ? " example" : " examples", " left out");
+  text += options_.epochs == 0 ? "\n" : StrCat("; epochs: ", options_.epochs, "\n");
+  text += "tensors of a batch:\n";
+  for (const Column& column : options_.columns) text += ColumnText(column, usual);
+  // Full batches, and the smaller batch at the end of an epoch, have separate memory.
+  size_t bytes = rows_ >= step_ ? BytesOf(options_.columns, full_.size) : 0;
+  if (remainder_ > 0) bytes += BytesOf(options_.columns, rest_.size);
+  const int64_t buffers = options_.prefetch + 1;  // one for the batch in use
+  return StrCat(text, "buffers: ", buffers, " of ", bytes, " bytes; ",
+                options_.prefetch == 0 ? "each batch is prepared when it is needed"
+                                       : StrCat(options_.prefetch, " batches are prepared ahead"),
+                "\n");
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,78 @@
+// Defines the values that are read from a record, and the memory in which those of one example are
+// stored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::data {
+
+// How a feature of an example becomes a value of a type and shape. It is an error if an example
+// lacks the feature, unless `variable` is set or there is a `fill`.
+struct ExampleFeature {
+  std::string name;
+  // kFloat32 or kInt64, unless `raw` is set.
+  DType dtype = DType::kFloat32;
+  // If set, the feature is one string, which consists of the elements in little-endian order
+  // (tf.io.decode_raw). Not every format has such strings.
+  bool raw = false;
+  Shape shape;
+  // If set, the feature may have fewer than shape.num_elements() values, and `fill` replaces the
+  // missing ones (zeros if `raw` is set). Otherwise, it must have exactly shape.num_elements()
+  // values.
+  bool variable = false;
+  // If set, the first axis of the shape is the axis of the steps, and each step must be complete.
+  // Requires `variable`. If `variable` and `raw` are set, this must be set, too; each step is then
+  // a string.
+  bool sequence = false;
+  std::optional<double> fill = {};  // the value of the elements that an example lacks
+};
+
+// Returns "at most 3 values" or "1 value", for messages. Requires a feature without `raw` and
+// `sequence`.
+std::string CountText(const ExampleFeature& feature);
+
+// Sets all elements to the value that replaces missing ones.
+void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements);
+
+// The memory for the features of one example at a time. Owned by one thread.
+class ExampleRow {
+ public:
+  // `features` and the memory of `tensors` must outlive this object. There is one tensor per
+  // feature, of the shape [examples, …].
+  ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors);
+
+  // Begins to fill example number `example` of the tensors.
+  void Begin(int64_t example);
+  // Returns the number of a feature, or nullopt if no feature has this name.
+  std::optional<size_t> Find(std::string_view name) const;
+  const ExampleFeature& feature(size_t number) const { return features_[number]; }
+  // Returns the memory for the elements of a feature. Returns InvalidArgument if it has already
+  // been taken for this example.
+  StatusOr<std::span<std::byte>> Take(size_t number);
+  // Fills in the features that have not been taken. Returns InvalidArgument if an example must have
+  // one of them; `describe` returns what is expected of a feature, such as "2 values".
+  Status End(absl::FunctionRef<std::string(const ExampleFeature&)> describe);
+
+ private:
+  std::span<std::byte> Elements(size_t number);
+
+  const std::vector<ExampleFeature>& features_;
+  std::vector<Tensor> tensors_;
+  std::map<std::string, size_t, std::less<>> numbers_;  // numbers of the features, by name
+  size_t example_ = 0;
+  std::vector<bool> taken_;  // by feature
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,45 @@
+// Defines what the formats of files of records have in common: how the files are scanned for
+// records, how a record is read, and how its values become an example.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/status.h"
+#include "runtime/data/records/example_row.h"
+#include "runtime/data/records/record_files.h"
+#include "runtime/data/records/record_index.h"
+
+namespace tfjob::data {
+
+// Reads the values of records. Owned by one thread.
+class RecordParser {
+ public:
+  virtual ~RecordParser() = default;
+  // Stores the values of a record in `row`. Returns InvalidArgument if the record is an example but
+  // does not have the values that the row needs, and DataLoss if it is not an example.
+  virtual Status Parse(std::string_view record, ExampleRow& row) = 0;
+};
+
+// Immutable.
+class RecordFormat : public RecordScanner {
+ public:
+  // Returns a record, without its framing; it stays valid until the reader's next call. Returns
+  // DataLoss, with the file and the place, if the record is damaged.
+  virtual StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
+                                          const RecordPlace& place) const = 0;
+  // Returns where a record is, such as "a.jsonl: line 7", for messages. Uses `reader`, because this
+  // may require reading the file, for example to count its lines.
+  virtual std::string Place(const RecordFiles& files, RecordFileReader& reader,
+                            const RecordPlace& place) const = 0;
+  // The parser may keep a reference to `features`.
+  virtual std::unique_ptr<RecordParser> MakeParser(
+      const std::vector<ExampleFeature>& features) const = 0;
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,59 @@
+// Lists where each record of a source begins, so that any record can be read at any time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/fnv1a.h"
+#include "runtime/base/status.h"
+#include "runtime/data/records/offset_list.h"
+#include "runtime/data/records/record_files.h"
+#include "runtime/data/records/record_scanner.h"
+
+namespace tfjob::data {
+
+struct IndexOptions {
+  // If set, damaged records are left out and counted; all bytes of the files are read and checked
+  // to find them. Otherwise, only what is necessary to find the records is read and checked, and
+  // damage that prevents this is an error.
+  bool skip_damaged = false;
+  std::string folder;                   // where a long index is stored
+  size_t most_in_memory = 1024 * 1024;  // records; a longer index is in a mapped file
+};
+
+// Where a record is.
+struct RecordPlace {
+  size_t file = 0;
+  uint64_t offset = 0;
+  uint64_t most_bytes = 0;  // upper bound on the record's size, including its framing
+};
+
+// Immutable once built. Takes 8 bytes per record, in memory or in a mapped file.
+class RecordIndex {
+ public:
+  // Returns DataLoss, with the file and the place, if a record is damaged, and InvalidArgument if
+  // there is no intact record. If damaged records are skipped, adds the damaged places to `damage`.
+  static StatusOr<RecordIndex> Build(const RecordScanner& scanner, const RecordFiles& files,
+                                     const IndexOptions& options, Damage& damage);
+
+  int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
+  RecordPlace At(int64_t record) const;
+  // Returns a hash of the checksums of all records, in their order.
+  uint64_t hash() const { return contents_.hash(); }
+  // Returns where the index is: "index of 80 bytes in memory".
+  std::string Describe() const;
+
+ private:
+  explicit RecordIndex(OffsetList offsets) : offsets_(std::move(offsets)) {}
+
+  OffsetList offsets_;
+  Fnv1a contents_;  // hash of the checksums
+  // The number of the first record of each file and, at the end, the number of all records.
+  std::vector<int64_t> first_;
+  std::vector<uint64_t> sizes_;  // of the files
+};
+
+}  // namespace tfjob::data

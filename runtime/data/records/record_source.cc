@@ -1,0 +1,230 @@
+#include "runtime/data/records/record_source.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/fnv1a.h"
+#include "runtime/data/column_rows.h"
+#include "runtime/data/records/record_files.h"
+#include "runtime/data/records/record_index.h"
+
+namespace tfjob::data {
+namespace {
+
+// If the error is DataLoss, adds advice to its message.
+Status WithAdvice(const Status& error, const RecordOptions& options) {
+  if (!absl::IsDataLoss(error)) return error;
+  return DataLoss(Message(error), options.skip_damaged
+                                      ? "; the file has changed since it was opened"
+                                      : "; replace the file, or set on_damaged: skip to leave out "
+                                        "what is damaged");
+}
+
+// Returns different texts for different features.
+std::string Print(const ExampleFeature& feature) {
+  return StrCat(feature.name, ": ", Name(feature.dtype), " ", feature.shape.ToString(),
+                feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
+                feature.sequence ? ", sequence" : "",
+                feature.fill ? StrCat(", missing: ", std::bit_cast<uint64_t>(*feature.fill)) : "",
+                "\n");
+}
+
+// Returns one tensor per feature, for `rows` examples.
+std::vector<Tensor> TensorsFor(const std::vector<ExampleFeature>& features, int64_t rows) {
+  std::vector<Tensor> tensors;
+  for (const ExampleFeature& feature : features) {
+    std::vector<int64_t> dims = feature.shape.dims();
+    dims.insert(dims.begin(), rows);
+    tensors.emplace_back(feature.dtype, Shape(std::move(dims)));
+  }
+  return tensors;
+}
+
+// The values of the features for the examples of one batch.
+class Staging {
+ public:
+  // `fields` and `options.fields` have the same order. `options` must outlive this object.
+  Staging(const RecordOptions& options, const std::vector<Field>& fields, int64_t rows)
+      : rows_(static_cast<size_t>(rows)),
+        tensors_(TensorsFor(options.features, rows)),
+        row_(options.features, tensors_) {
+    std::iota(rows_.begin(), rows_.end(), 0);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const size_t number = *row_.Find(options.fields[i].feature);
+      dataset_.arrays.push_back({fields[i].name, fields[i].file, tensors_[number]});
+    }
+  }
+
+  // Returns the memory for the features of an example.
+  ExampleRow& Row(size_t example) {
+    row_.Begin(static_cast<int64_t>(example));
+    return row_;
+  }
+  // The dataset shares the memory of the rows.
+  Dataset& dataset() { return dataset_; }
+  std::span<const int64_t> rows() const { return rows_; }  // 0, 1, …
+
+ private:
+  std::vector<int64_t> rows_;
+  std::vector<Tensor> tensors_;  // one per feature: [rows, …]
+  ExampleRow row_;               // shares the memory of the tensors
+  Dataset dataset_;
+};
+
+class RecordSource : public Source {
+ public:
+  RecordSource(std::unique_ptr<const RecordFormat> format, RecordOptions options, RecordFiles files,
+               RecordIndex index, Damage damage)
+      : format_(std::move(format)),
+        options_(std::move(options)),
+        files_(std::move(files)),
+        index_(std::move(index)),
+        damage_(std::move(damage)) {
+    const std::string where = FilesText();
+    for (const RecordOptions::Value& field : options_.fields) {
+      const auto feature =
+          std::ranges::find(options_.features, field.feature, &ExampleFeature::name);
+      ENFORCE(feature != options_.features.end(), "the caller knows its features");
+      fields_.push_back(
+          {field.name, StrCat(where, ": feature ", field.feature), feature->dtype, feature->shape});
+    }
+  }
+
+  int64_t size() const override { return index_.size(); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  bool in_memory() const override { return false; }
+  std::string Describe() const override {
+    uint64_t bytes = 0, unpacked = 0;
+    for (const RecordFile& file : files_.files()) (file.unpacked ? unpacked : bytes) += file.size;
+    std::string text = StrCat(FilesText(), "; ");
+    if (bytes > 0) text += StrCat(bytes, " bytes, read when a batch needs them; ");
+    if (unpacked > 0) text += StrCat(unpacked, " bytes unpacked into a temporary file; ");
+    return text + index_.Describe();
+  }
+  std::string LeftOut() const override {
+    if (damage_.places == 0) return {};
+    return StrCat(damage_.places, damage_.places == 1 ? " damaged place is" : " damaged places are",
+                  " left out of the data; the first: ", damage_.first);
+  }
+  // Covers the checksums of the records, and how their features become values.
+  uint64_t fingerprint() const override {
+    Fnv1a hash;
+    for (const ExampleFeature& feature : options_.features) hash.Add(Print(feature));
+    for (const RecordOptions::Value& field : options_.fields)
+      hash.Add(StrCat(field.name, " from ", field.feature, "\n"));
+    return hash.AddWord(index_.hash()).hash();
+  }
+  StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override;
+
+  const RecordFormat& format() const { return *format_; }
+  const RecordOptions& options() const { return options_; }
+  const RecordFiles& files() const { return files_; }
+  const RecordIndex& index() const { return index_; }
+
+ private:
+  // Returns "a.tfrecord and 2 others".
+  std::string FilesText() const {
+    const size_t others = files_.files().size() - 1;
+    const std::string& first = files_.files()[0].path;
+    return others == 0 ? first : StrCat(first, " and ", others, others == 1 ? " other" : " others");
+  }
+
+  const std::unique_ptr<const RecordFormat> format_;
+  const RecordOptions options_;
+  const RecordFiles files_;
+  const RecordIndex index_;
+  const Damage damage_;
+  std::vector<Field> fields_;
+};
+
+class RecordReader : public RowReader {
+ public:
+  RecordReader(const RecordSource& source, std::vector<Column> columns)
+      : source_(source),
+        columns_(std::move(columns)),
+        files_(source.files()),
+        parser_(source.format().MakeParser(source.options().features)) {}
+
+  Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
+    Staging& staging = StagingFor(rows.size());
+    const Status read = ReadExamples(rows, staging);
+    // If a file has changed, this explains why its records are damaged.
+    RETURN_IF_ERROR(files_.CheckUnchanged());
+    RETURN_IF_ERROR(read);
+    staging.dataset().place = [this, rows](int64_t index) {
+      return PlaceOf(source_.index().At(rows[static_cast<size_t>(index)]));
+    };
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      ASSIGN_OR_RETURN(const ColumnValues values, ReadColumn(staging.dataset(), columns_[i]));
+      CopyRows(values, staging.rows(), tensors[i].value);
+    }
+    return OkStatus();
+  }
+
+ private:
+  Staging& StagingFor(size_t rows) {
+    for (const std::unique_ptr<Staging>& staging : staging_) {
+      if (staging != nullptr && staging->rows().size() == rows) return *staging;
+    }
+    // An epoch has batches of at most two sizes. This Staging replaces the older of the two.
+    std::swap(staging_[0], staging_[1]);
+    staging_[1] =
+        std::make_unique<Staging>(source_.options(), source_.fields(), static_cast<int64_t>(rows));
+    return *staging_[1];
+  }
+
+  std::string PlaceOf(const RecordPlace& place) {
+    return source_.format().Place(source_.files(), files_, place);
+  }
+
+  Status ReadExamples(std::span<const int64_t> rows, Staging& staging) {
+    for (size_t i = 0; i < rows.size(); ++i) RETURN_IF_ERROR(ReadExample(rows[i], staging.Row(i)));
+    return OkStatus();
+  }
+
+  Status ReadExample(int64_t number, ExampleRow& row) {
+    const RecordPlace place = source_.index().At(number);
+    const StatusOr<std::string_view> record = source_.format().Read(source_.files(), files_, place);
+    if (!record.ok()) return WithAdvice(record.status(), source_.options());
+    const Status parsed = parser_->Parse(*record, row);
+    if (parsed.ok()) return OkStatus();
+    return WithAdvice(Annotate(parsed, PlaceOf(place)), source_.options());
+  }
+
+  const RecordSource& source_;
+  const std::vector<Column> columns_;
+  RecordFileReader files_;
+  const std::unique_ptr<RecordParser> parser_;
+  std::array<std::unique_ptr<Staging>, 2> staging_;
+};
+
+StatusOr<std::unique_ptr<RowReader>> RecordSource::Open(const std::vector<Column>& columns) const {
+  return std::make_unique<RecordReader>(*this, columns);
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const RecordFormat> format,
+                                                    const RecordOptions& options) {
+  const std::string folder = TemporaryFolder(options.cache_dir);
+  Damage damage;
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(options.files));
+  StatusOr<RecordFiles> files =
+      RecordFiles::Open(paths, folder, options.skip_damaged ? &damage : nullptr);
+  if (!files.ok()) return WithAdvice(files.status(), options);
+  StatusOr<RecordIndex> index =
+      RecordIndex::Build(*format, *files,
+                         {.skip_damaged = options.skip_damaged,
+                          .folder = folder,
+                          .most_in_memory = options.most_indexed_in_memory},
+                         damage);
+  if (!index.ok()) return WithAdvice(index.status(), options);
+  return std::make_shared<const RecordSource>(std::move(format), options, *std::move(files),
+                                              *std::move(index), std::move(damage));
+}
+
+}  // namespace tfjob::data

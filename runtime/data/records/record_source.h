@@ -1,0 +1,41 @@
+// Makes a source of examples from files of records, whatever the format of the records is. The
+// files may be larger than memory: only an index is kept, and each record is read when a batch
+// needs it. Opening reads the files once, to find the records. Compressed files, which do not allow
+// random access, are first unpacked into a temporary file.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/records/example_row.h"
+#include "runtime/data/records/record_format.h"
+#include "runtime/data/source.h"
+
+namespace tfjob::data {
+
+struct RecordOptions {
+  // One field of the source.
+  struct Value {
+    std::string name;
+    std::string feature;  // the name of an ExampleFeature
+  };
+  std::vector<std::string> files;  // paths, or patterns as in a shell
+  std::vector<ExampleFeature> features;
+  std::vector<Value> fields;
+  // If set, records that are damaged or are not examples are left out and counted
+  // (Source::LeftOut), and all records are checked when the files are opened.
+  bool skip_damaged = false;
+  std::string cache_dir;                        // for temporary files; "": TMPDIR, or /tmp
+  size_t most_indexed_in_memory = 1024 * 1024;  // a longer index is in a mapped temporary file
+};
+
+// Returns DataLoss, with the file and the place, if a file is damaged; InvalidArgument if there are
+// no records; FailedPrecondition if a file changes while it is read, other than by growing; and the
+// errors of reading and writing files. RowReader::Read returns the same errors.
+StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const RecordFormat> format,
+                                                    const RecordOptions& options);
+
+}  // namespace tfjob::data

@@ -1,0 +1,27 @@
+// Unpacks files that are compressed with gzip or zlib, as TensorFlow's TFRecordWriter compresses
+// them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/data/records/temporary_file.h"
+#include "runtime/io/random_access_file.h"
+
+namespace tfjob::data {
+
+// Returns whether a file that begins with the bytes `start` is compressed. A file that begins with
+// the valid header of a record is not, nor is text, which may look like a zlib header. The answer
+// becomes more certain with more bytes, up to a few thousand.
+bool IsCompressed(std::string_view start);
+
+// Appends the unpacked content of the file to `to`. Even if it returns an error, everything before
+// the damage has been appended. Returns DataLoss, with the offset, if the file is damaged, and
+// InvalidArgument if it unpacks to more than kFreeUnpacked bytes and more than a hundred times its
+// size.
+Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to);
+
+inline constexpr uint64_t kFreeUnpacked = 64 << 20;
+
+}  // namespace tfjob::data

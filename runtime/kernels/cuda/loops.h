@@ -1,0 +1,44 @@
+// Finds the elements of tensors that are stored with any strides. Only kernels include this header.
+#pragma once
+
+#include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// Offsets in up to four tensors, in elements.
+struct Offsets4 {
+  int64_t a, b, c, d;
+};
+
+// Where tensors that are not used have no strides.
+struct Strides4 {
+  const int64_t* a;
+  const int64_t* b;
+  const int64_t* c;
+  const int64_t* d;
+};
+
+TFJOB_DEVICE void Advance(int64_t& offset, const int64_t* strides, int axis, uint32_t index) {
+  if (strides != nullptr) offset += index * strides[axis];
+}
+
+// Returns where the tensors store the element with this number. The elements are numbered in the
+// order of the loops.
+TFJOB_DEVICE Offsets4 OffsetsOf(const Loops& loops, const Strides4& strides, uint32_t element) {
+  Offsets4 offsets{0, 0, 0, 0};
+  for (int axis = loops.rank - 1; axis >= 0; --axis) {
+    const uint32_t outer = axis == 0 ? 0 : element / loops.size[axis];
+    const uint32_t index = element - outer * loops.size[axis];
+    Advance(offsets.a, strides.a, axis, index);
+    Advance(offsets.b, strides.b, axis, index);
+    Advance(offsets.c, strides.c, axis, index);
+    Advance(offsets.d, strides.d, axis, index);
+    element = outer;
+  }
+  return offsets;
+}
+
+}  // namespace
+}  // namespace tfjob::kernels::cuda

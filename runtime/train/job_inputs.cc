@@ -1,0 +1,33 @@
+#include "runtime/train/job_inputs.h"
+
+#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/positions.h"
+#include "runtime/train/job_definition.h"
+
+namespace tfjob::train {
+
+StatusOr<model::Model> ModelOf(const JobInputs& inputs, const config::TrainingConfig& config) {
+  if (inputs.model != nullptr) return *inputs.model;
+  return ReadModel(config.model);
+}
+
+StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
+                                                     const config::TrainingConfig& config,
+                                                     Split split, const model::Model& model) {
+  const auto& given = split == Split::kTrain ? inputs.train : inputs.eval;
+  if (given != nullptr) return given;
+  return LoadDataset(config, split, model);
+}
+
+StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
+                                  const strategy::ModelDefinition& definition,
+                                  std::span<const int> streamed) {
+  if (inputs.start == nullptr) return StartState(config, definition, streamed);
+  RETURN_IF_ERROR(state::CheckFits(*inputs.start, definition.state));
+  state::Snapshot start = *inputs.start;
+  // The record of a single task; a strategy with several tasks distributes the position.
+  start.ledger = strategy::PositionRecord({"worker", 0}, inputs.drawn);
+  return start;
+}
+
+}  // namespace tfjob::train

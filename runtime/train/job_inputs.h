@@ -1,0 +1,47 @@
+// Defines the values that a program that starts a run itself (runtime/api) may provide instead of
+// naming files in the training file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
+#include "runtime/model/model.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/train/batch_columns.h"
+
+namespace tfjob::data {
+class Source;
+}  // namespace tfjob::data
+namespace tfjob::strategy {
+struct ModelDefinition;
+}  // namespace tfjob::strategy
+
+namespace tfjob::train {
+
+// Unset members are read from the files that the training file names.
+struct JobInputs {
+  std::shared_ptr<const model::Model> model;
+  std::shared_ptr<const data::Source> train, eval;  // with the fields of LoadDataset
+
+  // The state from which a run without a checkpoint starts, and the number of batches that count as
+  // drawn in it.
+  std::shared_ptr<const state::Snapshot> start;
+  int64_t drawn = 0;
+};
+
+// Return the model and the data of a run: those in `inputs` or, if unset, those that the training
+// file names.
+StatusOr<model::Model> ModelOf(const JobInputs& inputs, const config::TrainingConfig& config);
+StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
+                                                     const config::TrainingConfig& config,
+                                                     Split split, const model::Model& model);
+// Returns `start`, with the position in the data, or, if it is unset, the StartState of the
+// training file (job_definition.h). Returns InvalidArgument if `start` does not fit the definition.
+StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
+                                  const strategy::ModelDefinition& definition,
+                                  std::span<const int> streamed);
+
+}  // namespace tfjob::train

@@ -1,0 +1,87 @@
+// Saves checkpoints in the background: the caller hands over a snapshot (a copy of the state) and
+// continues training while a thread finishes the copy and writes it. SaveSchedule decides when to
+// save; this class provides the thread, the clock and the log. A save that fails, or a disk that
+// hangs, never stops the caller: the problem is logged and shown, and the save is tried again.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/stop.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/state/snapshot_copy.h"
+#include "runtime/train/model_dir/save_schedule.h"
+
+namespace tfjob::train {
+
+struct SaverOptions {
+  // `write` writes a checkpoint, and `mark` writes the mark that the run is over. These functions
+  // run on the saver's thread. A function that hangs may outlive the saver, so the functions must
+  // own what they use. If `write` is null, nothing is saved.
+  std::function<Status(const state::Snapshot& snapshot, Time now)> write;
+  std::function<Status(int64_t step, Time now)> mark;
+  // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is
+  // none.
+  std::function<void(const std::string& problem)> show;
+  SavePolicy policy;
+};
+
+// Owned by one thread.
+class CheckpointSaver {
+ public:
+  // `clock` must outlive the saver.
+  CheckpointSaver(SaverOptions options, Clock& clock);
+  // Waits up to a minute for the write in progress, then leaves it to its thread.
+  ~CheckpointSaver();
+
+  bool enabled() const { return thread_.joinable(); }
+
+  // Call after each step. Returns true if the caller should pass the state to Save now.
+  bool Due(int64_t step);
+  // Call only if Due has just returned true.
+  void Save(state::SnapshotCopy snapshot);
+  // Saves a state that cannot be copied again. If a write is in progress, the write of this state
+  // follows it at once. Replaces a state that is still waiting for its turn.
+  void SaveNext(state::SnapshotCopy snapshot);
+  // Makes Due return true as soon as no write is in progress.
+  void Require();
+  // Reports that the variables now have the state of a checkpoint of `step`.
+  void Restored(int64_t step);
+
+  // Returns the newest snapshot that is being written or will be written next. It is newer than all
+  // checkpoints.
+  std::optional<state::Snapshot> InFlight() const;
+  // Returns the step of the newest checkpoint that is known to be whole.
+  std::optional<int64_t> saved_step() const;
+
+  // Waits until no write is in progress, but no longer than `patience`, and only until `stop` is
+  // requested. Returns whether no write is in progress.
+  bool AwaitWrites(Duration patience, const StopSource& stop);
+
+  // Saves the last state of a task that was asked to stop: waits for the write in progress, then
+  // makes one attempt. Does nothing if a checkpoint of this step exists. Returns Unavailable, with
+  // a message that names the step, if the state is not saved.
+  Status SaveBeforeExit(state::Snapshot last);
+  // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
+  // `final_patience`, then returns Unavailable, like SaveBeforeExit; also returns Unavailable as
+  // soon as the state is lost (state::IsLost). If `stop` is requested meanwhile, continues like
+  // SaveBeforeExit, and returns Cancelled if the state is saved.
+  Status SaveLast(state::Snapshot last, const StopSource& stop);
+
+ private:
+  struct Shared;
+  static void Run(const std::shared_ptr<Shared>& shared);
+  // Waits until `last` is saved or the schedule gives up. `stop` is null in a task that was asked
+  // to stop.
+  Status Await(const state::Snapshot& last, const StopSource* stop);
+
+  Clock& clock_;
+  const std::shared_ptr<Shared> shared_;  // shared with the thread, which may outlive the saver
+  std::thread thread_;
+};
+
+}  // namespace tfjob::train

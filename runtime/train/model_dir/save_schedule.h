@@ -1,0 +1,119 @@
+// Decides when the chief saves checkpoints: a state machine over its steps, finished writes, the
+// request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
+// CheckpointSaver (checkpoint_saver.h) reports events to it and carries out its actions.
+//
+//   training   A save that is due starts a write. While a write is in progress, no other starts; a
+//              save that becomes due meanwhile starts afterwards. A failed write is repeated with
+//              the newest state after `retry`, which doubles up to `slowest_retry`; a save that
+//              becomes due before then starts at once.
+//   stopping   After the write in progress, one attempt to save the last step.
+//   ending     The same, but repeated every `retry` until it succeeds or `final_patience` has
+//              elapsed; then the mark that the run is over (run_mark.h) is written in the same way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::train {
+
+struct SavePolicy {
+  Duration every{600s};     // 0 for never; ignored if every_steps is set
+  int64_t every_steps = 0;  // 0 for never
+  Duration retry{10s};
+  Duration slowest_retry{160s};
+  Duration final_patience{600s};  // 0 for one attempt, however long it takes
+  // A write that takes longer than this is reported: once while training, repeatedly while stopping
+  // or ending.
+  Duration slow{10s};
+};
+
+// Specifies what the caller must do after an event.
+struct SaveActions {
+  bool write = false;               // start to write the state, and call OnBegin
+  bool mark = false;                // start to write the mark, and call OnBeginMark
+  std::string warning;              // for the log; "" if none
+  std::string note;                 // for the log, at level info; "" if none
+  std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
+  // Set once the caller need not wait any longer in the phases stopping and ending: OK if the last
+  // step is saved, otherwise Unavailable with a message that names the step and says why it is not
+  // saved.
+  std::optional<Status> result;
+};
+
+class SaveSchedule {
+ public:
+  SaveSchedule(const SavePolicy& policy, Duration now);
+
+  // Reports that a step has ended. Call it between steps, while training.
+  SaveActions OnStep(int64_t step, Duration now);
+  // Reports that the write requested by the last actions begins, with the state of `step`.
+  void OnBegin(int64_t step, Duration now);
+  void OnBeginMark(Duration now);
+  // Reports that the write in progress has ended. In the phases stopping and ending, call OnTime
+  // next.
+  SaveActions OnWritten(const Status& status, Duration now);
+  // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
+  // saves, in steps or in time, start again here.
+  void OnRestored(int64_t step, Duration now);
+  // Makes OnStep start a write the next time that no other write is in progress.
+  void Require() { required_ = true; }
+
+  // OnStop reports that the task was asked to stop, and OnEnd that training has ended. `step` is
+  // the last step. A stop after the end takes precedence.
+  SaveActions OnStop(int64_t step, Duration now);
+  SaveActions OnEnd(int64_t step, Duration now);
+  SaveActions OnTime(Duration now);
+  // Reports that training continues after OnStop or OnEnd, because the last state was lost before
+  // it was saved.
+  void Resume() { last_.reset(); }
+
+  bool writing() const { return write_.has_value(); }
+  // Returns the step of the newest checkpoint that is known to be whole.
+  std::optional<int64_t> saved_step() const { return saved_step_; }
+  // Returns the problem with saving that users should know about; "" if there is none.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  struct Write {
+    int64_t step = 0;
+    bool mark = false;
+    Duration begun{0};
+    Duration reported{0};  // when the write was last reported as slow; `begun` if never
+  };
+  struct Last {  // the last state, in the phases stopping and ending
+    int64_t step = 0;
+    bool stopping = false;
+    Duration deadline{0};
+    bool attempted = false;
+    bool marked = false;
+  };
+  static std::string Name(const Write& write);
+
+  bool Due(int64_t step, Duration now) const;
+  Duration RetryDelay() const;
+  void ReportSlow(Duration now, SaveActions& actions);
+  Duration GiveUpAt() const;
+  Status NotSaved() const;
+  bool Done() const;
+  std::string Newest() const;
+  SaveActions AwaitWrite(Duration now);
+  SaveActions Advance(Duration now);
+
+  const SavePolicy policy_;
+  std::optional<int64_t> saved_step_;
+  std::optional<int64_t> base_step_;  // where the current intervals between saves begin
+  Duration base_time_;
+  bool required_ = false;
+  std::optional<Write> write_;
+  int failures_ = 0;  // since the last good write
+  Status failure_;
+  Duration retry_at_{0};  // valid if failures_ > 0
+  std::optional<Last> last_;
+  std::string problem_;
+};
+
+}  // namespace tfjob::train

@@ -1,0 +1,37 @@
+// Lets a program that starts a run itself (runtime/api) take part in it between the steps.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/strategy/metric_totals.h"
+#include "runtime/strategy/strategy.h"
+
+namespace tfjob::train {
+
+class Trainer;
+
+// Called on the thread that trains. If a function returns an error, the run ends with it in this
+// task.
+class RunGuest {
+ public:
+  virtual ~RunGuest() = default;
+  // Called when the variables have values, before training continues from run.global_step(). Called
+  // again if the variables were rolled back at the end of the run.
+  virtual Status OnStart(Trainer& run) = 0;
+  // Called after each step of this task, after the chief's own duties. `batch` has the sums of the
+  // task's batch, as they were before the update.
+  virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
+                        const strategy::StepOutcome& outcome) = 0;
+  // Called after the last step of the run, while the strategy still has the variables. Not called
+  // in a task that made no step because the run was already over.
+  virtual Status OnEnd(Trainer& run) = 0;
+  // Called if the task was asked to stop, after the step in progress and after the chief has saved
+  // its checkpoint, even if that is the checkpoint of the last step. The strategy has no variables
+  // if the task was still receiving them from another task, or has left the run (Trainer::joined).
+  virtual Status OnStop(Trainer& run) { return OnEnd(run); }
+  // Called after OnStart, if the run ends with an error in this task, other than a request to stop.
+  // The variables are those of the last step if the strategy still has them (see OnStop), but may
+  // be damaged if the error is a state::RunFailure.
+  virtual void OnError(Trainer& /*run*/, const Status& /*error*/) {}
+};
+
+}  // namespace tfjob::train

@@ -1,0 +1,194 @@
+// Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) as on the CPU: every
+// op of their graphs has a CUDA kernel, and both devices compute the same losses and variables.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/philox.h"
+#include "runtime/base/yaml.h"
+#include "runtime/exec/emulated_cuda_device.h"
+#include "runtime/exec/program.h"
+#include "runtime/model/build.h"
+#include "runtime/model/keras.h"
+
+namespace tfjob::model {
+namespace {
+
+constexpr int kSteps = 3;
+
+struct Example {
+  const char* name;
+  int64_t batch = 0;
+  LossKind loss = LossKind::kSparseCategoricalCrossentropy;
+};
+
+// Returns the model in an example's ConfigMap.
+Model ReadExample(const std::string& name) {
+  const auto text = ReadFile(StrCat("deploy/examples/models/", name, ".yaml"));
+  EXPECT_TRUE(text.ok()) << text.status();
+  const auto documents = ParseYaml(*text, name);
+  EXPECT_TRUE(documents.ok()) << documents.status();
+  const auto json = JsonField((*documents)[0])["data"]["model.json"].String();
+  EXPECT_TRUE(json.ok()) << json.status();
+  auto model = ReadKerasJson(*json, name);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+// A learning rate that changes with the step. If a gradient is zero except for rounding errors, as
+// that of a key's bias is, Adam divides it by about epsilon, which must therefore not be small.
+optimizer::Optimizer MakeOptimizer() {
+  auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  adam.learning_rate = 0.003;
+  adam.epsilon = 1e-3;
+  adam.schedule.decay = optimizer::Decay::kCosine;
+  adam.schedule.decay_steps = 5;
+  return adam;
+}
+
+BuiltGraph BuildExample(const Example& example, const Model& model) {
+  BuildOptions options{.batch_size = example.batch, .optimizer = MakeOptimizer()};
+  for (const auto& stated : StatedInputs(model)) options.features.push_back(*stated);
+  const auto outputs = OutputTypes(model, options.features);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  std::vector<int64_t> places = (*outputs)[0].shape.dims();
+  places.pop_back();  // the classes
+  const bool sparse = example.loss == LossKind::kSparseCategoricalCrossentropy;
+  options.objectives = {{.loss = {.kind = example.loss, .from_logits = sparse},
+                         .metrics = {Metric::kAccuracy},
+                         .labels = {sparse ? DType::kInt64 : DType::kFloat32, Shape(places)}}};
+  FindMasks(model, options);
+  auto built = Build(model, options);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+// Returns values for a feed: small numbers, which are valid ids and classes.
+Tensor FeedOf(const exec::Port& port, int step) {
+  Tensor feed(port.type.dtype, port.type.shape);
+  PhiloxStream random(PhiloxKey(static_cast<uint64_t>(step), port.name));
+  const uint32_t bound = port.name == "segments" || port.name == kLabels ? 2 : 24;
+  const auto fill = [&](auto values) {
+    for (auto& value : values)
+      value = static_cast<std::remove_reference_t<decltype(value)>>(random.Below(bound));
+  };
+  if (port.type.dtype == DType::kInt32) fill(feed.data<int32_t>());
+  if (port.type.dtype == DType::kInt64) fill(feed.data<int64_t>());
+  if (port.type.dtype == DType::kFloat32) fill(feed.data<float>());
+  if (port.name == kStep) feed.data<int64_t>()[0] = step;
+  return feed;
+}
+
+struct Trained {
+  std::vector<float> losses, hits;
+  std::map<std::string, std::vector<float>> changes;  // of the variables, in all steps
+};
+
+Trained Train(const BuiltGraph& built, const exec::Device& device) {
+  Trained trained;
+  variables::VariableStore store(device.row_stride, device.runtime);
+  for (const VariableSpec& spec : built.variables) {
+    auto variable = store.Create(spec.name, spec.dtype, spec.shape, variables::Kind::kTrainable);
+    const Tensor initial = InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name);
+    EXPECT_EQ((*variable)->FromTensor(initial), OkStatus());
+  }
+  const auto program = exec::Compile(built.graph, store, device);
+  EXPECT_TRUE(program.ok()) << program.status();
+  if (!program.ok()) return trained;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<Tensor> values;
+    std::vector<exec::Feed> feeds;
+    for (const exec::Port& port : (*program)->feeds()) values.push_back(FeedOf(port, step));
+    for (const Tensor& value : values) feeds.push_back(exec::Feed::Of(value));
+    EXPECT_EQ((*program)->Run(feeds), OkStatus());
+    trained.losses.push_back((*program)->Fetch<float>((*program)->FindFetch(kLossSum))[0]);
+    trained.hits.push_back((*program)->Fetch<float>((*program)->FindFetch("accuracy_sum"))[0]);
+  }
+  for (const VariableSpec& spec : built.variables) {
+    const Tensor value = store.Find(spec.name)->ToTensor();
+    if (value.dtype() != DType::kFloat32) continue;
+    const Tensor initial = InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name);
+    std::vector<float>& changes = trained.changes[spec.name];
+    for (int64_t i = 0; i < value.num_elements(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      changes.push_back(value.data<float>()[at] - initial.data<float>()[at]);
+    }
+  }
+  return trained;
+}
+
+double Norm(const std::vector<float>& values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  return std::sqrt(squares);
+}
+
+double Distance(std::vector<float> a, const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return Norm(a);
+}
+
+// Returns whether a variable changes too little to be compared. Softmax does not depend on what the
+// key's bias adds to all scores of a query. In nmt-small, the attention's scores are almost equal
+// at first, so its queries and keys have tiny gradients.
+bool ChangesTooLittle(const std::string& name) {
+  return name.ends_with("key/bias") || name == "attention/key/kernel" ||
+         name == "attention/query/kernel";
+}
+
+// Compares changes rather than values, because a variable with small gradients changes little. The
+// variables are rounded, which alone changes elements by about 1e-7.
+void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
+                       const std::map<std::string, std::vector<float>>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (const auto& [name, changes] : expected) {
+    const double root = std::sqrt(static_cast<double>(changes.size()));
+    const double change = Norm(changes) / root;
+    const double difference = Distance(actual.at(name), changes) / root;
+    if (!ChangesTooLittle(name)) EXPECT_GT(change, 2e-6) << name;
+    EXPECT_LT(difference, 1e-3 * change + 2e-7) << name << ", which changes by " << change;
+  }
+}
+
+void ExpectTrainsLikeTheCpu(const Example& example) {
+  const BuiltGraph built = BuildExample(example, ReadExample(example.name));
+  const Trained expected = Train(built, exec::CpuDevice());
+  const Trained actual = Train(built, exec::EmulatedCudaDevice(/*seed=*/7));
+  ASSERT_EQ(actual.losses.size(), expected.losses.size());
+  for (size_t i = 0; i < expected.losses.size(); ++i)
+    EXPECT_NEAR(actual.losses[i], expected.losses[i], 1e-4 * std::abs(expected.losses[i])) << i;
+  EXPECT_EQ(actual.hits, expected.hits);
+  ExpectChangesLike(actual.changes, expected.changes);
+}
+
+TEST(CudaModels, NeuralMatrixFactorization) {
+  ExpectTrainsLikeTheCpu({"neumf-small", 16, LossKind::kBinaryCrossentropy});
+}
+
+TEST(CudaModels, Bert) {
+  ExpectTrainsLikeTheCpu({"bert-small", 3});
+}
+
+TEST(CudaModels, Gpt2) {
+  ExpectTrainsLikeTheCpu({"gpt2-small", 3});
+}
+
+TEST(CudaModels, Transformer) {
+  ExpectTrainsLikeTheCpu({"transformer-small", 2});
+}
+
+TEST(CudaModels, RecurrentTranslator) {
+  ExpectTrainsLikeTheCpu({"nmt-small", 2});
+}
+
+}  // namespace
+}  // namespace tfjob::model
