@@ -5,8 +5,8 @@ extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\nrace:libgrpc++.so\nrace:libgpr.so\nrace:libabsl_\nrace:libprotobuf.so\n"
          "race:^grpc::\nrace:^google::protobuf::\nrace:libcpprest.so\n";
 }
-// intercept_send=0: the sanitizers check the bytes of sendmsg only after the call. By then, the peer
-// may have answered, and the sender may have freed or changed them.
+// intercept_send=0: the sanitizers check the bytes of sendmsg only after the call. By then, the
+// peer may have answered, and the sender may have freed or changed them.
 extern "C" const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1:second_deadlock_stack=1:intercept_send=0";
 }
