@@ -1,4 +1,4 @@
-// What the public values hold, and how this package's sources reach it. Private to this package.
+// Gives this package's sources access to the contents of public values. Private to this package.
 //
 // Inside the namespace api, Status, Tensor, Model and Strategy are the public types; the types of
 // the other packages are written as tfjob::Status, tfjob::Tensor, …
@@ -129,9 +129,8 @@ struct Access {
   static void SetJobOver(Status& status, bool over) { status.job_over_ = over; }
 };
 
-// Returns the types of the model's inputs if they determine the shapes of all variables: because
-// the model states them, or because the variables are the same for every length that it leaves
-// open.
+// Returns the types of the model's inputs if these determine the shapes of all variables. They do
+// if the model states every length, or if the lengths that it leaves open affect no variable.
 std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model);
 
 Status ToPublic(const tfjob::Status& status);

@@ -1,9 +1,11 @@
 // Defines the types of arguments that are not plain numbers.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -48,12 +50,25 @@ struct Named {
   std::vector<std::pair<std::string, Value>> arguments;
 };
 
+// A number without a fraction. Otherwise, 0.5 would become 0 without an error.
+template <typename T>
+concept Integral = std::integral<T> && !std::same_as<T, bool>;
+
+// An integer that may be unset: `.units = 10`.
+class OptionalInteger : public std::optional<int64_t> {
+ public:
+  OptionalInteger() = default;
+  template <Integral T>
+  OptionalInteger(T value) : std::optional<int64_t>(value) {}  // NOLINT
+};
+
 // A list of integers, or one integer that stands for all elements: `.kernel_size = 3` is the same
 // as `.kernel_size = {3, 3}`.
 class Integers {
  public:
   Integers() = default;
-  Integers(int64_t all) : values_{all}, one_(true) {}                    // NOLINT
+  template <Integral T>
+  Integers(T all) : values_{static_cast<int64_t>(all)}, one_(true) {}    // NOLINT
   Integers(std::initializer_list<int64_t> values) : values_(values) {}   // NOLINT
   Integers(std::vector<int64_t> values) : values_(std::move(values)) {}  // NOLINT
 

@@ -1,4 +1,5 @@
-// What a CompiledModel holds, and the steps that its functions share. Private to this package.
+// Defines the contents of a CompiledModel, and the steps that its functions share. Private to this
+// package.
 #pragma once
 
 #include <cstdint>

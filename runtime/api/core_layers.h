@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct Dense {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "linear";
   bool use_bias = true;
   Named kernel_initializer = {};
@@ -57,9 +57,9 @@ struct EinsumDense {
 
 struct Embedding {
   // required; an integer of at least 1
-  std::optional<int64_t> input_dim = {};
+  OptionalInteger input_dim = {};
   // required; an integer of at least 1
-  std::optional<int64_t> output_dim = {};
+  OptionalInteger output_dim = {};
   Named embeddings_initializer = {};
   Named embeddings_regularizer = {};
   Named embeddings_constraint = {};
@@ -119,7 +119,7 @@ struct Permute {
 
 struct RepeatVector {
   // required; an integer of at least 1
-  std::optional<int64_t> n = {};
+  OptionalInteger n = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

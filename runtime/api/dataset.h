@@ -94,8 +94,8 @@ struct Feature {
   std::vector<int64_t> shape = {};
   int64_t max_length = 0;  // 0: not of variable length
   bool sequence = false;  // with max_length, but no shape: a sequence whose steps are single values
-  // What pads a list (0 if it is not set), and what replaces a missing feature with only a `shape`.
-  // Not for strings.
+  // Pads short lists (0 if unset), and replaces a missing feature that has only a `shape`. Not for
+  // strings.
   std::optional<double> default_value = {};
   std::string decode_raw = {};  // the type of the elements that a string consists of
 };

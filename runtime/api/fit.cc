@@ -51,7 +51,7 @@ bool LargerIsBetterOf(const model::Metric& metric) {
   return false;
 }
 
-// What has happened to a run in which this task has not taken part.
+// Returns the result of a run in which this task has not taken part.
 tfjob::Status NeverJoined() {
   return JobOver(
       Cancelled("the job had ended before this task joined it; its model is not trained"));
@@ -230,7 +230,7 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
                               "; use another folder");
   }
   FindPlace(run.global_step());
-  if (!begun_ && run.global_step() >= plan_.last_step) {
+  if (!begun_ && !config_.model_dir.empty() && run.global_step() >= plan_.last_step) {
     kFitLog.Warning("the backup is that of a complete training: nothing is left to train",
                     {{"step", run.global_step()}, {"folder", config_.model_dir}});
   }

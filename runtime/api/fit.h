@@ -83,7 +83,7 @@ class FitRun : public train::RunGuest, private FitControl {
   Result<std::shared_ptr<const FitValues>> Values() override;
   void EndWith(std::shared_ptr<const FitValues> values) override { end_with_ = std::move(values); }
 
-  // Calls a function of every callback, in their order, until one returns an error.
+  // Calls `call` with each callback, in order, until it returns an error.
   template <typename Call>
   tfjob::Status Each(const Call& call);
   tfjob::Status BeginTraining();

@@ -55,7 +55,7 @@ StatusOr<int64_t> LastStep(const FitOptions& options, const FitPlan& plan) {
                          "training, use a smaller number, such as 1000000");
 }
 
-// What a Fit trains on, and for how long.
+// The data, the configuration and the length of a training.
 struct Prepared {
   config::TrainingConfig config;
   std::shared_ptr<const tfjob::data::Source> train;
@@ -158,7 +158,7 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
     context = std::move(next);
     trained = train::RunTraining(*context, &run);
   }
-  if (!trained.ok()) run.Abandon();
+  if (!trained.ok() || !run.completed().ok()) run.Abandon();
   Keep(run, prepared, state);
   RETURN_IF_ERROR(run.callback_error());
   RETURN_IF_ERROR(trained);

@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct Conv1D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1};
@@ -43,7 +43,7 @@ struct Conv1D {
 
 struct Conv2D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1, 1};
@@ -123,7 +123,7 @@ struct DepthwiseConv2D {
 
 struct SeparableConv1D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1};
@@ -154,7 +154,7 @@ struct SeparableConv1D {
 
 struct SeparableConv2D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1, 1};
@@ -185,7 +185,7 @@ struct SeparableConv2D {
 
 struct Conv1DTranspose {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1};
@@ -211,7 +211,7 @@ struct Conv1DTranspose {
 
 struct Conv2DTranspose {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1, 1};

@@ -98,16 +98,16 @@ struct Dot {
 
 struct MultiHeadAttention {
   // required; an integer of at least 1
-  std::optional<int64_t> num_heads = {};
+  OptionalInteger num_heads = {};
   // required; an integer of at least 1
-  std::optional<int64_t> key_dim = {};
-  std::optional<int64_t> value_dim = {};
+  OptionalInteger key_dim = {};
+  OptionalInteger value_dim = {};
   // a number in [0, 1)
   double dropout = 0;
   bool use_bias = true;
   Integers output_shape = {};
   Integers attention_axes = {};
-  std::optional<int64_t> sliding_window = {};
+  OptionalInteger sliding_window = {};
   Named kernel_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
@@ -116,7 +116,7 @@ struct MultiHeadAttention {
   Named kernel_constraint = {};
   Named bias_constraint = {};
   bool use_gate = false;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   std::string name = {};
   bool trainable = true;
 
@@ -131,7 +131,7 @@ struct Attention {
   std::string score_mode = "dot";
   // a number in [0, 1)
   double dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -145,7 +145,7 @@ struct AdditiveAttention {
   bool use_scale = true;
   // a number in [0, 1)
   double dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

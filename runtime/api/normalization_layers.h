@@ -16,7 +16,7 @@ namespace tfjob::api {
 struct Dropout {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -29,7 +29,7 @@ struct Dropout {
 struct SpatialDropout1D {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -42,7 +42,7 @@ struct SpatialDropout1D {
 struct SpatialDropout2D {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -55,7 +55,7 @@ struct SpatialDropout2D {
 struct SpatialDropout3D {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -68,7 +68,7 @@ struct SpatialDropout3D {
 struct AlphaDropout {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -81,7 +81,7 @@ struct AlphaDropout {
 struct GaussianNoise {
   // required; a number of at least 0
   std::optional<double> stddev = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -94,7 +94,7 @@ struct GaussianNoise {
 struct GaussianDropout {
   // required; a number in [0, 1)
   std::optional<double> rate = {};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

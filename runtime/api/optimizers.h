@@ -15,7 +15,7 @@ namespace tfjob::api {
 struct ExponentialDecay {
   std::optional<double> initial_learning_rate = {};
   // Required. Number of steps over which the learning rate decays once.
-  std::optional<int64_t> decay_steps = {};
+  OptionalInteger decay_steps = {};
   // Required. Every decay_steps, `exponential_decay` multiplies the learning rate by this number,
   // and `inverse_time_decay` adds it to the divisor, which starts at 1.
   std::optional<double> decay_rate = {};
@@ -27,7 +27,7 @@ struct ExponentialDecay {
 
 struct InverseTimeDecay {
   std::optional<double> initial_learning_rate = {};
-  std::optional<int64_t> decay_steps = {};
+  OptionalInteger decay_steps = {};
   std::optional<double> decay_rate = {};
   std::optional<bool> staircase = {};
 
@@ -36,7 +36,7 @@ struct InverseTimeDecay {
 
 struct PolynomialDecay {
   std::optional<double> initial_learning_rate = {};
-  std::optional<int64_t> decay_steps = {};
+  OptionalInteger decay_steps = {};
   // Learning rate at the end of the decay. Default: 0.0001.
   std::optional<double> end_learning_rate = {};
   // Exponent of the polynomial. 1: the decay is linear. Default: 1.
@@ -50,14 +50,14 @@ struct PolynomialDecay {
 
 struct CosineDecay {
   std::optional<double> initial_learning_rate = {};
-  std::optional<int64_t> decay_steps = {};
+  OptionalInteger decay_steps = {};
   // Final learning rate, as a fraction of the rate at which the decay starts. Default: 0.
   std::optional<double> alpha = {};
   // Before the decay, the learning rate changes linearly from learning_rate to this value. Default:
   // no warm-up.
   std::optional<double> warmup_target = {};
   // Number of steps that the change to warmup_target takes. Default: 0.
-  std::optional<int64_t> warmup_steps = {};
+  OptionalInteger warmup_steps = {};
 
   operator LearningRate() const;
 };
@@ -65,7 +65,7 @@ struct CosineDecay {
 struct CosineDecayRestarts {
   std::optional<double> initial_learning_rate = {};
   // Required. Number of steps of the first decay.
-  std::optional<int64_t> first_decay_steps = {};
+  OptionalInteger first_decay_steps = {};
   // Each decay has this many times the steps of the one before it. At least 1. Default: 2.
   std::optional<double> t_mul = {};
   // Each decay starts from this many times the learning rate of the one before it. Default: 1.
@@ -112,11 +112,11 @@ struct SGD {
   std::optional<double> ema_momentum = {};
   // Interval, in updates, at which the averages replace the variables. Needs use_ema. Default: only
   // at the end.
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  OptionalInteger ema_overwrite_frequency = {};
   // Update the variables only once every this many steps, with the mean of the gradients since the
   // last update, which is clipped if a limit is set. Cannot be combined with asynchronous parameter
   // servers, nor with synchronous ones if gradients are clipped. Default: every step.
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger gradient_accumulation_steps = {};
   // Leave the rows of a table that a batch does not contain, and their slots, unchanged. By
   // default, such rows are updated with a gradient of zero, as in Keras. Cannot be combined with
   // use_ema or gradient_accumulation_steps. Default: false.
@@ -138,8 +138,8 @@ struct Adagrad {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -162,8 +162,8 @@ struct Adam {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -184,8 +184,8 @@ struct RMSprop {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -204,8 +204,8 @@ struct AdamW {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -223,8 +223,8 @@ struct Nadam {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -242,8 +242,8 @@ struct Adamax {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -260,8 +260,8 @@ struct Adadelta {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -288,8 +288,8 @@ struct Ftrl {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;
@@ -306,8 +306,8 @@ struct Lion {
   std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
-  std::optional<int64_t> ema_overwrite_frequency = {};
-  std::optional<int64_t> gradient_accumulation_steps = {};
+  OptionalInteger ema_overwrite_frequency = {};
+  OptionalInteger gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
 
   operator Optimizer() const;

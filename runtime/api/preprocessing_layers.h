@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct CategoryEncoding {
   // required; an integer of at least 1
-  std::optional<int64_t> num_tokens = {};
+  OptionalInteger num_tokens = {};
   // one of "int", "one_hot", "multi_hot", "count"
   std::string output_mode = "multi_hot";
   Named activity_regularizer = {};
@@ -41,8 +41,8 @@ struct Discretization {
 };
 
 struct IntegerLookup {
-  std::optional<int64_t> max_tokens = {};
-  std::optional<int64_t> mask_token = {};
+  OptionalInteger max_tokens = {};
+  OptionalInteger mask_token = {};
   int64_t oov_token = -1;
   // a list of integers
   Integers vocabulary = {};
@@ -59,9 +59,9 @@ struct IntegerLookup {
 
 struct Resizing {
   // required; an integer from 1 to 16384
-  std::optional<int64_t> height = {};
+  OptionalInteger height = {};
   // required; an integer from 1 to 16384
-  std::optional<int64_t> width = {};
+  OptionalInteger width = {};
   // one of "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"
   std::string interpolation = "bilinear";
   bool crop_to_aspect_ratio = false;
@@ -79,9 +79,9 @@ struct Resizing {
 
 struct CenterCrop {
   // required; an integer from 1 to 16384
-  std::optional<int64_t> height = {};
+  OptionalInteger height = {};
   // required; an integer from 1 to 16384
-  std::optional<int64_t> width = {};
+  OptionalInteger width = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -94,7 +94,7 @@ struct CenterCrop {
 struct RandomFlip {
   // one of "horizontal", "vertical", "horizontal_and_vertical"
   std::string mode = "horizontal_and_vertical";
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -107,7 +107,7 @@ struct RandomFlip {
 struct RandomBrightness {
   std::vector<double> factor = {};
   std::vector<double> value_range = {0, 255};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -120,7 +120,7 @@ struct RandomBrightness {
 struct RandomContrast {
   std::vector<double> factor = {};
   std::vector<double> value_range = {0, 255};
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct SimpleRNN {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "tanh";
   bool use_bias = true;
   Named kernel_initializer = {};
@@ -35,7 +35,7 @@ struct SimpleRNN {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   bool zero_output_for_mask = false;
   std::string name = {};
   bool trainable = true;
@@ -47,7 +47,7 @@ struct SimpleRNN {
 
 struct LSTM {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -66,7 +66,7 @@ struct LSTM {
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
@@ -81,7 +81,7 @@ struct LSTM {
 
 struct GRU {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -99,7 +99,7 @@ struct GRU {
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
@@ -158,7 +158,7 @@ struct RNN {
 
 struct LSTMCell {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -177,7 +177,7 @@ struct LSTMCell {
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   std::string name = {};
   bool trainable = true;
 
@@ -188,7 +188,7 @@ struct LSTMCell {
 
 struct GRUCell {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -207,7 +207,7 @@ struct GRUCell {
   // a number in [0, 1)
   double recurrent_dropout = 0;
   bool reset_after = true;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   std::string name = {};
   bool trainable = true;
 
@@ -218,7 +218,7 @@ struct GRUCell {
 
 struct SimpleRNNCell {
   // required; an integer of at least 1
-  std::optional<int64_t> units = {};
+  OptionalInteger units = {};
   std::string activation = "tanh";
   bool use_bias = true;
   Named kernel_initializer = {};
@@ -235,7 +235,7 @@ struct SimpleRNNCell {
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   std::string name = {};
   bool trainable = true;
 
@@ -258,7 +258,7 @@ struct StackedRNNCells {
 
 struct ConvLSTM1D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1};
@@ -283,7 +283,7 @@ struct ConvLSTM1D {
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
@@ -297,7 +297,7 @@ struct ConvLSTM1D {
 
 struct ConvLSTM2D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1, 1};
@@ -322,7 +322,7 @@ struct ConvLSTM2D {
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
+  OptionalInteger seed = {};
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;

@@ -61,7 +61,7 @@ struct FitOptions {
   int64_t batch_size = 32;    // examples of all tasks and devices together: 1 to 16777216
   int64_t epochs = 1;         // the number of the epoch at which training ends
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
-  bool shuffle = true;        // anew in each epoch
+  bool shuffle = true;        // whether each epoch has a new order
   const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size

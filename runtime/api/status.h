@@ -100,7 +100,7 @@ class [[nodiscard]] Result {
   T operator*() && { return std::move(Checked()); }
   T* operator->() & { return &Checked(); }
   const T* operator->() const& { return &const_cast<Result*>(this)->Checked(); }
-  // What it points to would end with the temporary Result: write Fit(…).value().epoch.
+  // The pointer would outlive the temporary Result: write Fit(…).value().epoch.
   const T* operator->() const&& = delete;
 
  private:

@@ -1,6 +1,7 @@
 // Tests the plain values of the API.
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "runtime/api/access.h"
+#include "runtime/api/arguments.h"
 #include "runtime/api/metrics.h"
 #include "runtime/api/status.h"
 #include "runtime/api/tensor.h"
@@ -118,7 +120,13 @@ TEST(Tensor, AnAbsentArrayHasNoElements) {
   EXPECT_FALSE(none.Clone().present());
 }
 
-// What a temporary object holds must not be returned by reference.
+// Arguments take no numbers with fractions, which would be cut off without an error.
+static_assert(std::convertible_to<int, OptionalInteger> && std::convertible_to<size_t, Integers>);
+static_assert(!std::convertible_to<double, OptionalInteger>);
+static_assert(!std::convertible_to<bool, OptionalInteger>);
+static_assert(!std::convertible_to<double, Integers>);
+
+// Temporary objects must not return references to their contents.
 template <typename T>
 concept GivesFloats = requires(T&& tensor) { std::forward<T>(tensor).float32(); };
 template <typename T>

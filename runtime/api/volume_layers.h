@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct Conv3D {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1, 1, 1};
@@ -43,7 +43,7 @@ struct Conv3D {
 
 struct Conv3DTranspose {
   // required; an integer of at least 1
-  std::optional<int64_t> filters = {};
+  OptionalInteger filters = {};
   // required
   Integers kernel_size = {};
   Integers strides = {1, 1, 1};

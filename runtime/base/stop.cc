@@ -35,7 +35,7 @@ void OnSignal(int number) {
   errno = kept_errno;
 }
 
-// What all objects of ScopedStopOnSignals share. The sources are never destroyed, because a signal
+// Shared by all objects of ScopedStopOnSignals. The sources are never destroyed, because a signal
 // handler in another thread may still use them.
 struct StopScopes {
   Mutex mutex;

@@ -1,4 +1,4 @@
-// What the tests of this package share: points that a small model learns to classify.
+// Defines the data of this package's tests: points that a small model learns to classify.
 #pragma once
 
 #include <gtest/gtest.h>

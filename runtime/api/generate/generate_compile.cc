@@ -18,7 +18,7 @@ std::string TypeOf(const Key& key) {
     case KeyType::kBool:
       return "std::optional<bool>";
     case KeyType::kInteger:
-      return "std::optional<int64_t>";
+      return "OptionalInteger";
     case KeyType::kNumber:
       return "std::optional<double>";
     case KeyType::kNumbers:
@@ -66,7 +66,7 @@ std::vector<GeneratedField> FieldsOf(const std::string& section, const std::stri
   return fields;
 }
 
-// What differs between optimizers, schedules and losses.
+// Optimizers, schedules and losses differ in these values.
 struct Kind {
   std::string section;          // of the training file
   std::string result;           // the type to which the structs convert

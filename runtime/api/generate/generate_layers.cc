@@ -45,7 +45,7 @@ class FieldCollector : public model::ArgumentVisitor {
   void Integer(std::string_view name, int64_t& value, const model::IntegerRule& rule) override {
     const bool any = rule.expected == model::IntegerRule().expected;
     const std::string_view doc = any ? std::string_view() : rule.expected;
-    if (rule.required) return AddRequired("std::optional<int64_t>", name, doc);
+    if (rule.required) return AddRequired("OptionalInteger", name, doc);
     Add("int64_t", name, StrCat(value), doc);
   }
   void Number(std::string_view name, double& value, const model::NumberRule& rule) override {
@@ -65,7 +65,7 @@ class FieldCollector : public model::ArgumentVisitor {
     Add("std::vector<double>", name, ListOf(value));
   }
   void Optional(std::string_view name, std::optional<int64_t>& value) override {
-    Add("std::optional<int64_t>", name, value ? StrCat(*value) : "{}");
+    Add("OptionalInteger", name, value ? StrCat(*value) : "{}");
   }
   void Optional(std::string_view name, std::optional<double>& value,
                 const model::NumberRule& rule) override {

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/fnv1a.h"
 
 namespace tfjob::data {
 namespace {
@@ -69,10 +70,8 @@ std::string ShownName(std::string_view name) {
   if (name.size() <= kMostName) return Printable(name);
   size_t end = kMostName;
   while (end > kMostName - 4 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
-  uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : name) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return StrCat(Printable(name.substr(0, end)), "… (", name.size(), " bytes, checksum ",
-                absl::StrCat(absl::Hex(sum, absl::kZeroPad16)), ")");
+                absl::StrCat(absl::Hex(Fnv1a().Add(name).hash(), absl::kZeroPad16)), ")");
 }
 
 std::string CountOf(int64_t count, std::string_view one, std::string_view many) {

@@ -287,8 +287,7 @@ TEST(Inspect, LimitsTheColumnsOfTables) {
   const std::string text =
       Described(folder, folder.Write("a.csv", StrCat("1,2\n", most, "\n3,4\n")), {.examples = 0});
   EXPECT_NE(text.find("2 examples, 1 damaged place\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("line 2: expected at most 1048576 columns, got 1048577\n"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("line 2: expected 2 columns, got 1048577\n"), std::string::npos) << text;
   const std::string wide = Described(folder, folder.Write("b.csv", most.substr(1) + "1\n"));
   EXPECT_NE(wide.find("and more than 1000 in all"), std::string::npos) << wide.substr(0, 1000);
 }

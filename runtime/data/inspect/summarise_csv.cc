@@ -18,7 +18,8 @@ namespace {
 using Fields = std::vector<std::string_view>;
 
 constexpr uint64_t kMostLine = 64 << 20;
-constexpr int64_t kMostColumns = 1 << 20;
+// One column more than a summary shows, so that it says that there are more.
+constexpr size_t kMostDescribed = FileSummary::kMostFields + 1;
 
 struct CsvDialect {
   char delimiter = ',';
@@ -107,17 +108,15 @@ class TableSummary {
     blank_ = 0;
     if (line.find('\0') != std::string_view::npos)
       return Damage(number, "expected text, got a zero byte");
-    const int64_t count = 1 + std::ranges::count(line, dialect_.delimiter);
-    if (count > kMostColumns)
-      return Damage(number, StrCat("expected at most ", kMostColumns, " columns, got ", count));
-    SplitCsvLine(line, dialect_.delimiter, fields_);
+    const auto count = 1 + static_cast<size_t>(std::ranges::count(line, dialect_.delimiter));
+    if (options_.fields) SplitFirst(line);
     if (columns_ == 0) {
-      Begin();
+      Begin(count);
       if (dialect_.header) return;
     }
-    if (fields_.size() == columns_) return AddRow(number);
+    if (count == columns_) return AddRow(number);
     const bool quoted = line.find('"') != std::string_view::npos;
-    Damage(number, StrCat("expected ", columns_, " columns, got ", fields_.size(),
+    Damage(number, StrCat("expected ", columns_, " columns, got ", count,
                           quoted ? "; a quoted value must not contain the delimiter" : ""));
   }
   // Adds a blank line. Only the last lines of a table may be blank.
@@ -140,12 +139,18 @@ class TableSummary {
   }
 
  private:
-  void Begin() {
-    columns_ = fields_.size();
-    if (!options_.fields) return;
+  // Splits as much of the line as is described: a line may have millions of columns.
+  void SplitFirst(std::string_view line) {
+    size_t end = line.find(dialect_.delimiter);
+    for (size_t i = 1; i < kMostDescribed && end != std::string_view::npos; ++i)
+      end = line.find(dialect_.delimiter, end + 1);
+    SplitCsvLine(line.substr(0, end), dialect_.delimiter, fields_);
+  }
+
+  void Begin(size_t columns) {
+    columns_ = columns;
     std::set<std::string_view> names;
-    // One more than is shown, so that the summary says that there are more.
-    for (size_t i = 0; i < std::min(columns_, FileSummary::kMostFields + 1); ++i) {
+    for (size_t i = 0; i < fields_.size(); ++i) {
       const bool named = dialect_.header && !fields_[i].empty() && names.insert(fields_[i]).second;
       described_.push_back({.name = named ? std::string(fields_[i]) : StrCat("column ", i)});
     }
@@ -159,8 +164,7 @@ class TableSummary {
       const bool text = KindOf(fields_[i]) == CellKind::kText || fields_[i].empty();
       first.push_back(text ? ValueText(fields_[i]) : std::string(fields_[i]));
     }
-    summary_.AddExample(StrCat("line ", number),
-                        {ListText(first, static_cast<int64_t>(fields_.size()))});
+    summary_.AddExample(StrCat("line ", number), {ListText(first, static_cast<int64_t>(columns_))});
   }
 
   static void AddCell(std::string_view cell, ColumnSummary& column) {
@@ -197,7 +201,7 @@ class TableSummary {
   FileSummary summary_;
   size_t columns_ = 0;                    // 0 before the first line
   std::vector<ColumnSummary> described_;  // of the first columns
-  Fields fields_;                         // of one line
+  Fields fields_;                         // the first ones of one line, if they are described
   int64_t blank_ = 0;                     // where the blank lines just before this line begin, or 0
 };
 

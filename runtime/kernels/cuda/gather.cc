@@ -37,9 +37,8 @@ class GatherKernel final : public Kernel {
   }
 
  private:
-  // Submits the check of the ids, if somebody reads its result. Each call registers a refusal with
-  // the stream, which keeps all of them: a stream is meant to capture a kernel once and to replay
-  // it.
+  // Submits the check of the ids if refusals are read. Each call registers another refusal, which
+  // the stream keeps. Therefore, capture a kernel once and replay it.
   void Check(const void* ids, Stream& stream) const {
     const int64_t rows = table_.shape.dim(0), count = out_.shape.dim(0);
     if (stream.refusal() == nullptr || count == 0) return;

@@ -15,7 +15,7 @@ struct Matrix {
   int64_t rows = 0, cols = 0, stride = 0;
 };
 
-// What is computed: the sum times `scale`, the maximum or the minimum.
+// The sum times `scale`, the maximum or the minimum.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   float scale = 1;
