@@ -15,7 +15,12 @@ In such a configuration
 - copts and linkopts of one library apply to the whole room.
 A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is built
 separately in every configuration. So is a test that is not small, or has any attribute beyond srcs and deps.
+
+--config=sanitize compiles rooms with options of their own (precompiled/options.bzl), and lets their sources begin with
+a precompiled header (precompiled/precompiled.bzl).
 """
+
+load("//deploy/bazel/precompiled:options.bzl", "choose")
 
 _UNITY = "//deploy/bazel:unity"
 
@@ -35,6 +40,20 @@ def _note(kind, name, srcs, hdrs = [], **attributes):
         visibility = ["//visibility:private"],
     )
 
+def _compile(kind, copts = []):
+    """Returns the copts and deps that sources of this kind ("library" or "test") get in addition to their own."""
+    own = copts if type(copts) == "list" else ["-O?"]  # nobody can look into a select()
+    chosen = choose(native.package_name(), kind, optimised = any([c.startswith("-O") for c in own]))
+    options, headers = {"//conditions:default": []}, {"//conditions:default": []}
+    for configuration, flags in chosen.items():
+        setting = "//deploy/bazel:" + configuration
+        options[setting] = flags
+        if not own:  # otherwise the header would not fit
+            header = kind + "".join(flags)
+            options[setting] = flags + ["-include-pch", "$(BINDIR)/deploy/bazel/precompiled/%s.pch" % header]
+            headers[setting] = ["//deploy/bazel/precompiled:" + header]
+    return struct(copts = select(options), deps = select(headers))
+
 def cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], linkopts = [], visibility = None, **attributes):
     parts = dict(srcs = srcs, hdrs = hdrs, deps = deps, copts = copts, linkopts = linkopts)
     if attributes:
@@ -48,7 +67,9 @@ def cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], linkopts = [],
 
 def cc_test(name, srcs, deps, size = "small", **attributes):
     if attributes or size != "small":
-        native.cc_test(name = name, srcs = srcs, deps = deps, size = size, **attributes)
+        how = _compile("test", attributes.get("copts", []))
+        attributes["copts"] = attributes.get("copts", []) + how.copts
+        native.cc_test(name = name, srcs = srcs, deps = deps + how.deps, size = size, **attributes)
         return
     _note("test", name, srcs, deps = deps)
     native.cc_test(
@@ -101,22 +122,25 @@ def room(files = 1):
         joined = []
         for i in range(files):
             joined += _join("room" if files == 1 else "room.%d" % (i + 1), sources[i::files], rename = False)
+        how = _compile("library", libraries.copts)
         native.cc_library(
             name = "room",
             srcs = joined + _headers(libraries.srcs),
             hdrs = libraries.hdrs,
-            deps = [d for d in libraries.deps if d not in libraries.labels],
-            copts = libraries.copts,
+            deps = [d for d in libraries.deps if d not in libraries.labels] + how.deps,
+            copts = libraries.copts + how.copts,
             linkopts = libraries.linkopts,
             tags = ["manual"],
             visibility = ["//visibility:private"],
         )
     tests = _collect("test")
     if tests.srcs:
+        how = _compile("test")
         native.cc_test(
             name = "room_test",
             size = "medium",
             srcs = _join("room_test", _sources(tests.srcs), rename = True) + _headers(tests.srcs),
-            deps = tests.deps,
+            deps = tests.deps + how.deps,
+            copts = how.copts,
             target_compatible_with = select({_UNITY: [], "//conditions:default": ["@platforms//:incompatible"]}),
         )

@@ -1,0 +1,86 @@
+"""How --config=sanitize compiles the sources of a room, beyond what .bazelrc says.
+
+room.bzl adds these options to the rooms' libraries and tests. It also lets them begin with a precompiled header
+(precompiled.bzl), which clang accepts only if it has been compiled with the same options.
+"""
+
+# The hot paths of tests: rooms that are worth optimising even where a configuration optimises nothing else.
+_HOT = [
+    "operator/api",
+    "operator/client",
+    "operator/control",
+    "operator/local/store",
+    "operator/manifest",
+    "operator/objects",
+    "operator/plan",
+    "operator/policy",
+    "operator/render",
+    "runtime/base",
+    "runtime/data",
+    "runtime/exec",
+    "runtime/graph",
+    "runtime/kernels",
+    "runtime/optimizer",
+    "runtime/ps/protocol",
+    "runtime/tensor",
+]
+
+# Rooms that read no data from outside. All others are compiled with the fuzzers' coverage, because the fuzz targets
+# (tests/fuzz) share these objects. It costs a sixth of the compile time.
+_NOT_FUZZED = [
+    "operator/cache",
+    "operator/cli",
+    "operator/control",
+    "operator/events",
+    "operator/local/run",
+    "operator/local/store",
+    "operator/metrics",
+    "operator/plan",
+    "operator/policy",
+    "operator/queue",
+    "operator/render",
+    "runtime/api",
+    "runtime/cmd",
+    "runtime/device",
+    "runtime/exec",
+    "runtime/graph",
+    "runtime/inference",
+    "runtime/kernels",
+    "runtime/model/layer",
+    "runtime/model/layers",
+    "runtime/model/losses",
+    "runtime/model/metrics",
+    "runtime/model/operations",
+    "runtime/optimizer",
+    "runtime/strategy",
+    "runtime/train",
+    "tests",
+]
+
+_COVERAGE = "-fsanitize=fuzzer-no-link"
+
+# Every (kind, options) that choose() can return for a room without copts of its own.
+VARIANTS = [
+    ("library", ["-O0"]),
+    ("library", ["-O0", _COVERAGE]),
+    ("library", ["-O1"]),
+    ("library", ["-O1", _COVERAGE]),
+    ("test", ["-O0"]),
+]
+
+def _lies_in(package, rooms):
+    return any([(package + "/").startswith(room + "/") for room in rooms])
+
+def choose(package, kind, optimised = False):
+    """Returns {configuration: options} for the sources of one kind ("library" or "test") in a room.
+
+    Sources whose own copts say how far they are optimised (`optimised`) keep that level, except in hot rooms: to
+    optimise instrumented code further than -O1 takes longer than it saves.
+    """
+    if kind == "test":
+        return {"sanitize": [] if optimised else ["-O0"]}
+    hot = _lies_in(package, _HOT)
+    coverage = [] if _lies_in(package, _NOT_FUZZED) else [_COVERAGE]
+    if optimised and not hot:
+        return {"sanitize": coverage}
+    return {"sanitize": ["-O1" if hot else "-O0"] + coverage}
