@@ -16,8 +16,8 @@ In such a configuration
 A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is built
 separately in every configuration. So is a test that is not small, or has any attribute beyond srcs and deps.
 
---config=sanitize compiles rooms with options of their own (precompiled/options.bzl), and lets their sources begin with
-a precompiled header (precompiled/precompiled.bzl).
+--config=sanitize and --config=tsan compile rooms with options of their own (precompiled/options.bzl), and let their
+sources begin with a precompiled header (precompiled/precompiled.bzl).
 """
 
 load("//deploy/bazel/precompiled:options.bzl", "choose")

@@ -70,17 +70,7 @@ class CondVar {
       return scheduler->Wait(*this, mutex, deadline);
     }
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-#ifdef __SANITIZE_THREAD__
-    // gcc 12's ThreadSanitizer does not intercept pthread_cond_clockwait, which implements waits on
-    // the steady clock, and would miss the locking. In a build with ThreadSanitizer, changes of the
-    // system clock therefore do affect the wait.
-    const auto left = deadline - std::chrono::steady_clock::now();
-    const auto result = condition_.wait_until(
-        lock, std::chrono::system_clock::now() +
-                  std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
-#else
     const auto result = condition_.wait_until(lock, deadline);
-#endif
     lock.release();
     return result == std::cv_status::no_timeout;
   }

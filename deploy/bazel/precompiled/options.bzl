@@ -1,4 +1,4 @@
-"""How --config=sanitize compiles the sources of a room, beyond what .bazelrc says.
+"""How --config=sanitize and --config=tsan compile the sources of a room, beyond what .bazelrc says.
 
 room.bzl adds these options to the rooms' libraries and tests. It also lets them begin with a precompiled header
 (precompiled.bzl), which clang accepts only if it has been compiled with the same options.
@@ -78,9 +78,10 @@ def choose(package, kind, optimised = False):
     optimise instrumented code further than -O1 takes longer than it saves.
     """
     if kind == "test":
-        return {"sanitize": [] if optimised else ["-O0"]}
+        level = [] if optimised else ["-O0"]
+        return {"sanitize": level, "tsan": level}
     hot = _lies_in(package, _HOT)
     coverage = [] if _lies_in(package, _NOT_FUZZED) else [_COVERAGE]
     if optimised and not hot:
-        return {"sanitize": coverage}
-    return {"sanitize": ["-O1" if hot else "-O0"] + coverage}
+        return {"sanitize": coverage, "tsan": []}
+    return {"sanitize": ["-O1" if hot else "-O0"] + coverage, "tsan": ["-O1"]}
