@@ -14,7 +14,8 @@ In such a configuration
 - two files of a room cannot define the same name at namespace scope, not even in unnamed namespaces; tests can;
 - copts and linkopts of one library apply to the whole room.
 A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is built
-separately in every configuration. So is a test that is not small, or has any attribute beyond srcs and deps.
+separately in every configuration, its sources as one file. So is a test that is not small, or has any attribute beyond
+srcs and deps.
 
 --config=sanitize and --config=tsan compile rooms with options of their own (precompiled/options.bzl), and let their
 sources begin with a precompiled header (precompiled/precompiled.bzl).
@@ -57,6 +58,11 @@ def _compile(kind, copts = []):
 def cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], linkopts = [], visibility = None, **attributes):
     parts = dict(srcs = srcs, hdrs = hdrs, deps = deps, copts = copts, linkopts = linkopts)
     if attributes:
+        how = _compile("test" if attributes.get("testonly") else "library", copts)
+        parts.update(copts = copts + how.copts, deps = deps + (how.deps if srcs else []))
+        if type(srcs) == "list" and len(_sources(srcs)) > 1:
+            joined = _join(name, _sources(srcs), rename = False)
+            parts["srcs"] = _headers(srcs) + select({_UNITY: joined, "//conditions:default": _sources(srcs)})
         native.cc_library(name = name, visibility = visibility, **dict(parts, **attributes))
         return
     _note("library", name, **parts)
@@ -65,11 +71,11 @@ def cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], linkopts = [],
         parts["deps"] = select({_UNITY: [":room"], "//conditions:default": deps})
     native.cc_library(name = name, visibility = visibility, **parts)
 
-def cc_test(name, srcs, deps, size = "small", **attributes):
-    if attributes or size != "small":
+def cc_test(name, deps, srcs = [], size = "small", **attributes):
+    if attributes or size != "small" or not srcs:
         how = _compile("test", attributes.get("copts", []))
         attributes["copts"] = attributes.get("copts", []) + how.copts
-        native.cc_test(name = name, srcs = srcs, deps = deps + how.deps, size = size, **attributes)
+        native.cc_test(name = name, srcs = srcs, deps = deps + (how.deps if srcs else []), size = size, **attributes)
         return
     _note("test", name, srcs, deps = deps)
     native.cc_test(

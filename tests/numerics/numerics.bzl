@@ -1,6 +1,6 @@
 """numerics_test: a test that runs on every device."""
 
-load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
+load("//deploy/bazel:room.bzl", "cc_library", "cc_test")
 
 def numerics_test(name, srcs, deps):
     """Compiles a test once. Links it with the CPU as `name`, and with the fake device as `name` + "_on_fake"."""

@@ -4,26 +4,8 @@ room.bzl adds these options to the rooms' libraries and tests. It also lets them
 (precompiled.bzl), which clang accepts only if it has been compiled with the same options.
 """
 
-# The hot paths of tests: rooms that are worth optimising even where a configuration optimises nothing else.
-_HOT = [
-    "operator/api",
-    "operator/client",
-    "operator/control",
-    "operator/local/store",
-    "operator/manifest",
-    "operator/objects",
-    "operator/plan",
-    "operator/policy",
-    "operator/render",
-    "runtime/base",
-    "runtime/data",
-    "runtime/exec",
-    "runtime/graph",
-    "runtime/kernels",
-    "runtime/optimizer",
-    "runtime/ps/protocol",
-    "runtime/tensor",
-]
+# Rooms whose loops take most of the time of tests, so that it pays to optimise them.
+_HOT = ["runtime/kernels", "runtime/optimizer", "runtime/tensor"]
 
 # Rooms that read no data from outside. All others are compiled with the fuzzers' coverage, because the fuzz targets
 # (tests/fuzz) share these objects. It costs a sixth of the compile time.
@@ -46,16 +28,14 @@ _NOT_FUZZED = [
     "runtime/graph",
     "runtime/inference",
     "runtime/kernels",
-    "runtime/model/layer",
-    "runtime/model/layers",
-    "runtime/model/losses",
-    "runtime/model/metrics",
-    "runtime/model/operations",
     "runtime/optimizer",
     "runtime/strategy",
     "runtime/train",
     "tests",
 ]
+
+# Rooms inside of those that read data from outside nevertheless.
+_FUZZED = ["runtime/train/model_dir"]
 
 _COVERAGE = "-fsanitize=fuzzer-no-link"
 
@@ -81,7 +61,9 @@ def choose(package, kind, optimised = False):
         level = [] if optimised else ["-O0"]
         return {"sanitize": level, "tsan": level}
     hot = _lies_in(package, _HOT)
-    coverage = [] if _lies_in(package, _NOT_FUZZED) else [_COVERAGE]
     if optimised and not hot:
-        return {"sanitize": coverage, "tsan": []}
-    return {"sanitize": ["-O1" if hot else "-O0"] + coverage, "tsan": ["-O1"]}
+        level = []
+    else:
+        level = ["-O1" if hot else "-O0"]
+    fuzzed = _lies_in(package, _FUZZED) or not _lies_in(package, _NOT_FUZZED)
+    return {"sanitize": level + ([_COVERAGE] if fuzzed else []), "tsan": level}

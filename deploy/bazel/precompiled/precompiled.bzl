@@ -81,7 +81,8 @@ def _implementation(ctx):
         # which differ from machine to machine. Hence the main file is one that every source begins with anyway, and
         # times are left out.
         arguments = command.arguments + includes + ["-Xclang", "-fno-pch-timestamp", "-o", compiled.path] +
-                    ["-x", "c++-header", "/usr/include/stdc-predef.h"],
+                    # Instantiates the templates that the headers use here, once, instead of in each source.
+                    ["-fpch-instantiate-templates", "-x", "c++-header", "/usr/include/stdc-predef.h"],
         env = command.environment,
         inputs = command.files,
         outputs = [compiled],
