@@ -6,17 +6,13 @@
 #include "operator/api/indexes.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "tests/simulation/labels.h"
 
 namespace tfjob::simulation {
 namespace {
 
 // Longer than the time for which the operator collects counts before it writes them.
 constexpr Duration kPatience = 10s;
-
-int32_t AttemptOf(const objects::Pod& pod) {
-  const std::string label(pod.metadata.label(api::kAttemptLabel));
-  return label.empty() ? 0 : std::stoi(label);
-}
 
 bool IsCompleted(const api::TFJob& job, const policy::Slot& slot) {
   const auto replica = job.status.replica_statuses.find(slot.type);

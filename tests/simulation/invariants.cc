@@ -9,6 +9,7 @@
 #include "operator/api/replicas.h"
 #include "operator/api/status_json.h"
 #include "operator/policy/facts/slot.h"
+#include "tests/simulation/labels.h"
 
 namespace tfjob::simulation {
 namespace {
@@ -17,19 +18,9 @@ using api::ConditionType;
 using objects::Pod;
 using objects::PodPhase;
 
-bool IsOf(const objects::ObjectMeta& metadata, const api::TFJob& job) {
-  const objects::OwnerReference* controller = metadata.controller();
-  return controller != nullptr && controller->uid == job.metadata.uid;
-}
-
 bool IsLive(const Pod& pod) {
   return !pod.metadata.terminating() && pod.phase != PodPhase::kSucceeded &&
          pod.phase != PodPhase::kFailed;
-}
-
-int32_t AttemptOf(const Pod& pod) {
-  const std::string label(pod.metadata.label(api::kAttemptLabel));
-  return label.empty() ? 0 : std::stoi(label);
 }
 
 std::string ConditionsOf(const api::TFJobStatus& status) {

@@ -10,6 +10,7 @@
 #include "operator/policy/facts/slot.h"
 #include "runtime/base/check.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/labels.h"
 
 namespace tfjob::simulation {
 namespace {
@@ -26,11 +27,6 @@ std::vector<std::shared_ptr<const objects::CustomResource>> Policies(Cluster& cl
     policies.push_back(std::get<std::shared_ptr<const objects::CustomResource>>(object));
   }
   return policies;
-}
-
-bool IsOf(const objects::ObjectMeta& metadata, const api::TFJob& job) {
-  const objects::OwnerReference* controller = metadata.controller();
-  return controller != nullptr && controller->uid == job.metadata.uid;
 }
 
 // Returns whether the pod's program runs, or will run, in a slot of the job.

@@ -22,12 +22,12 @@ struct Request {
   uint32_t lanes = 0;
   unsigned bytes = 0;
 };
-struct Place {
+struct Instruction {
   bool shared = false;
   std::array<uint16_t, kLanes> accesses{};  // the number of accesses per lane
   std::vector<Request> requests;
 };
-std::array<std::unordered_map<const void*, Place>, kWarps> places;  // by warp
+std::array<std::unordered_map<const void*, Instruction>, kWarps> instructions;  // by warp
 std::map<std::pair<const void*, bool>, Traffic> totals;
 
 // Returns the sectors or words that a request touches, each once.
@@ -62,26 +62,26 @@ void AddGlobal(const Request& request, Traffic& total) {
 }  // namespace
 
 void CountAccess(uintptr_t address, unsigned bytes, bool shared, const void* pc, uint32_t thread) {
-  Place& place = places[thread / kLanes][pc];
-  place.shared = shared;
+  Instruction& instruction = instructions[thread / kLanes][pc];
+  instruction.shared = shared;
   const uint32_t lane = thread % kLanes;
-  const size_t k = place.accesses[lane]++;
-  if (place.requests.size() <= k) place.requests.resize(k + 1);
-  Request& request = place.requests[k];
+  const size_t k = instruction.accesses[lane]++;
+  if (instruction.requests.size() <= k) instruction.requests.resize(k + 1);
+  Request& request = instruction.requests[k];
   request.address[lane] = address;
   request.lanes |= 1U << lane;
   request.bytes = bytes;
 }
 
 void EndRequests() {
-  for (auto& warp : places) {
-    for (auto& [pc, place] : warp) {
-      Traffic& total = totals[{pc, place.shared}];
-      for (const Request& request : place.requests)
-        (place.shared ? AddShared : AddGlobal)(request, total);
-      total.requests += place.requests.size();
-      place.requests.clear();
-      place.accesses.fill(0);
+  for (auto& warp : instructions) {
+    for (auto& [pc, instruction] : warp) {
+      Traffic& total = totals[{pc, instruction.shared}];
+      for (const Request& request : instruction.requests)
+        (instruction.shared ? AddShared : AddGlobal)(request, total);
+      total.requests += instruction.requests.size();
+      instruction.requests.clear();
+      instruction.accesses.fill(0);
     }
   }
 }
@@ -89,9 +89,9 @@ void EndRequests() {
 std::vector<Traffic> TakeTraffic() {
   EndRequests();
   std::map<std::pair<std::string, bool>, Traffic> lines;
-  for (const auto& [place, total] : totals) {
+  for (const auto& [instruction, total] : totals) {
     if (total.requests == 0) continue;
-    const auto& [pc, shared] = place;
+    const auto& [pc, shared] = instruction;
     Traffic& line = lines[{LineOf(pc), shared}];
     line.where = LineOf(pc);
     line.shared = shared;

@@ -1,0 +1,17 @@
+// Reads what the operator notes on the objects that it creates: the job, and the attempt.
+#pragma once
+
+#include <cstdint>
+
+#include "operator/api/tfjob.h"
+#include "operator/objects/pod.h"
+
+namespace tfjob::simulation {
+
+// Returns whether the job is the controller of the object with this metadata.
+bool IsOf(const objects::ObjectMeta& metadata, const api::TFJob& job);
+
+// Returns the number of the job's attempt that the pod belongs to; 0 without a label.
+int32_t AttemptOf(const objects::Pod& pod);
+
+}  // namespace tfjob::simulation
