@@ -13,9 +13,8 @@ its small tests as another. Nothing else differs: targets keep their names, and 
 In such a configuration
 - two files of a room cannot define the same name at namespace scope, not even in unnamed namespaces; tests can;
 - copts and linkopts of one library apply to the whole room.
-A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is built
-separately in every configuration, its sources as one file. So is a test that is not small, or has any attribute beyond
-srcs and deps.
+A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is a file
+of its own, and so is a test that is not small or has any attribute beyond srcs and deps.
 
 --config=sanitize and --config=tsan compile rooms with options of their own (precompiled/options.bzl), and let their
 sources begin with a precompiled header (precompiled/precompiled.bzl).
@@ -55,14 +54,35 @@ def _compile(kind, copts = []):
             headers[setting] = ["//deploy/bazel/precompiled:" + header]
     return struct(copts = select(options), deps = select(headers))
 
+def _join(name, srcs, rename):
+    """Defines a file with the text of all `srcs`. In messages, the compiler names the file that a line comes from."""
+    text = "cat $$f"
+    if rename:
+        # Unnamed namespaces get a name, so that different tests may define the same names.
+        text = "sed \"s/^namespace {/namespace $$(basename $$f .cc) {/\" $$f"
+    native.genrule(
+        name = name + ".joined",
+        srcs = srcs,
+        outs = [name + ".joined.cc"],
+        cmd = "for f in $(SRCS); do echo \"#line 1 \\\"$$f\\\"\"; " + text + "; done > $@",
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+    )
+    return [name + ".joined.cc"]
+
+def _joined(name, srcs, rename):
+    """Returns `srcs`, in a unity build with its sources as one file."""
+    if type(srcs) != "list" or len(_sources(srcs)) < 2:
+        return srcs
+    files = _join(name, _sources(srcs), rename)
+    return _headers(srcs) + select({_UNITY: files, "//conditions:default": _sources(srcs)})
+
 def cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], linkopts = [], visibility = None, **attributes):
     parts = dict(srcs = srcs, hdrs = hdrs, deps = deps, copts = copts, linkopts = linkopts)
     if attributes:
         how = _compile("test" if attributes.get("testonly") else "library", copts)
         parts.update(copts = copts + how.copts, deps = deps + (how.deps if srcs else []))
-        if type(srcs) == "list" and len(_sources(srcs)) > 1:
-            joined = _join(name, _sources(srcs), rename = False)
-            parts["srcs"] = _headers(srcs) + select({_UNITY: joined, "//conditions:default": _sources(srcs)})
+        parts["srcs"] = _joined(name, srcs, rename = False)
         native.cc_library(name = name, visibility = visibility, **dict(parts, **attributes))
         return
     _note("library", name, **parts)
@@ -75,7 +95,8 @@ def cc_test(name, deps, srcs = [], size = "small", **attributes):
     if attributes or size != "small" or not srcs:
         how = _compile("test", attributes.get("copts", []))
         attributes["copts"] = attributes.get("copts", []) + how.copts
-        native.cc_test(name = name, srcs = srcs, deps = deps + (how.deps if srcs else []), size = size, **attributes)
+        sources = _joined(name, srcs, rename = True)
+        native.cc_test(name = name, srcs = sources, deps = deps + (how.deps if srcs else []), size = size, **attributes)
         return
     _note("test", name, srcs, deps = deps)
     native.cc_test(
@@ -100,22 +121,6 @@ def _collect(kind):
             if attribute in found:
                 found[attribute][value] = True
     return struct(**{attribute: values.keys() for attribute, values in found.items()})
-
-def _join(name, srcs, rename):
-    """Defines a file with the text of all `srcs`. In messages, the compiler names the file that a line comes from."""
-    text = "cat $$f"
-    if rename:
-        # Unnamed namespaces get a name, so that different tests may define the same names.
-        text = "sed \"s/^namespace {/namespace $$(basename $$f .cc) {/\" $$f"
-    native.genrule(
-        name = name + ".joined",
-        srcs = srcs,
-        outs = [name + ".joined.cc"],
-        cmd = "for f in $(SRCS); do echo \"#line 1 \\\"$$f\\\"\"; " + text + "; done > $@",
-        tags = ["manual"],
-        visibility = ["//visibility:private"],
-    )
-    return [name + ".joined.cc"]
 
 def room(files = 1):
     """Defines the target `room`, the room's libraries as one, and the test `room_test`, its small tests as one.
