@@ -4,9 +4,21 @@ room.bzl adds these options to the rooms' libraries and tests. It also lets them
 (precompiled.bzl), which clang accepts only if it has been compiled with the same options.
 """
 
-# Rooms whose loops take most of the time of tests, so that it pays to optimise them. Printing deeply nested JSON
-# (runtime/base) would also overflow the stack without.
-_HOT = ["runtime/base", "runtime/kernels", "runtime/optimizer", "runtime/tensor"]
+# Rooms in which tests spend most of their time, so that it pays to optimise them. Without optimisation, printing deeply
+# nested JSON (runtime/base) would also overflow the stack.
+_HOT = [
+    "operator/api",
+    "operator/client",
+    "operator/control",
+    "operator/local/store",
+    "operator/objects",
+    "operator/policy",
+    "runtime/base",
+    "runtime/kernels",
+    "runtime/optimizer",
+    "runtime/ps/protocol",
+    "runtime/tensor",
+]
 
 # Rooms that read no data from outside. All others are compiled with the fuzzers' coverage, because the fuzz targets
 # (tests/fuzz) share these objects. It costs a sixth of the compile time.
