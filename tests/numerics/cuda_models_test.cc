@@ -154,7 +154,9 @@ void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
     const double root = std::sqrt(static_cast<double>(changes.size()));
     const double change = Norm(changes) / root;
     const double difference = Distance(actual.at(name), changes) / root;
-    if (!ChangesTooLittle(name)) EXPECT_GT(change, 2e-6) << name;
+    if (!ChangesTooLittle(name)) {
+      EXPECT_GT(change, 2e-6) << name;
+    }
     EXPECT_LT(difference, 1e-3 * change + 2e-7) << name << ", which changes by " << change;
   }
 }
