@@ -60,6 +60,7 @@ class OptionalInteger : public std::optional<int64_t> {
   OptionalInteger() = default;
   template <Integral T>
   OptionalInteger(T value) : std::optional<int64_t>(value) {}  // NOLINT
+  OptionalInteger(std::nullopt_t) {}                           // NOLINT
 };
 
 // A list of integers, or one integer that stands for all elements: `.kernel_size = 3` is the same

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -122,6 +123,7 @@ TEST(Tensor, AnAbsentArrayHasNoElements) {
 
 // Arguments take no numbers with fractions, which would be cut off without an error.
 static_assert(std::convertible_to<int, OptionalInteger> && std::convertible_to<size_t, Integers>);
+static_assert(std::convertible_to<std::nullopt_t, OptionalInteger>);
 static_assert(!std::convertible_to<double, OptionalInteger>);
 static_assert(!std::convertible_to<bool, OptionalInteger>);
 static_assert(!std::convertible_to<double, Integers>);

@@ -29,8 +29,8 @@ Shape TakenAs(const Shape& stated, const Shape& array);
 // If no length fits, returns the error of CallTypes for one of those that were tried.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
-// Returns whether the variables have the same shapes for two example lengths, which stand for every
-// length that the model leaves open. Requires a model that states its inputs.
+// Returns whether the shapes of the variables are independent of the unstated lengths. Tries two
+// lengths. Requires a model that states its inputs.
 bool HasFixedVariables(const Model& model);
 
 // Returns the types after each call, as CallTypes (model.h) does. Lengths that depend on unstated

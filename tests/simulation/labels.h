@@ -1,4 +1,4 @@
-// Reads what the operator notes on the objects that it creates: the job, and the attempt.
+// Reads the job and the attempt from the metadata of objects that the operator has created.
 #pragma once
 
 #include <cstdint>

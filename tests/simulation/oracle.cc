@@ -8,16 +8,12 @@
 #include "operator/api/replicas.h"
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/counts.h"
+#include "tests/simulation/labels.h"
 
 namespace tfjob::simulation {
 namespace {
 
 using api::ReplicaType;
-
-int32_t AttemptLabelOf(const objects::Pod& pod) {
-  const std::string label(pod.metadata.label(api::kAttemptLabel));
-  return label.empty() ? 0 : std::stoi(label);
-}
 
 // Returns whether a completed replica of this type runs again in the next attempt. Parameter
 // servers and evaluators do not.
@@ -35,7 +31,7 @@ void Oracle::OnExit(const objects::Pod& pod, int code, bool stopped) {
   ++life.exits;
   if (stopped) return;
   if (code == 0) {
-    life.done.insert({*slot, StartsOver(slot->type) ? AttemptLabelOf(pod) : 0});
+    life.done.insert({*slot, StartsOver(slot->type) ? AttemptOf(pod) : 0});
   } else {
     ++life.restarts[slot->type];
     ++life.failures;

@@ -74,9 +74,6 @@ def choose(package, kind, optimised = False):
         level = [] if optimised else ["-O0"]
         return {"sanitize": level, "tsan": level}
     hot = _lies_in(package, _HOT)
-    if optimised and not hot:
-        level = []
-    else:
-        level = ["-O1" if hot else "-O0"]
+    level = ["-O1"] if hot else [] if optimised else ["-O0"]
     fuzzed = _lies_in(package, _FUZZED) or not _lies_in(package, _NOT_FUZZED)
     return {"sanitize": level + ([_COVERAGE] if fuzzed else []), "tsan": level}
