@@ -164,15 +164,15 @@ class Files(unittest.TestCase):
             json.dump({"model": {"layers": [{"InputLayer": {"batch_shape": [None, 1]}},
                                             {"Dense": {"units": 3, "activation": "tanh"}}, {"Dense": {"units": 1}}]},
                        "loss": "mean_squared_error", "optimizer": "adam", "data": {"train": {"format": "linear"}},
-                       "max_steps": 20, "model_dir": folder, "save_checkpoints_steps": 10}, file)
+                       "max_steps": 20, "model_dir": folder}, file)
         run("--config", config)
         run("export", "--model", config, "--to", self.path("last.keras"))
-        run("export", "--model", config, "--weights", f"{folder}/model.ckpt-10", "--to", self.path("middle.keras"))
-        last, middle = (keras.models.load_model(self.path(f"{name}.keras")) for name in ("last", "middle"))
+        run("export", "--model", config, "--weights", f"{folder}/model.ckpt-0", "--to", self.path("first.keras"))
+        last, first = (keras.models.load_model(self.path(f"{name}.keras")) for name in ("last", "first"))
         reader = tf.train.load_checkpoint(folder)
         for name, array in variables(last).items():
             self.assertEqual(reader.get_tensor(name).tobytes(), array.tobytes(), name)
-        self.assertNotEqual(middle.get_weights()[0].tobytes(), last.get_weights()[0].tobytes())
+        self.assertNotEqual(first.get_weights()[0].tobytes(), last.get_weights()[0].tobytes())
         rows = self.rng.standard_normal((6, 1)).astype(np.float32)
         np.savetxt(self.path("rows.csv"), rows, fmt="%.9g")
         run("predict", "--model", config, "--input", self.path("rows.csv"), "--output", self.path("out.csv"))
