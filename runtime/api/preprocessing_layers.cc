@@ -51,6 +51,14 @@ CenterCrop::operator Layer() const {
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
+RandomCrop::operator Layer() const {
+  Form form("RandomCrop");
+  form.Set("height", height);
+  form.Set("width", width);
+  form.Set("seed", seed);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
 RandomFlip::operator Layer() const {
   Form form("RandomFlip");
   form.SetChoice("mode", mode);
@@ -70,6 +78,64 @@ RandomContrast::operator Layer() const {
   Form form("RandomContrast");
   form.Set("factor", factor);
   form.Set("value_range", value_range);
+  form.Set("seed", seed);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+RandomInvert::operator Layer() const {
+  Form form("RandomInvert");
+  form.Set("factor", factor);
+  form.Set("value_range", value_range);
+  form.Set("seed", seed);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+RandomGrayscale::operator Layer() const {
+  Form form("RandomGrayscale");
+  form.Set("factor", factor);
+  form.Set("seed", seed);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+RandomTranslation::operator Layer() const {
+  Form form("RandomTranslation");
+  form.Set("height_factor", height_factor);
+  form.Set("width_factor", width_factor);
+  form.SetChoice("fill_mode", fill_mode);
+  form.SetChoice("interpolation", interpolation);
+  form.Set("seed", seed);
+  form.Set("fill_value", fill_value);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+RandomRotation::operator Layer() const {
+  Form form("RandomRotation");
+  form.Set("factor", factor);
+  form.SetChoice("fill_mode", fill_mode);
+  form.SetChoice("interpolation", interpolation);
+  form.Set("seed", seed);
+  form.Set("fill_value", fill_value);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+RandomZoom::operator Layer() const {
+  Form form("RandomZoom");
+  form.Set("height_factor", height_factor);
+  form.Set("width_factor", width_factor);
+  form.SetChoice("fill_mode", fill_mode);
+  form.SetChoice("interpolation", interpolation);
+  form.Set("seed", seed);
+  form.Set("fill_value", fill_value);
+  return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
+}
+
+RandomShear::operator Layer() const {
+  Form form("RandomShear");
+  form.Set("x_factor", x_factor);
+  form.Set("y_factor", y_factor);
+  form.SetChoice("interpolation", interpolation);
+  form.SetChoice("fill_mode", fill_mode);
+  form.Set("fill_value", fill_value);
   form.Set("seed", seed);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }

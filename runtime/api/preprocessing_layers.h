@@ -91,6 +91,21 @@ struct CenterCrop {
   Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
+struct RandomCrop {
+  // required; an integer from 1 to 16384
+  OptionalInteger height = {};
+  // required; an integer from 1 to 16384
+  OptionalInteger width = {};
+  OptionalInteger seed = {};
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
 struct RandomFlip {
   // one of "horizontal", "vertical", "horizontal_and_vertical"
   std::string mode = "horizontal_and_vertical";
@@ -120,6 +135,103 @@ struct RandomBrightness {
 struct RandomContrast {
   std::vector<double> factor = {};
   std::vector<double> value_range = {0, 255};
+  OptionalInteger seed = {};
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct RandomInvert {
+  std::vector<double> factor = {1};
+  std::vector<double> value_range = {0, 255};
+  OptionalInteger seed = {};
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct RandomGrayscale {
+  // a probability from 0 to 1
+  double factor = 0.5;
+  OptionalInteger seed = {};
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct RandomTranslation {
+  std::vector<double> height_factor = {};
+  std::vector<double> width_factor = {};
+  // one of "reflect", "wrap", "constant", "nearest"
+  std::string fill_mode = "reflect";
+  // one of "bilinear", "nearest"
+  std::string interpolation = "bilinear";
+  OptionalInteger seed = {};
+  double fill_value = 0;
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct RandomRotation {
+  std::vector<double> factor = {};
+  // one of "reflect", "wrap", "constant", "nearest"
+  std::string fill_mode = "reflect";
+  // one of "bilinear", "nearest"
+  std::string interpolation = "bilinear";
+  OptionalInteger seed = {};
+  double fill_value = 0;
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct RandomZoom {
+  std::vector<double> height_factor = {};
+  std::vector<double> width_factor = {};
+  // one of "reflect", "wrap", "constant", "nearest"
+  std::string fill_mode = "reflect";
+  // one of "bilinear", "nearest"
+  std::string interpolation = "bilinear";
+  OptionalInteger seed = {};
+  double fill_value = 0;
+  Named activity_regularizer = {};
+  std::string name = {};
+  bool trainable = true;
+
+  operator Layer() const;
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
+};
+
+struct RandomShear {
+  std::vector<double> x_factor = {0};
+  std::vector<double> y_factor = {0};
+  // one of "bilinear", "nearest"
+  std::string interpolation = "bilinear";
+  // one of "reflect", "wrap", "constant", "nearest"
+  std::string fill_mode = "reflect";
+  double fill_value = 0;
   OptionalInteger seed = {};
   Named activity_regularizer = {};
   std::string name = {};

@@ -109,8 +109,8 @@ Output StepAndSeed(Builder& b) {
 
 std::vector<Case> ElementwiseCases() {
   std::vector<Case> cases;
-  for (const char* op :
-       {"Relu", "Sigmoid", "Tanh", "Identity", "Neg", "Abs", "Square", "Exp", "Erf"}) {
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Identity", "Neg", "Abs", "Square", "Exp",
+                         "Erf", "Sin", "Cos"}) {
     cases.push_back(
         {op, {{3, 4}}, [op](Builder& b, const Inputs& in) { return Unary(b, op, in); }});
   }
@@ -288,6 +288,18 @@ std::vector<Case> ImageCases() {
   cases.push_back({"MaxPool", {image}, [=](Builder& b, const Inputs& in) {
                      return MaxPool(b, in[0], pooling);
                    }});
+  Tensor transforms(kF64, {2, 8});
+  std::mt19937 random(2);
+  std::uniform_real_distribution<double> numbers(-0.7, 0.7);
+  for (double& number : transforms.data<double>()) number = numbers(random);
+  for (const char* interpolation : {"BILINEAR", "NEAREST"}) {
+    cases.push_back(
+        {"ImageProjectiveTransformV3", {image}, [=](Builder& b, const Inputs& in) {
+           return ImageProjectiveTransform(
+               b, in[0], Const(b, transforms),
+               {.height = 3, .width = 6, .interpolation = interpolation, .fill_mode = "REFLECT"});
+         }});
+  }
   cases.push_back({"AvgPool", {image}, [=](Builder& b, const Inputs& in) {
                      return AvgPool(b, in[0], pooling);
                    }});

@@ -29,6 +29,7 @@ std::vector<Op> ShapeOps();
 std::vector<Op> SliceOps();
 std::vector<Op> GatherOps();
 std::vector<Op> ImageOps();
+std::vector<Op> ImageTransformOps();
 std::vector<Op> BatchNormOps();
 std::vector<Op> ScanOps();
 

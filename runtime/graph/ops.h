@@ -85,6 +85,8 @@ Output Neg(Builder& b, Output x);
 Output Exp(Builder& b, Output x);
 Output Log(Builder& b, Output x);
 Output Erf(Builder& b, Output x);  // 2/√π · the integral of exp(-t²) from 0 to x
+Output Sin(Builder& b, Output x);
+Output Cos(Builder& b, Output x);
 Output Square(Builder& b, Output x);
 Output Sqrt(Builder& b, Output x);
 Output Rsqrt(Builder& b, Output x);  // 1 / sqrt(x)
@@ -141,6 +143,21 @@ Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
 // The window must have no dilation. The average does not include padding.
 Output MaxPool(Builder& b, Output image, const Window& window);
 Output AvgPool(Builder& b, Output image, const Window& window);
+
+// Moves the pixels of images [images,height,width,channels]. Pixel (x, y) of the output is the
+// value of the image at ((a0·x + a1·y + a2) / k, (b0·x + b1·y + b2) / k), k = c0·x + c1·y + 1. Row
+// i of `transforms` [images,8] contains a0, a1, a2, b0, b1, b2, c0, c1 of image i. The op has no
+// gradient with respect to the transforms.
+struct ImageTransform {
+  int64_t height = 0, width = 0;                // of the output
+  std::string_view interpolation = "BILINEAR";  // or "NEAREST"
+  // Continues an image outside of its borders: "CONSTANT" with fill_value, "REFLECT"
+  // (dcba|abcd|dcba), "WRAP" (abcd|abcd|abcd), or "NEAREST" (aaaa|abcd|dddd).
+  std::string_view fill_mode = "CONSTANT";
+  double fill_value = 0;
+};
+Output ImageProjectiveTransform(Builder& b, Output images, Output transforms,
+                                const ImageTransform& how);
 
 // Normalises each channel of x over all other axes:
 // y = gamma·(x - mean) / √(variance + epsilon) + beta. gamma, beta, mean and variance are

@@ -22,6 +22,7 @@
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/layers/pooling.h"
+#include "runtime/model/layers/random_transforms.h"
 #include "runtime/model/layers/recurrent.h"
 #include "runtime/model/layers/resize.h"
 #include "runtime/model/rnn.h"
@@ -117,8 +118,10 @@ Layers VolumeLayers() {
 // Layers that prepare data.
 Layers PreprocessingLayers() {
   using namespace layers;  // NOLINT
-  return {CategoryEncoding{}, Discretization{}, IntegerLookup{},    Resizing{},
-          CenterCrop{},       RandomFlip{},     RandomBrightness{}, RandomContrast{}};
+  return {CategoryEncoding{}, Discretization{}, IntegerLookup{},   Resizing{},
+          CenterCrop{},       RandomCrop{},     RandomFlip{},      RandomBrightness{},
+          RandomContrast{},   RandomInvert{},   RandomGrayscale{}, RandomTranslation{},
+          RandomRotation{},   RandomZoom{},     RandomShear{}};
 }
 
 Layers RecurrentLayers() {

@@ -103,6 +103,8 @@ constexpr TensorflowFunction kElementwiseFunctions[] = {
     {"math.exp", "numpy", "Exp"},
     {"math.log", "numpy", "Log"},
     {"math.erf", "math", "Erf"},
+    {"math.sin", "numpy", "Sin"},
+    {"math.cos", "numpy", "Cos"},
     {"math.tanh", "numpy", "Tanh"},
     {"math.sigmoid", "nn", "Sigmoid"},
     {"math.softplus", "nn", "Softplus"},

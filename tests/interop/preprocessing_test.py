@@ -4,9 +4,11 @@ import tempfile
 import unittest
 
 from files_test import run
+from harness import train
 
 import numpy as np
 import keras
+import tensorflow as tf
 
 L, ops = keras.layers, keras.ops
 RNG = np.random.default_rng(17)
@@ -53,6 +55,26 @@ def augmentations():
     yield IMAGES, L.RandomBrightness((-0.1, 0.3), value_range=(0.0, 1.0))
     yield IMAGES, L.RandomContrast(0.2)
     yield IMAGES, L.RandomContrast((0.1, 0.5), value_range=(0, 1))
+    yield IMAGES, L.RandomInvert(0.5, value_range=(0, 1))
+    yield WIDE, L.RandomGrayscale(0.3)
+    yield IMAGES, L.RandomTranslation(0.1, (-0.3, 0.2), fill_mode="wrap", interpolation="nearest")
+    yield IMAGES, L.RandomRotation(0.1, fill_mode="constant", fill_value=3.0)
+    yield IMAGES, L.RandomZoom((-0.2, 0.3), fill_mode="nearest")
+    yield IMAGES, L.RandomZoom(0.2, (0.1, 0.3))
+    yield IMAGES, L.RandomShear(0.2, (0.1, 0.3))
+
+
+def transforms():
+    """Returns layers that move pixels, whose random factors have equal bounds."""
+    for mode in ("reflect", "wrap", "constant", "nearest"):
+        for name in ("bilinear", "nearest"):
+            options = {"fill_mode": mode, "interpolation": name, "fill_value": 30.0}
+            yield L.RandomTranslation((0.23, 0.23), (-0.37, -0.37), **options)
+            yield L.RandomRotation((0.1, 0.1), **options)
+            yield L.RandomZoom((0.4, 0.4), **options)
+            yield L.RandomZoom((-0.3, -0.3), (0.9, 0.9), **options)
+    yield L.RandomInvert((1.0, 1.0), value_range=(0, 200))
+    yield L.RandomGrayscale(1.0)
 
 
 class Preprocessing(unittest.TestCase):
@@ -102,11 +124,31 @@ class Preprocessing(unittest.TestCase):
     def test_random_changes_are_made_in_training_only(self):
         self.check(augmentations())
 
+    def test_transforms_change_training_as_in_keras(self):
+        images = np.concatenate([WIDE, WIDE[::-1, :, ::-1]])
+        targets = RNG.standard_normal((len(images), 2)).astype(np.float32)
+        np.savez(self.path("train.npz"), x=images, y=targets)
+        for i, layer in enumerate(transforms()):
+            with self.subTest(layer=layer.get_config()):
+                model = keras.Sequential([keras.Input(WIDE.shape[1:]), layer, L.Flatten(), L.Dense(2, name="d")])
+                model.save(self.path("m.keras"))
+                train({"model": {"file": self.path("m.keras"), "weights": self.path("m.keras")},
+                       "loss": "mean_squared_error", "optimizer": {"name": "sgd", "learning_rate": 1e-4},
+                       "data": {"train": {"format": "npz", "file": self.path("train.npz"), "inputs": "x", "targets": "y"}},
+                       "batch_size": len(images), "max_steps": 1, "model_dir": self.path(f"run{i}")})
+                model.compile(keras.optimizers.SGD(1e-4), "mse", run_eagerly=True)
+                before = model.layers[-1].kernel.numpy()
+                model.train_on_batch(images, targets)
+                wanted = model.layers[-1].kernel.numpy()
+                got = tf.train.load_checkpoint(self.path(f"run{i}")).get_tensor("d/kernel")
+                self.assertGreater(np.abs(wanted - before).max(), 0.01)
+                np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4)
+
     def test_what_is_not_supported_is_named(self):
         for x, layer, message in [
                 (keras.Input((3,), dtype="int32"), L.IntegerLookup(vocabulary=[3], num_oov_indices=2), "num_oov_indices"),
                 (keras.Input((3,), dtype="int32"), L.IntegerLookup(vocabulary=[3], invert=True), "invert"),
-                (keras.Input((6, 6, 3)), L.RandomRotation(0.1), "layer class RandomRotation is not supported"),
+                (keras.Input((6, 6, 3)), L.RandomPerspective(0.1), "layer class RandomPerspective is not supported"),
                 (keras.Input((3,), dtype="string"), L.StringLookup(vocabulary=["a"]), "string")]:
             with self.subTest(layer=type(layer).__name__):
                 keras.Model(x, layer(x)).save(self.path("m.keras"))

@@ -7,70 +7,16 @@
 #include <cmath>
 #include <set>
 
-#include "runtime/exec/program.h"
-#include "runtime/graph/gradients.h"
-#include "runtime/graph/ops.h"
 #include "runtime/model/layers/augmentation.h"
 #include "runtime/model/layers/categories.h"
 #include "runtime/model/layers/image_size.h"
-#include "tests/numerics/test_device.h"
+#include "tests/numerics/trained_layer.h"
 
 namespace tfjob::model {
 namespace {
 
-using graph::Builder;
-using graph::Output;
-using Values = std::vector<float>;
-
 constexpr int64_t kImages = 64, kHeight = 3, kWidth = 4, kChannels = 2;
 constexpr int64_t kPixels = kHeight * kWidth, kSize = kPixels * kChannels;
-
-float Coefficient(size_t i) {
-  return static_cast<float>(i * 7 % 11) - 4.5f;
-}
-
-// A layer's output in a training step, and the gradient of Σ Coefficient(i) y[i] with respect to x.
-struct Trained {
-  Values y, gradient;
-};
-
-Trained Train(const LayerConfig& layer, const Shape& shape, const Values& x, int64_t step) {
-  Builder b;
-  const Output in = Placeholder(b, "x", DType::kFloat32, shape);
-  LayerCall call{.b = b,
-                 .inputs = {in},
-                 .training = true,
-                 .step = Placeholder(b, "step", DType::kInt64, {}),
-                 .seed = Placeholder(b, "seed", DType::kInt64, {})};
-  const Output y = layer.Apply(call)[0];
-  Tensor coefficients(DType::kFloat32, b.shape(y));
-  for (size_t i = 0; i < coefficients.data<float>().size(); ++i)
-    coefficients.data<float>()[i] = Coefficient(i);
-  const Output sum = Sum(b, Mul(b, y, Const(b, coefficients)), {});
-  const Output wrt[] = {in};
-  b.AddFetch("y", y);
-  b.AddFetch("gradient", Gradients(b, sum, wrt)[0]);
-  const auto built = std::move(b).Finish();
-  EXPECT_TRUE(built.ok()) << built.status();
-  variables::VariableStore store = TestStore();
-  const auto program = exec::Compile(*built, store, TestDevice());
-  EXPECT_TRUE(program.ok()) << program.status();
-  std::vector<exec::Feed> feeds((*program)->feeds().size());
-  feeds[static_cast<size_t>((*program)->FindFeed("x"))] = exec::Feed::Of(std::span<const float>(x));
-  const int64_t seed = 3;
-  const auto feed = [&](const char* name, const int64_t& value) {
-    const int at = (*program)->FindFeed(name);
-    if (at >= 0) feeds[static_cast<size_t>(at)] = exec::Feed::Of(value);
-  };
-  feed("step", step);
-  feed("seed", seed);
-  EXPECT_EQ((*program)->Run(feeds), OkStatus());
-  const auto fetch = [&](const char* name) {
-    const auto values = (*program)->Fetch<float>((*program)->FindFetch(name));
-    return Values(values.begin(), values.end());
-  };
-  return {fetch("y"), fetch("gradient")};
-}
 
 Values Images() {
   Values x(static_cast<size_t>(kImages * kSize));
@@ -80,14 +26,6 @@ Values Images() {
 
 Trained TrainOnImages(const LayerConfig& layer, int64_t step) {
   return Train(layer, {kImages, kHeight, kWidth, kChannels}, Images(), step);
-}
-
-// Expects Σ gradient x = Σ coefficient y, which holds for the gradient of a linear function of x.
-void ExpectGradientOfLinear(const Trained& trained, const Values& x) {
-  double left = 0, right = 0;
-  for (size_t i = 0; i < x.size(); ++i) left += double(trained.gradient[i]) * x[i];
-  for (size_t i = 0; i < trained.y.size(); ++i) right += double(Coefficient(i)) * trained.y[i];
-  EXPECT_NEAR(left, right, 1e-5 * std::fabs(right) + 1e-2);
 }
 
 TEST(Preprocessing, RandomFlipFlipsHalfOfTheImages) {

@@ -44,6 +44,10 @@ constexpr Move kMoves[] = {
     {"IntegerLookup", "mask_token", "max_tokens"},
     {"IntegerLookup", "vocabulary", "oov_token"},
     {"MultiHeadAttention", "use_gate", "bias_constraint"},
+    {"RandomRotation", "seed", "interpolation"},
+    {"RandomShear", "interpolation", "y_factor"},
+    {"RandomTranslation", "seed", "interpolation"},
+    {"RandomZoom", "seed", "interpolation"},
     {"SimpleRNN", "seed", "go_backwards"},
 };
 

@@ -217,6 +217,14 @@ Gradient ErfGradient(GradientContext& c) {
   return {Mul(c.b, c.dy(), Times(c, bell, 2 * std::numbers::inv_sqrtpi))};
 }
 
+Gradient SinGradient(GradientContext& c) {
+  return {Mul(c.b, c.dy(), Cos(c.b, c.input(0)))};
+}
+
+Gradient CosGradient(GradientContext& c) {
+  return {Neg(c.b, Mul(c.b, c.dy(), Sin(c.b, c.input(0))))};
+}
+
 Gradient SquareGradient(GradientContext& c) {
   return {Mul(c.b, c.dy(), Times(c, c.input(0), 2))};
 }
@@ -284,6 +292,8 @@ std::vector<Op> ElementwiseOps() {
       {"Exp", 1, 1, InferSameFloat, ExpGradient, kNoEffect, kElementwise},
       {"Log", 1, 1, InferSameFloat, LogGradient, kNoEffect, kElementwise},
       {"Erf", 1, 1, InferSameFloat, ErfGradient},
+      {"Sin", 1, 1, InferSameFloat, SinGradient},
+      {"Cos", 1, 1, InferSameFloat, CosGradient},
       {"Sqrt", 1, 1, InferSameFloat, SqrtGradient, kNoEffect, kElementwise},
       {"Rsqrt", 1, 1, InferSameFloat, RsqrtGradient, kNoEffect, kElementwise},
       {"ClipByValue", 1, 1, InferClip, ClipGradient, kNoEffect, kElementwise},
@@ -374,6 +384,12 @@ Output Log(Builder& b, Output x) {
 }
 Output Erf(Builder& b, Output x) {
   return Unary(b, "Erf", x);
+}
+Output Sin(Builder& b, Output x) {
+  return Unary(b, "Sin", x);
+}
+Output Cos(Builder& b, Output x) {
+  return Unary(b, "Cos", x);
 }
 Output Square(Builder& b, Output x) {
   return Unary(b, "Square", x);

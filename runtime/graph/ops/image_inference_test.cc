@@ -189,5 +189,41 @@ TEST(Inference, OfPooling) {
   });
 }
 
+TEST(Inference, OfImageTransformations) {
+  const Attributes size = {{"height", int64_t{3}}, {"width", int64_t{5}}};
+  const Attributes images = {{"images", Shape({8, 7, 6, 4})}};
+  const char* const kTransform = "ImageProjectiveTransformV3";
+  const char* const kGradient = "ImageProjectiveTransformV3Grad";
+  Check({
+      {kTransform, {F32({8, 7, 6, 4}), F32({8, 8})}, size, "float32[8,3,5,4]"},
+      {kTransform, {F64({8, 7, 6, 4}), F64({8, 8})}, size, "float64[8,3,5,4]"},
+      {kTransform,
+       {F32({8, 7, 6, 4}), F64({8, 8})},
+       size,
+       "refused: expected inputs of one dtype; add a Cast"},
+      {kTransform,
+       {F32({8, 7, 6, 4}), F32({1, 8})},
+       size,
+       "refused: expected transforms of shape [8,8], got [1,8]"},
+      {kTransform,
+       {F32({7, 6, 4}), F32({7, 8})},
+       size,
+       "refused: expected images [images,height,width,channels], got [7,6,4]"},
+      {kTransform,
+       {F32({8, 7, 6, 4}), F32({8, 8})},
+       {},
+       "refused: expected images with 1 to 2^31 pixels, got [8,0,0,4]"},
+      {kGradient, {F32({8, 3, 5, 4}), F32({8, 8})}, images, "float32[8,7,6,4]"},
+      {kGradient,
+       {F32({8, 3, 5, 3}), F32({8, 8})},
+       images,
+       "refused: expected a gradient for images of shape [8,7,6,4], got [8,3,5,3]"},
+      {kGradient,
+       {F32({8, 3, 5, 4}), F32({8, 8})},
+       {},
+       "refused: expected the attribute images, a shape"},
+  });
+}
+
 }  // namespace
 }  // namespace tfjob::graph

@@ -13,8 +13,8 @@ namespace tfjob::graph {
 namespace {
 
 TEST(Inference, OfElementwiseOpsWithOneInput) {
-  const std::vector<const char*> floats = {"Relu", "Sigmoid", "Tanh", "Exp",
-                                           "Erf",  "Log",     "Sqrt", "Rsqrt"};
+  const std::vector<const char*> floats = {"Relu", "Sigmoid", "Tanh", "Exp",  "Erf",
+                                           "Log",  "Sin",     "Cos",  "Sqrt", "Rsqrt"};
   CheckAll(floats, {F64({2, 3})}, "float64[2,3]");
   CheckAll(floats, {I32({2})}, kFloats);
   CheckAll(floats, {Bool()}, kFloats);

@@ -34,7 +34,7 @@ const std::vector<Op>& AllOps() {
     auto* table = new std::vector<Op>();
     for (const std::vector<Op>& family :
          {SourceOps(), LinearOps(), BatchMatMulOps(), ElementwiseOps(), ShapeOps(), SliceOps(),
-          GatherOps(), ImageOps(), BatchNormOps(), ScanOps()}) {
+          GatherOps(), ImageOps(), ImageTransformOps(), BatchNormOps(), ScanOps()}) {
       table->insert(table->end(), family.begin(), family.end());
     }
     return table;

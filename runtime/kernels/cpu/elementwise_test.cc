@@ -33,6 +33,8 @@ TEST(UnaryTest, MatchesTheDefinitions) {
   CheckUnary("Tanh", -6, 6, [](double x) { return std::tanh(x); });
   CheckUnary("Exp", -80, 80, [](double x) { return std::exp(x); });
   CheckUnary("Erf", -5, 5, [](double x) { return std::erf(x); });
+  CheckUnary("Sin", -20, 20, [](double x) { return std::sin(x); });
+  CheckUnary("Cos", -20, 20, [](double x) { return std::cos(x); });
   CheckUnary("Log", 1e-6, 1000, [](double x) { return std::log(x); });
   CheckUnary("Sqrt", 0, 100, [](double x) { return std::sqrt(x); });
   CheckUnary("Rsqrt", 0.01, 100, [](double x) { return 1 / std::sqrt(x); });

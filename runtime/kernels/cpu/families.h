@@ -17,7 +17,8 @@ KernelTable::Entries SliceKernels();        // Concat, Slice, Pad
 KernelTable::Entries GatherKernels();       // Gather, and the sums of its gradient
 KernelTable::Entries ConvolutionKernels();  // Conv2D and its gradients
 KernelTable::Entries PoolingKernels();      // MaxPool, AvgPool and their gradients
-KernelTable::Entries BatchNormKernels();    // FusedBatchNorm and its gradient
+KernelTable::Entries ImageTransformKernels();
+KernelTable::Entries BatchNormKernels();  // FusedBatchNorm and its gradient
 KernelTable::Entries CastKernels();
 KernelTable::Entries RandomKernels();  // Dropout, DropoutGrad and the initialisers
 KernelTable::Entries FusedElementwiseKernels();

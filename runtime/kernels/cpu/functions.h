@@ -110,6 +110,18 @@ struct ErrorFunction {
     return Erf(x);
   }
 };
+struct Sine {
+  template <typename T>
+  T operator()(T x) const {
+    return std::sin(x);
+  }
+};
+struct Cosine {
+  template <typename T>
+  T operator()(T x) const {
+    return std::cos(x);
+  }
+};
 struct Relu {
   template <typename T>
   T operator()(T x) const {

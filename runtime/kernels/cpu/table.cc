@@ -6,11 +6,12 @@ namespace {
 
 KernelTable::Entries AllEntries() {
   KernelTable::Entries all;
-  for (auto family : {cpu::UnaryKernels, cpu::BroadcastKernels, cpu::BiasKernels,
-                      cpu::MatMulKernels, cpu::BatchMatMulKernels, cpu::SoftmaxKernels,
-                      cpu::ReduceKernels, cpu::MoveKernels, cpu::SliceKernels, cpu::GatherKernels,
-                      cpu::ConvolutionKernels, cpu::PoolingKernels, cpu::BatchNormKernels,
-                      cpu::CastKernels, cpu::RandomKernels, cpu::FusedElementwiseKernels}) {
+  for (auto family :
+       {cpu::UnaryKernels, cpu::BroadcastKernels, cpu::BiasKernels, cpu::MatMulKernels,
+        cpu::BatchMatMulKernels, cpu::SoftmaxKernels, cpu::ReduceKernels, cpu::MoveKernels,
+        cpu::SliceKernels, cpu::GatherKernels, cpu::ConvolutionKernels, cpu::PoolingKernels,
+        cpu::ImageTransformKernels, cpu::BatchNormKernels, cpu::CastKernels, cpu::RandomKernels,
+        cpu::FusedElementwiseKernels}) {
     all.merge(family());
   }
   return all;

@@ -115,6 +115,8 @@ KernelTable::Entries UnaryKernels() {
           {"Exp", {PrepareUnary<Exponential>, first}},
           {"Log", {PrepareUnary<Logarithm>, first}},
           {"Erf", {PrepareUnary<ErrorFunction>, first}},
+          {"Sin", {PrepareUnary<Sine>, first}},
+          {"Cos", {PrepareUnary<Cosine>, first}},
           {"Sqrt", {PrepareUnary<SquareRoot>, first}},
           {"Rsqrt", {PrepareUnary<Rsqrt>, first}},
           {"Neg", {PrepareSigned<Neg>, first}},

@@ -1,11 +1,10 @@
 #include "runtime/model/layers/augmentation.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/layer/flip.h"
+#include "runtime/model/layers/random_draws.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -16,54 +15,23 @@ using graph::Output;
 constexpr std::array<std::string_view, 3> kModes = {"horizontal", "vertical",
                                                     "horizontal_and_vertical"};
 
-void CommonArguments(ArgumentVisitor& visitor, std::optional<int64_t>& seed) {
-  visitor.Optional("seed", seed);
-  visitor.Only("data_format", "\"channels_last\"");
-}
-
-Status ExpectImages(const Shape& in) {
-  if (in.rank() == 3) return OkStatus();
-  return InvalidArgument("expected examples of shape [height,width,channels], got ", in.ToString());
-}
-
-// Returns the bounds that a factor stands for, as in Keras' BaseImagePreprocessingLayer: a single
-// number x stands for the bounds max(-|x|, least) and |x|.
-StatusOr<std::array<double, 2>> Bounds(const std::vector<double>& factor, double least) {
-  const auto fits = [least](double bound) { return bound >= least && bound <= 1; };
-  if (factor.empty() || factor.size() > 2 || !std::ranges::all_of(factor, fits)) {
-    return InvalidArgument("factor: expected a number, or two, from ", least, " to 1");
-  }
-  if (factor.size() == 2)
-    return std::array{std::min(factor[0], factor[1]), std::max(factor[0], factor[1])};
-  return std::array{std::max(-std::fabs(factor[0]), least), std::fabs(factor[0])};
-}
-
-StatusOr<std::array<double, 2>> ValueRange(const std::vector<double>& range) {
+StatusOr<Bounds> ValueRange(const std::vector<double>& range) {
   if (range.size() == 2)
     return std::array{std::min(range[0], range[1]), std::max(range[0], range[1])};
   return InvalidArgument("value_range: expected two numbers, got ", range.size());
 }
 
-// Returns one number per image, evenly distributed between the bounds. Computes them from normally
-// distributed numbers with the distribution function, because only RandomNormal takes the replica
-// into account.
-Output UniformPerImage(const LayerCall& call, double low, double high) {
-  Builder& b = call.b;
-  const Shape shape = {call.batch_size(), 1, 1, 1};
-  const Output normal =
-      RandomNormal(b, call.step, call.seed, DType::kFloat32, shape, 0, 1, call.replica);
-  const auto number = [&](double value) { return Scalar(b, DType::kFloat32, value); };
-  const Output twice =
-      graph::Add(b, Erf(b, Mul(b, normal, number(1 / std::numbers::sqrt2))), number(1));
-  const Output uniform = graph::Add(b, Mul(b, twice, number((high - low) / 2)), number(low));
-  return Cast(b, uniform, b.dtype(call.x()));
+// Decides for each image whether it changes. The probability is drawn between the bounds.
+Output Happens(const LayerCall& call, const Bounds& bounds) {
+  const Output probability = UniformPerImage(call, bounds);
+  return Less(call.b, UniformPerImage(call, {0, 1}), probability);
 }
 
 }  // namespace
 
 void RandomFlip::Arguments(ArgumentVisitor& visitor) {
   visitor.Choice("mode", mode, kModes);
-  CommonArguments(visitor, seed);
+  RandomArguments(visitor, seed);
 }
 
 StatusOr<Shape> RandomFlip::OutputShape(const Shape& in) const {
@@ -77,7 +45,7 @@ Output RandomFlip::Apply(const LayerCall& call) const {
   Output flipped = call.x();
   if (mode != Mode::kVertical) flipped = Flipped(b, flipped, 2);
   if (mode != Mode::kHorizontal && b.ok()) flipped = Flipped(b, flipped, 1);
-  const Output chance = UniformPerImage(call, 0, 1);
+  const Output chance = UniformPerImage(call, {0, 1});
   if (!b.ok()) return {};
   const Output flips = Less(b, chance, Scalar(b, b.dtype(chance), 0.5));
   return Select(b, flips, flipped, call.x());
@@ -86,33 +54,33 @@ Output RandomFlip::Apply(const LayerCall& call) const {
 void RandomBrightness::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("factor", factor);
   visitor.Numbers("value_range", value_range);
-  CommonArguments(visitor, seed);
+  RandomArguments(visitor, seed);
 }
 
 StatusOr<Shape> RandomBrightness::OutputShape(const Shape& in) const {
   RETURN_IF_ERROR(ExpectImages(in));
-  RETURN_IF_ERROR(Bounds(factor, -1).status());
+  RETURN_IF_ERROR(BoundsOf("factor", factor, -1).status());
   RETURN_IF_ERROR(ValueRange(value_range).status());
   return in;
 }
 
 Output RandomBrightness::Apply(const LayerCall& call) const {
   if (!call.training) return call.x();
-  const auto bounds = *Bounds(factor, -1), range = *ValueRange(value_range);
+  const auto bounds = *BoundsOf("factor", factor, -1), range = *ValueRange(value_range);
   const double width = range[1] - range[0];
-  const Output change = UniformPerImage(call, bounds[0] * width, bounds[1] * width);
+  const Output change = UniformPerImage(call, {bounds[0] * width, bounds[1] * width});
   return ClipByValue(call.b, graph::Add(call.b, call.x(), change), range[0], range[1]);
 }
 
 void RandomContrast::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("factor", factor);
   visitor.Numbers("value_range", value_range);
-  CommonArguments(visitor, seed);
+  RandomArguments(visitor, seed);
 }
 
 StatusOr<Shape> RandomContrast::OutputShape(const Shape& in) const {
   RETURN_IF_ERROR(ExpectImages(in));
-  RETURN_IF_ERROR(Bounds(factor, 0).status());
+  RETURN_IF_ERROR(BoundsOf("factor", factor, 0).status());
   RETURN_IF_ERROR(ValueRange(value_range).status());
   return in;
 }
@@ -120,11 +88,56 @@ StatusOr<Shape> RandomContrast::OutputShape(const Shape& in) const {
 Output RandomContrast::Apply(const LayerCall& call) const {
   if (!call.training) return call.x();
   Builder& b = call.b;
-  const auto bounds = *Bounds(factor, 0), range = *ValueRange(value_range);
+  const auto bounds = *BoundsOf("factor", factor, 0), range = *ValueRange(value_range);
   const Output mean = Mean(b, call.x(), {1, 2}, /*keep_dims=*/true);
-  const Output stretch = UniformPerImage(call, 1 - bounds[0], 1 + bounds[1]);
+  const Output stretch = UniformPerImage(call, {1 - bounds[0], 1 + bounds[1]});
   const Output changed = graph::Add(b, Mul(b, Sub(b, call.x(), mean), stretch), mean);
   return ClipByValue(b, changed, range[0], range[1]);
+}
+
+void RandomInvert::Arguments(ArgumentVisitor& visitor) {
+  visitor.Numbers("factor", factor);
+  visitor.Numbers("value_range", value_range);
+  RandomArguments(visitor, seed);
+}
+
+StatusOr<Shape> RandomInvert::OutputShape(const Shape& in) const {
+  RETURN_IF_ERROR(ExpectImages(in));
+  RETURN_IF_ERROR(BoundsOf("factor", factor, 0).status());
+  RETURN_IF_ERROR(ValueRange(value_range).status());
+  return in;
+}
+
+Output RandomInvert::Apply(const LayerCall& call) const {
+  if (!call.training) return call.x();
+  Builder& b = call.b;
+  // Keras takes the second number, even if it is the lower one.
+  const Output inverted = Sub(b, Scalar(b, b.dtype(call.x()), value_range[1]), call.x());
+  return Select(b, Happens(call, *BoundsOf("factor", factor, 0)), inverted, call.x());
+}
+
+void RandomGrayscale::Arguments(ArgumentVisitor& visitor) {
+  visitor.Number("factor", factor,
+                 {.least = 0, .most = 1, .expected = "a probability from 0 to 1"});
+  RandomArguments(visitor, seed);
+}
+
+StatusOr<Shape> RandomGrayscale::OutputShape(const Shape& in) const {
+  RETURN_IF_ERROR(ExpectImages(in));
+  if (in.dim(2) == 1 || in.dim(2) == 3) return in;
+  return InvalidArgument("expected images with 1 or 3 channels, got ", in.ToString());
+}
+
+Output RandomGrayscale::Apply(const LayerCall& call) const {
+  const Shape in = call.ExampleShape();
+  if (!call.training || in.dim(2) == 1) return call.x();
+  Builder& b = call.b;
+  // The luma of ITU-R BT.601, rounded as in tf.image.rgb_to_grayscale.
+  const Output weights = Const(b, Tensor::Of<float>({3}, {0.2989F, 0.587F, 0.114F}));
+  const Output luma =
+      Sum(b, Mul(b, call.x(), Cast(b, weights, b.dtype(call.x()))), {3}, /*keep_dims=*/true);
+  const Output grey = BroadcastTo(b, luma, Batched(call.batch_size(), in));
+  return Select(b, Happens(call, {factor, factor}), grey, call.x());
 }
 
 }  // namespace tfjob::model::layers

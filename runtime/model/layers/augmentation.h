@@ -48,4 +48,28 @@ struct RandomContrast {
   graph::Output Apply(const LayerCall& call) const;
 };
 
+// Replaces each value x by value_range[1] - x. The probability is drawn between the factors.
+struct RandomInvert {
+  static constexpr std::string_view kClass = "RandomInvert";
+  static constexpr bool kTrainingByDefault = true;
+  std::vector<double> factor = {1}, value_range = {0, 255};
+  std::optional<int64_t> seed = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Replaces all channels of an image by its brightness, with the probability `factor`.
+struct RandomGrayscale {
+  static constexpr std::string_view kClass = "RandomGrayscale";
+  static constexpr bool kTrainingByDefault = true;
+  double factor = 0.5;
+  std::optional<int64_t> seed = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
 }  // namespace tfjob::model::layers

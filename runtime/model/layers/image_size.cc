@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/layers/random_draws.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -51,6 +52,23 @@ std::pair<int64_t, int64_t> Margins(const Shape& in, int64_t height, int64_t wid
     return (std::max(size, static_cast<int64_t>(wanted)) - size) / 2;
   };
   return {margin(in.dim(1), height, width, in.dim(0)), margin(in.dim(0), width, height, in.dim(1))};
+}
+
+// Returns the largest part of each image that has the aspect ratio height:width, resized.
+Output Fitted(const LayerCall& call, int64_t height, int64_t width) {
+  const Shape in = call.ExampleShape();
+  const Output part = Part(call.b, call.x(), LargestWindow(in.dim(0), in.dim(1), height, width));
+  return Resample(call.b, part, height, width, Interpolation::kBilinear, /*antialias=*/false);
+}
+
+// Draws an integer from 0 to `most` for each image: [batch,1].
+Output IntegerPerImage(const LayerCall& call, int64_t most) {
+  Builder& b = call.b;
+  const Output drawn = UniformPerImage(call, {0, static_cast<double>(most + 1)});
+  // The upper bound itself is possible, but rare.
+  const Output number =
+      Cast(b, ClipByValue(b, drawn, 0, static_cast<double>(most) + 0.5), DType::kInt64);
+  return graph::Reshape(b, Cast(b, number, b.dtype(call.x())), {call.batch_size(), 1});
 }
 
 Output Filled(Builder& b, Output images, std::pair<int64_t, int64_t> margins, double value) {
@@ -107,8 +125,30 @@ Output CenterCrop::Apply(const LayerCall& call) const {
     return Part(call.b, call.x(),
                 {(in.dim(0) - height) / 2, (in.dim(1) - width) / 2, height, width});
   }
-  const Output part = Part(call.b, call.x(), LargestWindow(in.dim(0), in.dim(1), height, width));
-  return Resample(call.b, part, height, width, Interpolation::kBilinear, /*antialias=*/false);
+  return Fitted(call, height, width);
+}
+
+void RandomCrop::Arguments(ArgumentVisitor& visitor) {
+  SizeArguments(visitor, height, width);
+  visitor.Optional("seed", seed);
+}
+
+StatusOr<Shape> RandomCrop::OutputShape(const Shape& in) const {
+  return Resized(in, height, width);
+}
+
+Output RandomCrop::Apply(const LayerCall& call) const {
+  const Shape in = call.ExampleShape();
+  if (!call.training || in.dim(0) < height || in.dim(1) < width) return Fitted(call, height, width);
+  Builder& b = call.b;
+  const Output top = IntegerPerImage(call, in.dim(0) - height);
+  const Output left = IntegerPerImage(call, in.dim(1) - width);
+  const DType dtype = b.dtype(call.x());
+  const Shape column = {call.batch_size(), 1};
+  const Output one = Fill(b, dtype, column, 1), none = Fill(b, dtype, column, 0);
+  const Output transforms = Concat(b, {one, none, left, none, one, top, none, none}, 1);
+  return ImageProjectiveTransform(b, call.x(), transforms,
+                                  {.height = height, .width = width, .interpolation = "NEAREST"});
 }
 
 }  // namespace tfjob::model::layers

@@ -34,4 +34,19 @@ struct CenterCrop {
   graph::Output Apply(const LayerCall& call) const;
 };
 
+// Cuts a part of the given size out of an image. Each image has its own part; in Keras, all images
+// of a batch have the same. Like tf.keras 2, resizes the largest part in the middle that has the
+// aspect ratio of the result if the image is smaller, and in prediction. In prediction, Keras 3
+// returns the whole image instead, which is not what it declares as the layer's output.
+struct RandomCrop {
+  static constexpr std::string_view kClass = "RandomCrop";
+  static constexpr bool kTrainingByDefault = true;
+  int64_t height = 0, width = 0;
+  std::optional<int64_t> seed = {};  // only stored
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
 }  // namespace tfjob::model::layers

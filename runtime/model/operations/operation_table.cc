@@ -237,6 +237,8 @@ constexpr OperationKind kOperations[] = {
     {"numpy", "Sqrt", kUnary, nullptr, Unary<graph::Sqrt>},
     {"numpy", "Exp", kUnary, nullptr, Unary<graph::Exp>},
     {"numpy", "Log", kUnary, nullptr, Unary<graph::Log>},
+    {"numpy", "Sin", kUnary, nullptr, Unary<graph::Sin>},
+    {"numpy", "Cos", kUnary, nullptr, Unary<graph::Cos>},
     {"numpy", "Tanh", kUnary, nullptr, Unary<graph::Tanh>},
     {"numpy", "Clip", kUnary, ClipArguments, Clipped},
     {"math", "Rsqrt", kUnary, nullptr, Unary<graph::Rsqrt>},
