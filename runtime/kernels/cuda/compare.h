@@ -21,8 +21,8 @@ struct RandomOperand {
   double low = -3, high = 3;
   bool special = false;
   bool ascending = false;
-  bool whole = false;
   int64_t row_stride = 0;
+  bool whole = false;
 };
 
 struct Comparison {

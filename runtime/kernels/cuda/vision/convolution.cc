@@ -25,9 +25,7 @@ struct Piece {
   const FinishedProduct* product = nullptr;
 };
 
-// The sizes of a convolution.
-class Sizes {
- public:
+struct Sizes {
   explicit Sizes(const Convolution& c)
       : windows(c.output.rows()),
         windows_per_image(windows / c.images()),
@@ -110,30 +108,30 @@ class ConvolutionKernel final : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
     auto* const matrix = static_cast<float*>(workspace);
-    void* const rest = static_cast<std::byte*>(workspace) + matrix_bytes();
-    const void* const bias = c_.bias ? inputs[2] : nullptr;
     for (const Piece& piece : pieces_) {
       const int64_t output = piece.first * c_.output.row_stride;
-      ProductOperands operands{.workspace = rest};
-      if (pass_ == ConvolutionPass::kBackwardInput) {
-        operands.a = inputs[0];
-        operands.b = static_cast<const float*>(inputs[1]) + output;
-        operands.d = in_place_ ? outputs[0] : matrix;
-        piece.product->Run(operands, stream);
-        if (!in_place_) Add(piece, matrix, static_cast<float*>(outputs[0]), stream);
-        continue;
-      }
-      if (!in_place_) Gather(piece, static_cast<const float*>(inputs[0]), matrix, stream);
-      operands.b = in_place_ ? inputs[0] : matrix;
-      operands.a = inputs[1];
-      operands.d = outputs[0];
-      if (pass_ == ConvolutionPass::kForward) {
-        operands.bias = bias;
-        operands.d = static_cast<float*>(outputs[0]) + output;
-      } else {
-        operands.a = static_cast<const float*>(inputs[1]) + output;
+      ProductOperands operands{.workspace = static_cast<std::byte*>(workspace) + matrix_bytes()};
+      switch (pass_) {
+        case ConvolutionPass::kForward:
+          operands.a = inputs[1];
+          operands.b = Gathered(piece, inputs[0], matrix, stream);
+          operands.bias = c_.bias ? inputs[2] : nullptr;
+          operands.d = static_cast<float*>(outputs[0]) + output;
+          break;
+        case ConvolutionPass::kBackwardInput:
+          operands.a = inputs[0];
+          operands.b = static_cast<const float*>(inputs[1]) + output;
+          operands.d = in_place_ ? outputs[0] : matrix;
+          break;
+        case ConvolutionPass::kBackwardFilter:
+          operands.a = static_cast<const float*>(inputs[1]) + output;
+          operands.b = Gathered(piece, inputs[0], matrix, stream);
+          operands.d = outputs[0];
+          break;
       }
       piece.product->Run(operands, stream);
+      if (pass_ == ConvolutionPass::kBackwardInput && !in_place_)
+        Add(piece, matrix, static_cast<float*>(outputs[0]), stream);
     }
   }
 
@@ -152,8 +150,10 @@ class ConvolutionKernel final : public Kernel {
         gpu, DescriptionFor(pass_, c_, windows, accumulate, gpu.arithmetic), finish, out);
   }
 
-  void Gather(const Piece& piece, const float* image, float* matrix, Stream& stream) const {
-    const GatherWindowsParameter p{.image = image,
+  // Returns what the windows of the piece see: the image itself, or a copy in `matrix`.
+  const void* Gathered(const Piece& piece, const void* image, float* matrix, Stream& stream) const {
+    if (in_place_) return image;
+    const GatherWindowsParameter p{.image = static_cast<const float*>(image),
                                    .matrix = matrix,
                                    .image_stride = c_.image.row_stride,
                                    .spans = spans_,
@@ -163,6 +163,7 @@ class ConvolutionKernel final : public Kernel {
                                    .count = static_cast<uint32_t>(piece.windows * sizes_.elements)};
     Submit(launcher_, "GatherWindows", {Blocks(p.count, kWindowThreads)}, {kWindowThreads}, p,
            stream);
+    return matrix;
   }
 
   // Adds to the images to which the windows belong.
