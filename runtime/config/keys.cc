@@ -242,10 +242,9 @@ void AddRunKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "device",
                   .type = kChoice,
                   .binding = Bind<&C::device>(),
-                  .doc =
-                      "Where a task computes: [GPUs](gpu.md). `auto`: on the CPU, until there are "
-                      "CUDA kernels for all models. `cuda`: on a GPU; it is an error if that is "
-                      "impossible, or if the model needs an op that has no CUDA kernel.",
+                  .doc = "Where a task computes: [GPUs](gpu.md). `auto`: on the CPU, until the "
+                         "CUDA kernels have run on a real GPU. `cuda`: on a GPU; it is an error if "
+                         "that is impossible, or if the model needs an op that has no CUDA kernel.",
                   .choices = {std::begin(kDeviceNames), std::end(kDeviceNames)}});
   keys.push_back(
       {.path = "on_non_finite",

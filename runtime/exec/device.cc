@@ -22,14 +22,13 @@ std::shared_ptr<const kernels::KernelTable> HostKernels() {
   return *kTable;
 }
 
-// Returns the CPU. A GPU must be requested by name while there are models for which it lacks
-// kernels.
+// Returns the CPU. A GPU must be requested by name until the kernels have run on a real one.
 Device AutomaticDevice(ThreadPool* pool) {
   const StatusOr<std::string> gpu = FindCudaDevice();
   Device cpu = CpuDevice(pool);
   cpu.reason = gpu.ok() ? StrCat(*gpu,
-                                 " is used only with \"device: cuda\", because this version "
-                                 "lacks CUDA kernels for many models (docs/gpu.md)")
+                                 " is used only with \"device: cuda\", because the CUDA kernels "
+                                 "have not run on a real GPU yet (docs/gpu.md)")
                         : std::string(Message(gpu.status()));
   return cpu;
 }

@@ -33,9 +33,9 @@ struct Device {
 Device CpuDevice(ThreadPool* pool = nullptr);
 
 // Returns the device with this name: "cpu"; "cuda", an NVIDIA GPU (cuda_device.h); or "auto", which
-// is the CPU until there are CUDA kernels for all models. For developers, there are also
-// "fake" and "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other
-// names. If "cuda" cannot be used, returns the error of CudaDevice.
+// is the CPU until the CUDA kernels have run on a real GPU. For developers, there are also "fake"
+// and "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other names.
+// If "cuda" cannot be used, returns the error of CudaDevice.
 StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr);
 
 // Returns the row stride for CPUs, in elements. It is the size of the last dimension. If the rows

@@ -29,17 +29,27 @@ struct Example {
   const char* name;
   int64_t batch = 0;
   LossKind loss = LossKind::kSparseCategoricalCrossentropy;
+  bool logits = true;  // what the model returns, if the loss is sparse
 };
 
-// Returns the model in an example's ConfigMap.
+Json ReadDocument(const std::string& text, const std::string& name) {
+  const auto documents = ParseYaml(text, name);
+  EXPECT_TRUE(documents.ok()) << documents.status();
+  return (*documents)[0];
+}
+
+// Returns the model in an example's ConfigMap: that of Keras, or the layers in the training file.
 Model ReadExample(const std::string& name) {
   const auto text = ReadFile(StrCat("deploy/examples/models/", name, ".yaml"));
   EXPECT_TRUE(text.ok()) << text.status();
-  const auto documents = ParseYaml(*text, name);
-  EXPECT_TRUE(documents.ok()) << documents.status();
-  const auto json = JsonField((*documents)[0])["data"]["model.json"].String();
-  EXPECT_TRUE(json.ok()) << json.status();
-  auto model = ReadKerasJson(*json, name);
+  const Json manifest = ReadDocument(*text, name);
+  const JsonField data = JsonField(manifest)["data"];
+  const auto json = data["model.json"].String();
+  const auto training = data["training.yaml"].String();
+  EXPECT_TRUE(training.ok()) << training.status();
+  const Json file = ReadDocument(*training, name);
+  auto model =
+      json.ok() ? ReadKerasJson(*json, name) : ReadLayers(JsonField(file)["model"]["layers"]);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
@@ -63,7 +73,7 @@ BuiltGraph BuildExample(const Example& example, const Model& model) {
   std::vector<int64_t> places = (*outputs)[0].shape.dims();
   places.pop_back();  // the classes
   const bool sparse = example.loss == LossKind::kSparseCategoricalCrossentropy;
-  options.objectives = {{.loss = {.kind = example.loss, .from_logits = sparse},
+  options.objectives = {{.loss = {.kind = example.loss, .from_logits = sparse && example.logits},
                          .metrics = {Metric::kAccuracy},
                          .labels = {sparse ? DType::kInt64 : DType::kFloat32, Shape(places)}}};
   FindMasks(model, options);
@@ -72,7 +82,8 @@ BuiltGraph BuildExample(const Example& example, const Model& model) {
   return *std::move(built);
 }
 
-// Returns values for a feed: small numbers, which are valid ids and classes.
+// Returns values for a feed: small numbers, which are valid ids and classes; pixels of images are
+// below 1.
 Tensor FeedOf(const exec::Port& port, int step) {
   Tensor feed(port.type.dtype, port.type.shape);
   PhiloxStream random(PhiloxKey(static_cast<uint64_t>(step), port.name));
@@ -84,6 +95,9 @@ Tensor FeedOf(const exec::Port& port, int step) {
   if (port.type.dtype == DType::kInt32) fill(feed.data<int32_t>());
   if (port.type.dtype == DType::kInt64) fill(feed.data<int64_t>());
   if (port.type.dtype == DType::kFloat32) fill(feed.data<float>());
+  if (port.type.dtype == DType::kFloat32 && port.type.shape.rank() > 2) {
+    for (float& pixel : feed.data<float>()) pixel /= static_cast<float>(bound);
+  }
   if (port.name == kStep) feed.data<int64_t>()[0] = step;
   return feed;
 }
@@ -190,6 +204,18 @@ TEST(CudaModels, Transformer) {
 
 TEST(CudaModels, RecurrentTranslator) {
   ExpectTrainsLikeTheCpu({"nmt-small", 2});
+}
+
+TEST(CudaModels, ConvolutionalNetwork) {
+  ExpectTrainsLikeTheCpu({"mnist-cnn", 3});
+}
+
+TEST(CudaModels, ResNet) {
+  ExpectTrainsLikeTheCpu({.name = "resnet-small", .batch = 3, .logits = false});
+}
+
+TEST(CudaModels, DenseNet) {
+  ExpectTrainsLikeTheCpu({.name = "densenet-small", .batch = 2, .logits = false});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
+#include "runtime/kernels/cpu/image_requests.h"
 #include "runtime/kernels/cpu/prepare.h"
 #include "runtime/kernels/stream.h"
 
@@ -70,13 +71,6 @@ template <typename T>
 StridedRows<T> RowsOfOutput(const KernelRequest& request, void* const* outputs, size_t i) {
   return {static_cast<T*>(outputs[i]), request.outputs[i].row_stride};
 }
-
-// Holds the options of an op.
-struct NormOptions {
-  double epsilon = 0;
-  bool relu = false;
-  bool side = false;  // a value is added before the activation
-};
 
 // Holds the mean of some rows, and the sums of their squared deviations from it, per channel.
 template <typename T>
@@ -412,61 +406,15 @@ class BatchNormGrad : public Kernel {
   ChannelSplit split_;
 };
 
-// Checks that all operands have the same dtype, and that operands `first` to `last` have the
-// channels of x as their only axis.
-Status ExpectChannels(const std::vector<Operand>& operands, size_t first, size_t last,
-                      const Operand& x) {
-  for (size_t i = first; i < last; ++i) {
-    RETURN_IF_ERROR(ExpectShape(operands[i], {x.cols()}));
-    if (operands[i].dtype != x.dtype) return InvalidArgument("the operands differ in dtype");
-  }
-  return OkStatus();
-}
-
-Status ExpectLike(const std::vector<Operand>& operands, const std::vector<size_t>& which,
-                  const Operand& x) {
-  for (const size_t i : which) {
-    if (i >= operands.size()) continue;
-    RETURN_IF_ERROR(ExpectShape(operands[i], x.shape));
-    if (operands[i].dtype != x.dtype) return InvalidArgument("the operands differ in dtype");
-  }
-  return OkStatus();
-}
-
-StatusOr<NormOptions> NormOptionsOf(const Attributes& attributes, bool side) {
-  const auto activation = attributes.Get<std::string>("activation", "");
-  if (!activation.empty() && activation != "Relu")
-    return Unimplemented("no activation \"", activation, "\" in a batch normalisation");
-  if (side && activation.empty()) return InvalidArgument("a side input needs an activation");
-  return NormOptions{NumberOf(attributes, "epsilon", 1e-3), !activation.empty(), side};
-}
-
 Prepared PrepareBatchNorm(const KernelRequest& request) {
-  const bool side = request.inputs.size() == 4;
-  RETURN_IF_ERROR(ExpectOperands(request, side ? 4 : 3, 3));
-  const Operand& x = request.inputs[0];
-  if (x.shape.rank() < 2) return InvalidArgument("expected at least two axes");
-  RETURN_IF_ERROR(ExpectChannels(request.inputs, 1, 3, x));
-  RETURN_IF_ERROR(ExpectChannels(request.outputs, 1, 3, x));
-  RETURN_IF_ERROR(ExpectLike(request.inputs, {3}, x));
-  RETURN_IF_ERROR(ExpectLike(request.outputs, {0}, x));
-  ASSIGN_OR_RETURN(const NormOptions options, NormOptionsOf(request.attributes, side));
-  return ForFloat(x.dtype,
+  ASSIGN_OR_RETURN(const NormOptions options, BatchNormOf(request));
+  return ForFloat(request.inputs[0].dtype,
                   [&]<typename T>(Type<T>) { return Make<BatchNorm<T>>(request, options); });
 }
 
 Prepared PrepareBatchNormGrad(const KernelRequest& request) {
-  const size_t inputs = request.inputs.size();
-  const bool side = inputs > 6;
-  RETURN_IF_ERROR(ExpectOperands(request, std::clamp<size_t>(inputs, 6, 8), side ? 4 : 3));
-  const Operand& x = request.inputs[1];
-  if (x.shape.rank() < 2) return InvalidArgument("expected at least two axes");
-  RETURN_IF_ERROR(ExpectChannels(request.inputs, 2, 6, x));
-  RETURN_IF_ERROR(ExpectChannels(request.outputs, 1, 3, x));
-  RETURN_IF_ERROR(ExpectLike(request.inputs, {0, 6, 7}, x));
-  RETURN_IF_ERROR(ExpectLike(request.outputs, {0, 3}, x));
-  ASSIGN_OR_RETURN(const NormOptions options, NormOptionsOf(request.attributes, side));
-  return ForFloat(x.dtype,
+  ASSIGN_OR_RETURN(const NormOptions options, BatchNormGradOf(request));
+  return ForFloat(request.inputs[1].dtype,
                   [&]<typename T>(Type<T>) { return Make<BatchNormGrad<T>>(request, options); });
 }
 

@@ -134,26 +134,8 @@ class ConvolutionLoops : public Kernel {
   Convolution c_;
 };
 
-Status Check(const Convolution& c) {
-  RETURN_IF_ERROR(CheckWindow(c.window, c.image.shape));
-  for (const Operand* operand : {&c.filter, &c.output}) {
-    if (operand->dtype != c.image.dtype) return InvalidArgument("the operands differ in dtype");
-    if (operand->shape.rank() != 4)
-      return InvalidArgument(operand->ToString(), " must have four axes");
-  }
-  const Shape& filter = c.filter.shape;
-  if (filter.dim(2) < 1 || filter.dim(3) < 1 || c.channels() % filter.dim(2) != 0 ||
-      c.outputs() % c.groups() != 0) {
-    return InvalidArgument("the filter must split the channels and outputs into equal groups");
-  }
-  RETURN_IF_ERROR(ExpectShape(
-      c.filter, {c.window.height.size, c.window.width.size, filter.dim(2), filter.dim(3)}));
-  return ExpectShape(c.output, {c.images(), c.window.height.Count(c.image.shape.dim(1)),
-                                c.window.width.Count(c.image.shape.dim(2)), c.outputs()});
-}
-
-Prepared PreparePass(ConvolutionPass pass, const Convolution& convolution) {
-  RETURN_IF_ERROR(Check(convolution));
+Prepared PreparePass(ConvolutionPass pass, const KernelRequest& request) {
+  ASSIGN_OR_RETURN(const Convolution convolution, ConvolutionOf(pass, request));
   const Operand &image = convolution.image, &filter = convolution.filter;
   const bool dense = image.dense() && filter.dense() && convolution.output.dense();
   if (dense && image.dtype == DType::kFloat32) return PrepareOneDnnConvolution(pass, convolution);
@@ -162,51 +144,18 @@ Prepared PreparePass(ConvolutionPass pass, const Convolution& convolution) {
   });
 }
 
-Prepared PrepareConv2D(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  ASSIGN_OR_RETURN(const Window window, WindowOf(request.attributes));
-  return PreparePass(ConvolutionPass::kForward,
-                     {window, request.inputs[0], request.inputs[1], request.outputs[0]});
-}
-
-Prepared PrepareFusedConv2D(const KernelRequest& request) {
-  const bool bias = request.attributes.Get("bias", false);
-  RETURN_IF_ERROR(ExpectOperands(request, bias ? 3 : 2, 1));
-  ASSIGN_OR_RETURN(const Window window, WindowOf(request.attributes));
-  const std::string activation = request.attributes.Get<std::string>("activation", "");
-  if (!activation.empty() && activation != "Relu")
-    return Unimplemented("no activation \"", activation, "\" in a convolution");
-  const Operand& output = request.outputs[0];
-  if (bias) {
-    RETURN_IF_ERROR(ExpectShape(request.inputs[2], {output.cols()}));
-    if (request.inputs[2].dtype != output.dtype)
-      return InvalidArgument("the bias and the output differ in dtype");
-  }
-  return PreparePass(ConvolutionPass::kForward, {window, request.inputs[0], request.inputs[1],
-                                                 output, bias, activation == "Relu"});
-}
-
-Prepared PrepareBackpropInput(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  ASSIGN_OR_RETURN(const Window window, WindowOf(request.attributes));
-  return PreparePass(ConvolutionPass::kBackwardInput,
-                     {window, request.outputs[0], request.inputs[0], request.inputs[1]});
-}
-
-Prepared PrepareBackpropFilter(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  ASSIGN_OR_RETURN(const Window window, WindowOf(request.attributes));
-  return PreparePass(ConvolutionPass::kBackwardFilter,
-                     {window, request.inputs[0], request.outputs[0], request.inputs[1]});
+template <ConvolutionPass kPass>
+Prepared PrepareConvolution(const KernelRequest& request) {
+  return PreparePass(kPass, request);
 }
 
 }  // namespace
 
 KernelTable::Entries ConvolutionKernels() {
-  return {{"Conv2D", {PrepareConv2D, {}}},
-          {"FusedConv2D", {PrepareFusedConv2D, {}}},
-          {"Conv2DBackpropInput", {PrepareBackpropInput, {}}},
-          {"Conv2DBackpropFilter", {PrepareBackpropFilter, {}}}};
+  return {{"Conv2D", {PrepareConvolution<ConvolutionPass::kForward>, {}}},
+          {"FusedConv2D", {PrepareConvolution<ConvolutionPass::kForward>, {}}},
+          {"Conv2DBackpropInput", {PrepareConvolution<ConvolutionPass::kBackwardInput>, {}}},
+          {"Conv2DBackpropFilter", {PrepareConvolution<ConvolutionPass::kBackwardFilter>, {}}}};
 }
 
 }  // namespace tfjob::kernels::cpu

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/cpu/image_requests.h"
 #include "runtime/kernels/cpu/rows.h"
-#include "runtime/tensor/window.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -12,14 +12,6 @@ namespace {
 // The number of channels that are pooled together, small enough that their data stays in the
 // first-level cache.
 constexpr int64_t kChannels = 256;
-
-struct Pooling {
-  Window window;
-  Operand image, pooled;  // both have the same dtype
-
-  int64_t images() const { return image.shape.dim(0); }
-  int64_t channels() const { return image.shape.dim(3); }
-};
 
 // The inputs that a window covers: rows [top, bottom) and columns [left, right) of image `image`.
 struct Seen {
@@ -200,48 +192,26 @@ class AvgPoolGrad : public Kernel {
   Pooling p_;
 };
 
-StatusOr<Pooling> PoolingOf(const Attributes& attributes, const Operand& image,
-                            const Operand& pooled) {
-  ASSIGN_OR_RETURN(const Window window, WindowOf(attributes));
-  RETURN_IF_ERROR(CheckWindow(window, image.shape));
-  if (window.height.dilation != 1 || window.width.dilation != 1)
-    return InvalidArgument("pooling windows have no dilation");
-  if (image.dtype != pooled.dtype) return InvalidArgument("the operands differ in dtype");
-  RETURN_IF_ERROR(
-      ExpectShape(pooled, {image.shape.dim(0), window.height.Count(image.shape.dim(1)),
-                           window.width.Count(image.shape.dim(2)), image.shape.dim(3)}));
-  return Pooling{window, image, pooled};
-}
-
 template <template <typename> typename K>
-Prepared MakePooling(const Attributes& attributes, const Operand& image, const Operand& pooled) {
-  ASSIGN_OR_RETURN(const Pooling pooling, PoolingOf(attributes, image, pooled));
-  return ForFloat(image.dtype, [&]<typename T>(Type<T>) { return Make<K<T>>(pooling); });
+Prepared MakePooling(const Pooling& pooling) {
+  return ForFloat(pooling.image.dtype, [&]<typename T>(Type<T>) { return Make<K<T>>(pooling); });
 }
 
 template <template <typename> typename K>
 Prepared PreparePool(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
-  return MakePooling<K>(request.attributes, request.inputs[0], request.outputs[0]);
+  ASSIGN_OR_RETURN(const Pooling pooling, PoolOf(request));
+  return MakePooling<K>(pooling);
 }
 
 Prepared PrepareMaxPoolGrad(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 3, 1));
-  RETURN_IF_ERROR(ExpectShape(request.inputs[0], request.outputs[0].shape));
-  RETURN_IF_ERROR(ExpectShape(request.inputs[2], request.inputs[1].shape));
-  for (const Operand& input : request.inputs) {
-    if (input.dtype != request.outputs[0].dtype)
-      return InvalidArgument("the operands differ in dtype");
-  }
-  ASSIGN_OR_RETURN(const Pooling pooling,
-                   PoolingOf(request.attributes, request.outputs[0], request.inputs[1]));
+  ASSIGN_OR_RETURN(const Pooling pooling, MaxPoolGradOf(request));
   return ForFloat(request.outputs[0].dtype,
                   [&]<typename T>(Type<T>) { return Make<MaxPoolGrad<T>>(pooling, request); });
 }
 
 Prepared PrepareAvgPoolGrad(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
-  return MakePooling<AvgPoolGrad>(request.attributes, request.outputs[0], request.inputs[0]);
+  ASSIGN_OR_RETURN(const Pooling pooling, AvgPoolGradOf(request));
+  return MakePooling<AvgPoolGrad>(pooling);
 }
 
 }  // namespace

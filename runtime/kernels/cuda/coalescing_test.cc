@@ -7,12 +7,14 @@
 #include <cstring>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "runtime/kernels/cuda/compare.h"
 #include "runtime/kernels/cuda/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -66,6 +68,33 @@ void AddRowRequests(std::vector<KernelRequest>& requests) {
                       {matrix}});
 }
 
+// Adds requests for the kernels of vision/. The windows overlap, and some see padding.
+void AddVisionRequests(std::vector<KernelRequest>& requests) {
+  const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
+  const Operand image = dense({2, 9, 9, 32}), output = dense({2, 5, 5, 32});
+  const WindowAxis axis{.size = 3, .stride = 2, .before = 1, .after = 1};
+  Attributes window;
+  SetWindow(window, {axis, axis});
+  for (const int64_t depth : {32, 16, 1}) {
+    const Operand filter = dense({3, 3, depth, 32});
+    requests.push_back({"Conv2D", window, {image, filter}, {output}});
+    requests.push_back({"FusedConv2D", window, {image, filter}, {output}});
+    requests.push_back({"Conv2DBackpropInput", window, {filter, output}, {image}});
+    requests.push_back({"Conv2DBackpropFilter", window, {image, output}, {filter}});
+  }
+  requests.push_back({"MaxPool", window, {image}, {output}});
+  requests.push_back({"MaxPoolGrad", window, {image, output, output}, {image}});
+  requests.push_back({"AvgPool", window, {image}, {output}});
+  requests.push_back({"AvgPoolGrad", window, {output}, {image}});
+  const Operand x = dense({300, 64}), c = dense({64});
+  const Attributes relu = {{"activation", std::string("Relu")}};
+  requests.push_back({"FusedBatchNorm", {}, {x, c, c}, {x, c, c}});
+  requests.push_back({"FusedBatchNormEx", relu, {x, c, c, x}, {x, c, c}});
+  requests.push_back({"FusedBatchNormGrad", {}, {x, x, c, c, c, c}, {x, c, c}});
+  requests.push_back({"FusedBatchNormGradEx", relu, {x, x, c, c, c, c}, {x, c, c}});
+  requests.push_back({"FusedBatchNormGradEx", relu, {x, x, c, c, c, c, x, x}, {x, c, c, x}});
+}
+
 // Returns one or more requests for each op of the table except the products, which the library
 // computes. Their operands are dense, with 64 rows and 256 columns.
 std::vector<KernelRequest> DenseRequests() {
@@ -108,6 +137,7 @@ std::vector<KernelRequest> DenseRequests() {
       {"ApplyOptimizer", ToAttributes(optimizer::Optimizer()), {number, matrix, matrix}, {matrix}});
   AddLayoutRequests(requests);
   AddRowRequests(requests);
+  AddVisionRequests(requests);
   for (const DType dtype : {DType::kFloat64, DType::kInt64, DType::kUInt8})
     requests.push_back({"Cast", {}, {matrix}, {dense(dtype, matrix.shape)}});
   return requests;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -55,8 +56,10 @@ double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double v
 void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& random) {
   const auto store = [&](auto value) {
     using T = decltype(value);
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_floating_point_v<T>) {
+      if (operand.whole) value = std::floor(value);
       value = static_cast<T>(SpecialFloat(operand, random, static_cast<double>(value)));
+    }
     std::memcpy(to, &value, sizeof value);
   };
   const double low = operand.low, high = operand.high;
@@ -194,7 +197,7 @@ class ComparedRun {
     }
     for (size_t i = 0; i < request_.outputs.size(); ++i) {
       void* const shared =
-          InPlaceOf(table.Find(request_.op)->in_place, static_cast<int>(i), inputs);
+          InPlaceOf(table.Find(request_.op)->in_place, static_cast<int>(i), inputs, outputs);
       outputs.push_back(shared != nullptr
                             ? shared
                             : Allocate(request_.outputs[i], "output " + std::to_string(i)));
@@ -253,13 +256,15 @@ class ComparedRun {
     return -1;
   }
 
-  // Returns the memory of an input that the output may use, or null.
+  // Returns the memory of an input that the output may use, or null. The outputs before this one
+  // use the memory in `used`.
   void* InPlaceOf(const std::vector<InPlace>& rules, int output,
-                  const std::vector<const void*>& inputs) {
+                  const std::vector<const void*>& inputs, const std::vector<void*>& used) {
     for (const InPlace& rule : rules) {
       const auto input = static_cast<size_t>(rule.input);
       if (rule.output == output && input < inputs.size() &&
           request_.inputs[input] == request_.outputs[static_cast<size_t>(output)] &&
+          std::ranges::find(used, inputs[input]) == used.end() &&
           (rule.rule == InPlace::kAlways || random_.Below(2) == 0))
         return const_cast<void*>(inputs[input]);
     }

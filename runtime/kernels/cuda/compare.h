@@ -13,7 +13,8 @@ namespace tfjob::kernels::cuda {
 
 // A tensor with random values in [low, high]. Some floats are 0. If `special` is set, some are NaN
 // or infinite. If `ascending` is set, the values are distinct int64 numbers in [0, high), in
-// ascending order, and some -1 after them. If `row_stride` is 0, it is chosen at random.
+// ascending order, and some -1 after them. If `whole` is set, floats are whole numbers, so some of
+// them are equal. If `row_stride` is 0, it is chosen at random.
 struct RandomOperand {
   Shape shape;
   DType dtype = DType::kFloat32;
@@ -21,6 +22,7 @@ struct RandomOperand {
   bool special = false;
   bool ascending = false;
   int64_t row_stride = 0;
+  bool whole = false;
 };
 
 struct Comparison {

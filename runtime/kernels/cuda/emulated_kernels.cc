@@ -10,3 +10,7 @@
 #include "runtime/kernels/cuda/select.cu"
 #include "runtime/kernels/cuda/softmax.cu"
 #include "runtime/kernels/cuda/update.cu"
+#include "runtime/kernels/cuda/vision/batch_norm.cu"
+#include "runtime/kernels/cuda/vision/convolution.cu"
+#include "runtime/kernels/cuda/vision/depthwise.cu"
+#include "runtime/kernels/cuda/vision/pooling.cu"

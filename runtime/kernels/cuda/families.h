@@ -24,7 +24,10 @@ KernelTable::Entries LayoutKernels(const Launcher& launcher);
 KernelTable::Entries SelectKernels(const Launcher& launcher);
 KernelTable::Entries CastKernels(const Launcher& launcher);
 KernelTable::Entries UpdateKernels(const Launcher& launcher);
+KernelTable::Entries PoolingKernels(const Launcher& launcher);
+KernelTable::Entries BatchNormKernels(const Launcher& launcher);
 KernelTable::Entries MatMulKernels(const GpuAccess& gpu);
+KernelTable::Entries ConvolutionKernels(const GpuAccess& gpu);
 
 using cpu::Prepared;
 
@@ -73,5 +76,7 @@ Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand&
 Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request);
 // Prepares a kernel that sets every element to `value`.
 Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value);
+// Returns a kernel that adds the rows of a dense matrix, which has at least one row.
+std::unique_ptr<Kernel> MakeColumnSums(const Launcher& launcher, int64_t rows, int64_t cols);
 
 }  // namespace tfjob::kernels::cuda

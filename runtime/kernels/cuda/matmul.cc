@@ -1,11 +1,7 @@
-// Implements the ops that multiply matrices, with the products of product.h. The library stores
-// matrices column by column, so it sees every row-major matrix as its transpose: to compute
-// c = a · b, it multiplies b by a.
-#include <algorithm>
-
+// Implements the ops that multiply matrices, with the products of finished_product.h.
 #include "runtime/kernels/cpu/products.h"
 #include "runtime/kernels/cuda/families.h"
-#include "runtime/kernels/cuda/product.h"
+#include "runtime/kernels/cuda/finished_product.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -35,115 +31,36 @@ class EmptyProduct final : public Kernel {
   const std::unique_ptr<Kernel> program_;
 };
 
-// A product, and the elementwise program that follows it in the output's memory (null: none). The
-// program's inputs are the product and the bias.
-struct Variant {
-  std::unique_ptr<Product> product;
-  std::unique_ptr<Kernel> program;
-};
-
-// The library's fast algorithms need aligned addresses. The plan usually aligns them, but a kernel
-// must accept all addresses, so there are two variants.
+// Calls a product with the operands of one or more pairs of matrices.
 class ProductKernel final : public Kernel {
  public:
-  ProductKernel(Variant aligned, Variant unaligned, std::vector<Offsets3> calls, bool bias)
-      : aligned_(std::move(aligned)),
-        unaligned_(std::move(unaligned)),
-        calls_(std::move(calls)),
-        bias_(bias) {}
+  ProductKernel(std::unique_ptr<FinishedProduct> product, std::vector<Offsets3> calls, bool bias)
+      : product_(std::move(product)), calls_(std::move(calls)), bias_(bias) {}
 
-  size_t workspace_bytes() const override {
-    const size_t bytes =
-        std::max(aligned_.product->workspace_bytes(), unaligned_.product->workspace_bytes());
-    // A program's workspace is aligned to 64 bytes.
-    return bytes == 0 ? 0 : bytes + device::cuda::kBlasWorkspaceAlignment;
-  }
+  size_t workspace_bytes() const override { return product_->workspace_bytes(); }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
-    constexpr uintptr_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
-    const uintptr_t aligned =
-        (reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) / kAlignment * kAlignment;
     for (const Offsets3& call : calls_) {
-      const ProductOperands operands{.a = static_cast<const float*>(inputs[1]) + call.a,
-                                     .b = static_cast<const float*>(inputs[0]) + call.b,
-                                     .bias = bias_ ? inputs[2] : nullptr,
-                                     .d = static_cast<float*>(outputs[0]) + call.d,
-                                     .workspace = reinterpret_cast<void*>(aligned)};
-      const Variant& variant = IsAligned(operands) ? aligned_ : unaligned_;
-      variant.product->Run(operands, stream);
-      if (variant.program == nullptr) continue;
-      const void* const read[] = {operands.d, operands.bias};
-      variant.program->Run(read, outputs, nullptr, stream);
+      product_->Run({.a = static_cast<const float*>(inputs[1]) + call.a,
+                     .b = static_cast<const float*>(inputs[0]) + call.b,
+                     .bias = bias_ ? inputs[2] : nullptr,
+                     .d = static_cast<float*>(outputs[0]) + call.d,
+                     .workspace = workspace},
+                    stream);
     }
   }
 
  private:
-  static bool IsAligned(const ProductOperands& operands) {
-    uintptr_t addresses = 0;
-    for (const void* address :
-         {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.d)})
-      addresses |= reinterpret_cast<uintptr_t>(address);
-    return addresses % 16 == 0;
-  }
-
-  const Variant aligned_, unaligned_;
+  const std::unique_ptr<FinishedProduct> product_;
   const std::vector<Offsets3> calls_;
   const bool bias_;
 };
 
-// The operations that follow a product.
-struct Finish {
-  bool bias = false;
-  std::string activation;  // "", "Relu", "Sigmoid" or "Tanh"
-};
-
-ProductDescription DescriptionOf(const cpu::ProductLayout& p, Arithmetic arithmetic) {
-  return {.m = p.n,
-          .n = p.m,
-          .k = p.k,
-          .a = {.transposed = p.transpose_b, .ld = p.b_stride},
-          .b = {.transposed = p.transpose_a, .ld = p.a_stride},
-          .ldd = p.c_stride,
-          .arithmetic = arithmetic};
-}
-
-// Returns what the library can add to a product whose addresses are aligned.
-ProductEpilogue LibraryPart(const Finish& finish) {
-  const bool relu = finish.activation == "Relu";
-  if (finish.bias) return relu ? ProductEpilogue::kReluBias : ProductEpilogue::kBias;
-  return relu ? ProductEpilogue::kRelu : ProductEpilogue::kNone;
-}
-
-// Returns the elementwise program "Add i0 i1; Relu t0", or a part of it.
-std::string ProgramOf(const Finish& finish) {
-  if (finish.activation.empty()) return finish.bias ? "Add i0 i1" : "";
-  return StrCat(finish.bias ? "Add i0 i1; " : "", finish.activation, finish.bias ? " t0" : " i0");
-}
-
-// Prepares a product and a kernel for `rest`, the operations that the library does not perform.
-StatusOr<Variant> PrepareVariant(const GpuAccess& gpu, const ProductDescription& product,
-                                 const Finish& rest, const Operand& out) {
-  Variant variant;
-  ASSIGN_OR_RETURN(variant.product, gpu.products->Prepare(product));
-  const std::string program = ProgramOf(rest);
-  if (program.empty()) return variant;
-  std::vector<Operand> inputs = {out};
-  if (rest.bias) inputs.push_back(Operand::Dense(out.dtype, Shape({out.cols()})));
-  ASSIGN_OR_RETURN(variant.program, PrepareProgram(gpu.launcher, inputs, out, program));
-  return variant;
-}
-
 Prepared MakeProduct(const GpuAccess& gpu, const ProductDescription& product,
                      std::vector<Offsets3> calls, const Finish& finish, const Operand& out) {
-  ProductDescription with_epilogue = product, unaligned = product;
-  with_epilogue.epilogue = LibraryPart(finish);
-  unaligned.alignment = sizeof(float);
-  const Finish rest{.activation = finish.activation == "Relu" ? "" : finish.activation};
-  ASSIGN_OR_RETURN(Variant fast, PrepareVariant(gpu, with_epilogue, rest, out));
-  ASSIGN_OR_RETURN(Variant any, PrepareVariant(gpu, unaligned, finish, out));
-  return std::make_unique<ProductKernel>(std::move(fast), std::move(any), std::move(calls),
-                                         finish.bias);
+  ASSIGN_OR_RETURN(auto finished, FinishedProduct::Prepare(gpu, product, finish, out));
+  return std::make_unique<ProductKernel>(std::move(finished), std::move(calls), finish.bias);
 }
 
 // Prepares a product over no elements.

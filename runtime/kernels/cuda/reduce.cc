@@ -285,6 +285,10 @@ Prepared PrepareBiasAddGrad(const Launcher& launcher, const KernelRequest& reque
 
 }  // namespace
 
+std::unique_ptr<Kernel> MakeColumnSums(const Launcher& launcher, int64_t rows, int64_t cols) {
+  return std::make_unique<ColumnSums>(launcher, Matrix{rows, cols, cols}, Reduction{});
+}
+
 KernelTable::Entries ReduceKernels(const Launcher& launcher) {
   const auto reduction = [&launcher](ReduceOp op, bool mean) -> KernelEntry {
     return {[launcher, op, mean](const KernelRequest& request) {

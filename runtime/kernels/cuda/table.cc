@@ -21,34 +21,50 @@ Status ExpectFloat32(const KernelRequest& request) {
 
 KernelTable MakeTable(const GpuAccess& gpu) {
   KernelTable::Entries all = MatMulKernels(gpu);
-  for (const auto family :
-       {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels, CastKernels, MoveKernels,
-        LayoutKernels, SelectKernels, GatherKernels, UpdateKernels})
+  all.merge(ConvolutionKernels(gpu));
+  for (const auto family : {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels,
+                            CastKernels, MoveKernels, LayoutKernels, SelectKernels, GatherKernels,
+                            PoolingKernels, BatchNormKernels, UpdateKernels})
     all.merge(family(gpu.launcher));
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
 }
 
 std::span<const char* const> KernelNames() {
-  static constexpr const char* kNames[] = {"ApplyAdam",
+  static constexpr const char* kNames[] = {"AddWindows",
+                                           "ApplyAdam",
                                            "ApplyAdamRows",
                                            "ApplySgd",
                                            "ApplySgdRows",
                                            "ArgMax",
                                            "ArgMaxRows",
+                                           "AvgPool",
+                                           "AvgPoolGrad",
+                                           "BatchNorm",
+                                           "BatchNormGrad",
+                                           "BatchNormSums",
                                            "Cast",
                                            "CheckIds",
+                                           "ColumnMoments",
                                            "Compare",
                                            "DenseCrossEntropy",
+                                           "Depthwise",
+                                           "DepthwiseFilter",
+                                           "DepthwiseInput",
                                            "Dropout",
                                            "Elementwise",
                                            "ElementwiseWithSlots",
                                            "Fill",
+                                           "FindMaxima",
                                            "Gather",
+                                           "GatherWindows",
                                            "GeneralUpdate",
                                            "IndexRows",
                                            "JoinGroups",
                                            "LearningRate",
+                                           "MaxPool",
+                                           "MaxPoolGrad",
                                            "MergeIds",
+                                           "MergeMoments",
                                            "Move",
                                            "NumberIds",
                                            "RandomNormal",

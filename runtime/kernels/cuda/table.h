@@ -37,6 +37,9 @@ struct GpuAccess {
   Launcher launcher;
   std::shared_ptr<Products> products;
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of matrix products
+  // The most that a convolution keeps in its workspace of what its windows see. Chosen so that it
+  // stays in the L2 cache: 40 MB on an A100, 50 MB on an H100.
+  size_t window_bytes = size_t{32} << 20;
 };
 
 // Returns all kernels, including ApplyOptimizer.

@@ -1,0 +1,59 @@
+// Checks the requests of convolutions, pooling and batch normalisation, which have kernels for CPUs
+// and for GPUs, and reads their attributes.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/kernels/kernel.h"
+#include "runtime/tensor/window.h"
+
+namespace tfjob::kernels::cpu {
+
+enum class ConvolutionPass {
+  kForward,         // image, filter [, bias] → output
+  kBackwardInput,   // filter, d output → d image
+  kBackwardFilter,  // image, d output → d filter
+};
+
+// Image and output are [images,height,width,channels], the filter is
+// [height,width,channels / groups,outputs]. All operands have the same float type and may have
+// padded rows.
+struct Convolution {
+  Window window;
+  Operand image, filter, output;
+  // Operations that follow the convolution in the forward pass.
+  bool bias = false;  // adds a bias [outputs], the third input
+  bool relu = false;
+
+  int64_t images() const { return image.shape.dim(0); }
+  int64_t channels() const { return image.shape.dim(3); }
+  int64_t outputs() const { return filter.shape.dim(3); }
+  int64_t groups() const { return channels() / filter.shape.dim(2); }
+};
+// Reads the request of a Conv2D, FusedConv2D, Conv2DBackpropInput or Conv2DBackpropFilter.
+StatusOr<Convolution> ConvolutionOf(ConvolutionPass pass, const KernelRequest& request);
+
+// The image and what is pooled from it are [images,height,width,channels]. They have the same dtype
+// and may have padded rows.
+struct Pooling {
+  Window window;
+  Operand image, pooled;
+
+  int64_t images() const { return image.shape.dim(0); }
+  int64_t channels() const { return image.shape.dim(3); }
+};
+// Read the request of a MaxPool or AvgPool, of a MaxPoolGrad and of an AvgPoolGrad.
+StatusOr<Pooling> PoolOf(const KernelRequest& request);
+StatusOr<Pooling> MaxPoolGradOf(const KernelRequest& request);
+StatusOr<Pooling> AvgPoolGradOf(const KernelRequest& request);
+
+struct NormOptions {
+  double epsilon = 0;
+  bool relu = false;
+  bool side = false;  // a value is added before the activation
+};
+// Read the request of a FusedBatchNorm or FusedBatchNormEx, and of their gradients.
+StatusOr<NormOptions> BatchNormOf(const KernelRequest& request);
+StatusOr<NormOptions> BatchNormGradOf(const KernelRequest& request);
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,225 @@
+// Implements convolutions as matrix products. A row of the first matrix contains what one window
+// sees, by group; the filter is the second matrix. If windows are single pixels, the image itself
+// is the first matrix. Otherwise, the matrix is copied to the workspace piece by piece.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/kernels/cpu/image_requests.h"
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/finished_product.h"
+#include "runtime/kernels/cuda/vision/depthwise.h"
+#include "runtime/kernels/cuda/vision/parameters.h"
+#include "runtime/kernels/cuda/vision/spans.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+using cpu::Convolution;
+using cpu::ConvolutionPass;
+
+// Consecutive windows, and the product that is computed for them.
+struct Piece {
+  int64_t first = 0, windows = 0;
+  const FinishedProduct* product = nullptr;
+};
+
+struct Sizes {
+  explicit Sizes(const Convolution& c)
+      : windows(c.output.rows()),
+        windows_per_image(windows / c.images()),
+        taps(c.window.height.size * c.window.width.size),
+        elements(taps * c.channels()) {}
+
+  // Returns the number of windows in a piece: whole images, unless an image is too large.
+  int64_t PieceOf(size_t bytes) const {
+    const auto row = static_cast<size_t>(elements) * sizeof(float);
+    const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(bytes / row));
+    return most < windows_per_image ? most : most / windows_per_image * windows_per_image;
+  }
+
+  const int64_t windows, windows_per_image;
+  const int64_t taps;      // pixels that a window sees
+  const int64_t elements;  // elements that a window sees
+};
+
+// Returns whether each window sees the pixel of its own number.
+bool SeesPixels(const Convolution& c) {
+  const auto sees = [](const WindowAxis& axis) {
+    return axis.size == 1 && axis.stride == 1 && axis.before == 0 && axis.after == 0;
+  };
+  return sees(c.window.height) && sees(c.window.width);
+}
+
+// Describes the product for some windows. With `accumulate`, it is added to the result.
+ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, int64_t windows,
+                                  bool accumulate, Arithmetic arithmetic) {
+  const Sizes sizes(c);
+  const int64_t seen = sizes.elements / c.groups(), outputs = c.outputs() / c.groups();
+  const int64_t matrix = SeesPixels(c) ? c.image.row_stride : sizes.elements;
+  const int64_t filter = c.filter.row_stride, output = c.output.row_stride;
+  cpu::ProductLayout layout{windows, outputs, seen, false, false, matrix, filter, output};
+  int64_t first_step = seen, second_step = outputs, result_step = outputs;  // between groups
+  if (pass == ConvolutionPass::kBackwardInput) {
+    layout = {windows, seen, outputs, false, true, output, filter, matrix};
+    first_step = outputs;
+    result_step = seen;
+  } else if (pass == ConvolutionPass::kBackwardFilter) {
+    layout = {seen, outputs, windows, true, false, matrix, output, filter};
+  }
+  ProductDescription product = DescriptionOf(layout, arithmetic);
+  product.batch = static_cast<int32_t>(c.groups());
+  product.a.batch_stride = second_step;
+  product.b.batch_stride = first_step;
+  product.batch_stride_d = result_step;
+  product.beta = accumulate ? 1 : 0;
+  return product;
+}
+
+class ConvolutionKernel final : public Kernel {
+ public:
+  ConvolutionKernel(const GpuAccess& gpu, ConvolutionPass pass, const Convolution& convolution)
+      : launcher_(gpu.launcher),
+        pass_(pass),
+        c_(convolution),
+        sizes_(c_),
+        spans_(SpansOf(c_.window, c_.image.shape)),
+        in_place_(SeesPixels(c_)),
+        piece_(in_place_ ? sizes_.windows
+                         : std::min(sizes_.windows, sizes_.PieceOf(gpu.window_bytes))) {}
+
+  Status PrepareProducts(const GpuAccess& gpu) {
+    for (int64_t first = 0; first < sizes_.windows; first += piece_) {
+      const int64_t windows = std::min(piece_, sizes_.windows - first);
+      const bool accumulate = pass_ == ConvolutionPass::kBackwardFilter && first > 0;
+      auto& product = products_[{windows, accumulate}];
+      if (product == nullptr) {
+        ASSIGN_OR_RETURN(product, PrepareProduct(gpu, windows, accumulate));
+      }
+      pieces_.push_back({first, windows, product.get()});
+      product_bytes_ = std::max(product_bytes_, product->workspace_bytes());
+    }
+    return OkStatus();
+  }
+
+  size_t workspace_bytes() const override { return matrix_bytes() + product_bytes_; }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    auto* const matrix = static_cast<float*>(workspace);
+    for (const Piece& piece : pieces_) {
+      const int64_t output = piece.first * c_.output.row_stride;
+      ProductOperands operands{.workspace = static_cast<std::byte*>(workspace) + matrix_bytes()};
+      switch (pass_) {
+        case ConvolutionPass::kForward:
+          operands.a = inputs[1];
+          operands.b = Gathered(piece, inputs[0], matrix, stream);
+          operands.bias = c_.bias ? inputs[2] : nullptr;
+          operands.d = static_cast<float*>(outputs[0]) + output;
+          break;
+        case ConvolutionPass::kBackwardInput:
+          operands.a = inputs[0];
+          operands.b = static_cast<const float*>(inputs[1]) + output;
+          operands.d = in_place_ ? outputs[0] : matrix;
+          break;
+        case ConvolutionPass::kBackwardFilter:
+          operands.a = static_cast<const float*>(inputs[1]) + output;
+          operands.b = Gathered(piece, inputs[0], matrix, stream);
+          operands.d = outputs[0];
+          break;
+      }
+      piece.product->Run(operands, stream);
+      if (pass_ == ConvolutionPass::kBackwardInput && !in_place_)
+        Add(piece, matrix, static_cast<float*>(outputs[0]), stream);
+    }
+  }
+
+ private:
+  size_t matrix_bytes() const {
+    if (in_place_) return 0;
+    return (static_cast<size_t>(piece_ * sizes_.elements) * sizeof(float) + 63) / 64 * 64;
+  }
+
+  StatusOr<std::unique_ptr<FinishedProduct>> PrepareProduct(const GpuAccess& gpu, int64_t windows,
+                                                            bool accumulate) const {
+    Finish finish;
+    if (pass_ == ConvolutionPass::kForward) finish = {c_.bias, c_.relu ? "Relu" : ""};
+    const Operand out{.shape = Shape({windows, c_.outputs()}), .row_stride = c_.output.row_stride};
+    return FinishedProduct::Prepare(
+        gpu, DescriptionFor(pass_, c_, windows, accumulate, gpu.arithmetic), finish, out);
+  }
+
+  // Returns what the windows of the piece see: the image itself, or a copy in `matrix`.
+  const void* Gathered(const Piece& piece, const void* image, float* matrix, Stream& stream) const {
+    if (in_place_) return image;
+    const GatherWindowsParameter p{.image = static_cast<const float*>(image),
+                                   .matrix = matrix,
+                                   .image_stride = c_.image.row_stride,
+                                   .spans = spans_,
+                                   .groups = static_cast<uint32_t>(c_.groups()),
+                                   .depth = static_cast<uint32_t>(c_.filter.shape.dim(2)),
+                                   .first = static_cast<uint32_t>(piece.first),
+                                   .count = static_cast<uint32_t>(piece.windows * sizes_.elements)};
+    Submit(launcher_, "GatherWindows", {Blocks(p.count, kWindowThreads)}, {kWindowThreads}, p,
+           stream);
+    return matrix;
+  }
+
+  // Adds to the images to which the windows belong.
+  void Add(const Piece& piece, const float* matrix, float* image, Stream& stream) const {
+    const int64_t first = piece.first / sizes_.windows_per_image;
+    const int64_t last = (piece.first + piece.windows - 1) / sizes_.windows_per_image;
+    const int64_t elements = c_.image.shape.num_elements() / c_.images();
+    const AddWindowsParameter p{.matrix = matrix,
+                                .image = image,
+                                .image_stride = c_.image.row_stride,
+                                .spans = spans_,
+                                .groups = static_cast<uint32_t>(c_.groups()),
+                                .depth = static_cast<uint32_t>(c_.filter.shape.dim(2)),
+                                .first = static_cast<uint32_t>(piece.first),
+                                .windows = static_cast<uint32_t>(piece.windows),
+                                .first_image = static_cast<uint32_t>(first),
+                                .count = static_cast<uint32_t>((last - first + 1) * elements)};
+    Submit(launcher_, "AddWindows", {Blocks(p.count, kWindowThreads)}, {kWindowThreads}, p, stream);
+  }
+
+  const Launcher launcher_;
+  const ConvolutionPass pass_;
+  const Convolution c_;
+  const Sizes sizes_;
+  const WindowSpans spans_;
+  const bool in_place_;
+  const int64_t piece_;  // windows per piece
+  // By the number of windows, and whether they are added to the result.
+  std::map<std::pair<int64_t, bool>, std::unique_ptr<FinishedProduct>> products_;
+  std::vector<Piece> pieces_;
+  size_t product_bytes_ = 0;
+};
+
+Prepared PrepareConvolution(const GpuAccess& gpu, ConvolutionPass pass,
+                            const KernelRequest& request) {
+  ASSIGN_OR_RETURN(const Convolution convolution, cpu::ConvolutionOf(pass, request));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  for (const Operand* operand : {&convolution.image, &convolution.filter, &convolution.output})
+    RETURN_IF_ERROR(CheckCount(*operand));
+  if (convolution.groups() > 1 && convolution.filter.shape.dim(2) == 1)
+    return PrepareDepthwise(gpu.launcher, pass, convolution);
+  auto kernel = std::make_unique<ConvolutionKernel>(gpu, pass, convolution);
+  RETURN_IF_ERROR(kernel->PrepareProducts(gpu));
+  return kernel;
+}
+
+}  // namespace
+
+KernelTable::Entries ConvolutionKernels(const GpuAccess& gpu) {
+  const auto entry = [&gpu](ConvolutionPass pass) -> KernelEntry {
+    return {[gpu, pass](const KernelRequest& r) { return PrepareConvolution(gpu, pass, r); }, {}};
+  };
+  return {{"Conv2D", entry(ConvolutionPass::kForward)},
+          {"FusedConv2D", entry(ConvolutionPass::kForward)},
+          {"Conv2DBackpropInput", entry(ConvolutionPass::kBackwardInput)},
+          {"Conv2DBackpropFilter", entry(ConvolutionPass::kBackwardFilter)}};
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,212 @@
+// Compares convolutions with the CPU's, over random shapes.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/tensor/window.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// The library adds in a different order from the CPU.
+constexpr double kTolerance = 2e-5;
+
+struct ConvolutionCase {
+  Shape image;  // [images,height,width,channels]
+  Window window;
+  int64_t outputs = 1, groups = 1;
+
+  Shape filter() const {
+    return {window.height.size, window.width.size, image.dim(3) / groups, outputs};
+  }
+  Shape output() const {
+    return {image.dim(0), window.height.Count(image.dim(1)), window.width.Count(image.dim(2)),
+            outputs};
+  }
+  Attributes attributes() const {
+    Attributes attributes;
+    SetWindow(attributes, window);
+    return attributes;
+  }
+};
+
+// Returns the ops of the case: Conv2D, its gradients, and FusedConv2D with all finishes.
+std::vector<Comparison> ComparisonsOf(const ConvolutionCase& c) {
+  const Attributes attributes = c.attributes();
+  std::vector<Comparison> all = {
+      {"Conv2D", attributes, {{c.image}, {c.filter()}}, {{c.output()}}, kTolerance},
+      {"Conv2DBackpropInput", attributes, {{c.filter()}, {c.output()}}, {{c.image}}, kTolerance},
+      {"Conv2DBackpropFilter", attributes, {{c.image}, {c.output()}}, {{c.filter()}}, kTolerance}};
+  for (const char* activation : {"", "Relu"}) {
+    for (const bool bias : {false, true}) {
+      Comparison fused{
+          "FusedConv2D", attributes, {{c.image}, {c.filter()}}, {{c.output()}}, kTolerance};
+      fused.attributes.Set("activation", std::string(activation));
+      fused.attributes.Set("bias", bias);
+      if (bias) fused.inputs.push_back({Shape({c.outputs})});
+      all.push_back(fused);
+    }
+  }
+  // The sums of large matrices.
+  for (Comparison& comparison : all) comparison.floor = 8;
+  return all;
+}
+
+int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
+  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
+}
+
+WindowAxis DrawAxis(PhiloxStream& random, int64_t inputs) {
+  WindowAxis axis{.size = Draw(random, {1, 2, 3, 5}),
+                  .stride = Draw(random, {1, 1, 2, 3, 7}),
+                  .dilation = Draw(random, {1, 1, 1, 2, 3})};
+  axis.before = random.Below(static_cast<uint32_t>(axis.size));
+  axis.after = random.Below(static_cast<uint32_t>(axis.size));
+  while (inputs + axis.before + axis.after < axis.extent()) {
+    if (axis.dilation > 1) {
+      axis.dilation = 1;
+    } else {
+      axis = {.stride = axis.stride};
+    }
+  }
+  return axis;
+}
+
+// Draws a case with this many channels and outputs per group.
+ConvolutionCase DrawCase(PhiloxStream& random, int64_t groups, int64_t depth, int64_t outputs) {
+  ConvolutionCase c{.image = {Draw(random, {1, 2, 3}), Draw(random, {1, 4, 5, 8}),
+                              Draw(random, {1, 3, 6, 7}), groups * depth},
+                    .outputs = groups * outputs,
+                    .groups = groups};
+  c.window = {DrawAxis(random, c.image.dim(1)), DrawAxis(random, c.image.dim(2))};
+  return c;
+}
+
+// If `window_bytes` is small, pieces are single windows.
+void CompareAll(const ConvolutionCase& c, uint64_t seed, size_t window_bytes) {
+  GpuAccess gpu = EmulatedGpu(seed);
+  gpu.window_bytes = window_bytes;
+  for (const Comparison& comparison : ComparisonsOf(c)) {
+    EXPECT_EQ(FirstReport(comparison, seed, gpu), "")
+        << comparison.op << ", seed " << seed << ", " << window_bytes << " bytes";
+  }
+}
+
+TEST(Convolutions, EqualTheCpus) {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    PhiloxStream random(seed);
+    const int64_t depth = Draw(random, {1, 2, 3, 4}), outputs = Draw(random, {1, 3, 4});
+    CompareAll(DrawCase(random, 1, depth, outputs), seed, size_t{32} << 20);
+  }
+}
+
+TEST(Convolutions, OfGroupsEqualTheCpus) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    PhiloxStream random(seed);
+    const int64_t groups = Draw(random, {2, 3}), depth = Draw(random, {2, 4});
+    CompareAll(DrawCase(random, groups, depth, Draw(random, {1, 2, 4})), seed, size_t{32} << 20);
+  }
+}
+
+// There is one channel per group, and one or more outputs.
+TEST(Convolutions, ByDepthEqualTheCpus) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    PhiloxStream random(seed);
+    const int64_t channels = Draw(random, {2, 5, 33});
+    CompareAll(DrawCase(random, channels, 1, Draw(random, {1, 1, 2, 3})), seed, 0);
+  }
+  // The gradient of the filter is added in several parts.
+  const WindowAxis axis{.size = 3, .before = 1, .after = 1};
+  CompareAll({.image = {2, 17, 16, 3}, .window = {axis, axis}, .outputs = 6, .groups = 3}, 0, 0);
+}
+
+// Pieces are single windows, several windows, or several images.
+TEST(Convolutions, ByPiecesEqualTheCpus) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    PhiloxStream random(seed + 100);
+    const int64_t groups = Draw(random, {1, 1, 2});
+    const ConvolutionCase c = DrawCase(random, groups, 2, Draw(random, {1, 3}));
+    CompareAll(c, seed, static_cast<size_t>(Draw(random, {1, 100, 700, 3000})));
+  }
+}
+
+// The library gets the image itself, without a copy.
+TEST(Convolutions, OfPixelsNeedNoCopy) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    for (const int64_t groups : {1, 3}) {
+      const ConvolutionCase c{
+          .image = {3, 4, 5, 4 * groups}, .outputs = 2 * groups, .groups = groups};
+      CompareAll(c, seed, 1);
+      const auto dense = [](const Shape& shape) { return Operand::Dense(DType::kFloat32, shape); };
+      const auto kernel = MakeTable(EmulatedGpu(seed))
+                              .Prepare({"Conv2D",
+                                        c.attributes(),
+                                        {dense(c.image), dense(c.filter())},
+                                        {dense(c.output())}});
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      EXPECT_LT((*kernel)->workspace_bytes(), 3 * 4 * 5 * 4 * sizeof(float));
+    }
+  }
+}
+
+// Returns the workspace of a convolution of an image of 64 x 64 pixels and 16 channels, whose
+// windows see 3 x 3 pixels.
+size_t WorkspaceFor(int64_t images, size_t window_bytes) {
+  const WindowAxis axis{.size = 3, .before = 1, .after = 1};
+  const ConvolutionCase c{.image = {images, 64, 64, 16}, .window = {axis, axis}, .outputs = 8};
+  GpuAccess gpu = EmulatedGpu(0);
+  gpu.window_bytes = window_bytes;
+  const auto dense = [](const Shape& shape) { return Operand::Dense(DType::kFloat32, shape); };
+  const auto kernel = MakeTable(gpu).Prepare(
+      {"Conv2D", c.attributes(), {dense(c.image), dense(c.filter())}, {dense(c.output())}});
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  return kernel.ok() ? (*kernel)->workspace_bytes() : 0;
+}
+
+TEST(Convolutions, NeedABoundedWorkspace) {
+  constexpr size_t kImage = 64 * 64 * 9 * 16 * sizeof(float);
+  constexpr size_t kProduct = 4096;  // more than the fake library's products need
+  const size_t one = WorkspaceFor(1, 2 * kImage + 5), two = WorkspaceFor(2, 2 * kImage + 5);
+  EXPECT_GE(one, kImage);
+  EXPECT_LE(one, kImage + kProduct);
+  EXPECT_GE(two, 2 * kImage);
+  EXPECT_LE(two, 2 * kImage + kProduct);
+  EXPECT_LE(WorkspaceFor(7, 2 * kImage + 5), 2 * kImage + kProduct);
+  EXPECT_LE(WorkspaceFor(7, kImage / 3), kImage / 3 + kProduct);
+}
+
+TEST(Convolutions, AreRefusedLikeTheCpus) {
+  const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
+  const ConvolutionCase c{.image = {1, 4, 4, 2}, .outputs = 2};
+  const std::pair<KernelRequest, const char*> cases[] = {
+      {{"Conv2D", c.attributes(), {dense({0, 4, 4, 2}), dense(c.filter())}, {dense({0, 4, 4, 2})}},
+       "expected images"},
+      {{"Conv2D", c.attributes(), {dense(c.image), dense({1, 1, 3, 2})}, {dense(c.output())}},
+       "equal groups"},
+      {{"Conv2D", {}, {dense(c.image), dense(c.filter())}, {dense(c.output())}}, "height"}};
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  for (const auto& [request, message] : cases) {
+    const Status expected = CpuKernels().Prepare(request).status();
+    const Status actual = table.Prepare(request).status();
+    EXPECT_EQ(actual.code(), expected.code()) << request.ToString();
+    EXPECT_EQ(actual.code(), StatusCode::kInvalidArgument) << request.ToString();
+    EXPECT_TRUE(
+        std::string(Message(actual))
+            .ends_with(std::string(Message(expected)).substr(std::string("device CPU").size())))
+        << actual << "\n"
+        << expected;
+    EXPECT_NE(std::string(Message(actual)).find(message), std::string::npos) << actual;
+  }
+  Operand doubles = Operand::Dense(DType::kFloat64, c.image);
+  Operand filter = Operand::Dense(DType::kFloat64, c.filter());
+  EXPECT_EQ(table.Prepare({"Conv2D", c.attributes(), {doubles, filter}, {doubles}}).status().code(),
+            StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,186 @@
+// Declares the parameters of the kernels for images and batches, as parameters.h does for the
+// others. Images are [images,height,width,channels]; the distance between their pixels is a
+// stride. A tensor has less than 2^31 elements.
+#pragma once
+
+#include <cstdint>
+
+namespace tfjob::kernels::cuda {
+
+// The windows along one axis of an image (tensor/window.h).
+struct WindowSpan {
+  uint32_t size, stride, dilation, before;
+  uint32_t inputs;   // of the image
+  uint32_t windows;  // pixels of the output
+};
+// The windows over images. They are numbered in the order of the output's pixels.
+struct WindowSpans {
+  WindowSpan height, width;
+};
+
+// GatherWindows writes a matrix whose rows are windows, and whose columns are the elements of a
+// window, in the order [group, row, column, channel of the group]. Elements over padding are 0.
+inline constexpr int kWindowThreads = 256;
+struct GatherWindowsParameter {
+  const float* image;
+  float* matrix;
+  int64_t image_stride;
+  WindowSpans spans;
+  uint32_t groups, depth;  // depth: channels per group
+  uint32_t first;          // the window of row 0
+  uint32_t count;          // elements of the matrix
+};
+
+// AddWindows is the transpose of GatherWindows: it adds the elements of the matrix to the elements
+// of the images that they were read from. It covers the images from `first_image` on. If the
+// matrix begins in the middle of an image, the values of that image are kept and added to.
+struct AddWindowsParameter {
+  const float* matrix;
+  float* image;
+  int64_t image_stride;
+  WindowSpans spans;
+  uint32_t groups, depth;
+  uint32_t first, windows;  // the window of row 0, and the number of rows
+  uint32_t first_image;
+  uint32_t count;  // elements of the images
+};
+
+// The depthwise kernels compute convolutions with one channel per group. The filter is
+// [height,width,1,outputs]; output o sees channel o / multiplier. A thread of Depthwise computes an
+// element of the output, and one of DepthwiseInput an element of the image's gradient.
+struct DepthwiseParameter {
+  const float* image;  // DepthwiseInput: not used
+  const float* filter;
+  const float* bias;    // may be null
+  const float* output;  // DepthwiseInput: the output's gradient
+  float* result;        // Depthwise: the output; DepthwiseInput: the image's gradient
+  int64_t image_stride, filter_stride, output_stride;
+  WindowSpans spans;
+  uint32_t channels, multiplier;
+  uint32_t count;  // elements of the result
+  int32_t relu;
+};
+
+// DepthwiseFilter computes the filter's gradient in parts of kDepthwiseWindows windows. A block
+// adds the products of one part for one element of the window and 32 outputs. Another kernel adds
+// the parts.
+inline constexpr int kDepthwiseWarps = 8;
+inline constexpr int kDepthwiseWindows = 256;
+struct DepthwiseFilterParameter {
+  const float* image;
+  const float* output;  // the gradient
+  float* sums;          // [parts, elements of a window, outputs]
+  int64_t image_stride, output_stride;
+  WindowSpans spans;
+  uint32_t outputs, multiplier;
+  uint32_t windows;  // of all images
+};
+
+// MaxPool and AvgPool compute one element of the output per thread, without dilation. FindMaxima
+// finds the first element of each window that equals its maximum: the element's number in its
+// image's plane, or kNoMaximum.
+inline constexpr uint32_t kNoMaximum = 0xffffffffu;
+struct PoolParameter {
+  const float* image;
+  const float* pooled;  // FindMaxima: the maxima
+  float* out;           // MaxPool, AvgPool
+  uint32_t* found;      // FindMaxima: [windows, channels]
+  int64_t image_stride, pooled_stride;
+  WindowSpans spans;
+  uint32_t channels;
+  uint32_t count;  // elements of the output
+};
+// MaxPoolGrad and AvgPoolGrad compute one element of the image's gradient per thread.
+struct PoolGradParameter {
+  const uint32_t* found;  // MaxPoolGrad: from FindMaxima
+  const float* pooled;    // the gradient of what was pooled
+  float* image;
+  int64_t image_stride, pooled_stride;
+  WindowSpans spans;
+  uint32_t channels;
+  uint32_t count;  // elements of the image
+};
+
+// The kernels for batch normalisation divide a matrix among blocks: a block has kNormWarps warps,
+// and covers kNormRows rows and 32 columns. The blocks of the same rows are neighbours.
+inline constexpr int kNormWarps = 8;
+inline constexpr int kNormRows = 256;
+
+// ColumnMoments computes, for each column of a part of kNormRows rows, the mean, and the sum of the
+// squared deviations from it, divided by `divisor`.
+struct ColumnMomentsParameter {
+  const float* in;
+  float* mean;     // [parts, cols]
+  float* squares;  // [parts, cols]
+  int64_t in_stride, rows;
+  uint32_t cols;
+  float divisor;
+};
+// MergeMoments merges the moments of up to kNormRows parts. Each of them, except perhaps the last
+// one, describes part_rows rows.
+struct MergeMomentsParameter {
+  const float* mean_in;     // [parts, cols]
+  const float* squares_in;  // [parts, cols]
+  float* mean;
+  float* squares;
+  int64_t rows, part_rows, parts;
+  uint32_t cols;
+  float divisor;
+};
+
+// What describes each channel.
+struct BatchNormChannels {
+  const float* gamma;
+  const float* beta;
+  const float* mean;
+  const float* variance;
+  float epsilon;
+};
+
+// BatchNorm computes y = gamma·(x - mean)/√(variance + epsilon) + beta, adds `side`, and applies
+// Relu.
+struct BatchNormParameter {
+  const float* x;
+  const float* side;  // may be null
+  float* y;           // may be x or side
+  BatchNormChannels channels;
+  int64_t x_stride, side_stride, y_stride, rows;
+  uint32_t cols;
+  int32_t relu;
+};
+
+// How the gradient determines which values the activation has let pass.
+enum class PassedBy : int32_t {
+  kAll,       // there is no activation
+  kComputed,  // the normalised value is computed again
+  kRead       // the activation's output is read
+};
+// BatchNormSums adds g and g·(x - mean) over parts of kNormRows rows, where g is the gradient
+// before the activation.
+struct BatchNormSumsParameter {
+  const float* dy;
+  const float* x;
+  const float* y;     // read if passed_by is kRead
+  const float* more;  // added to dy; may be null
+  float* d_side;      // g is stored here; may be dy or null
+  float* sums;        // [parts, 2, cols]
+  BatchNormChannels channels;
+  int64_t dy_stride, x_stride, y_stride, more_stride, d_side_stride, rows;
+  uint32_t cols;
+  PassedBy passed_by;
+};
+// BatchNormGrad computes dx from the sums, and the gradients of gamma and beta.
+struct BatchNormGradParameter {
+  const float* dy;  // g, unless passed_by is kComputed
+  const float* x;
+  const float* sums;  // [2, cols]
+  float* dx;          // may be dy or x
+  float* d_gamma;
+  float* d_beta;
+  BatchNormChannels channels;
+  int64_t dy_stride, x_stride, dx_stride, rows;
+  uint32_t cols;
+  PassedBy passed_by;  // not kRead
+};
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,62 @@
+// Finds windows in images. Only kernels include this header.
+#pragma once
+
+#include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/vision/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// A pixel of the image or of the output, and one of its channels.
+struct Pixel {
+  uint32_t image, row, col, channel;
+};
+
+// Returns where an element is in dense order.
+TFJOB_DEVICE Pixel PixelOf(uint32_t element, uint32_t rows, uint32_t cols, uint32_t channels) {
+  const uint32_t pixel = element / channels, line = pixel / cols, image = line / rows;
+  return {image, line - image * rows, pixel - line * cols, element - pixel * channels};
+}
+
+// Returns the number of a pixel in the order of the images.
+TFJOB_DEVICE int64_t NumberOf(uint32_t image, uint32_t row, uint32_t col, uint32_t rows,
+                              uint32_t cols) {
+  return (static_cast<int64_t>(image) * rows + row) * cols + col;
+}
+
+// Returns the input that element k of a window sees. If that is padding, the result is not below
+// span.inputs.
+TFJOB_DEVICE uint32_t InputOf(const WindowSpan& span, uint32_t window, uint32_t k) {
+  return window * span.stride + k * span.dilation - span.before;
+}
+
+// Returns the window whose element k sees the input. If there is none, the result is not below
+// span.windows.
+TFJOB_DEVICE uint32_t WindowOf(const WindowSpan& span, uint32_t input, uint32_t k) {
+  // The padded position of the window's first element; a huge number if it would be negative.
+  const uint32_t begin = input + span.before - k * span.dilation;
+  const uint32_t window = begin / span.stride;
+  return window * span.stride == begin ? window : span.windows;
+}
+
+// A range of numbers, [begin, end).
+struct Range {
+  uint32_t begin, end;
+};
+
+// Returns the inputs that a window without dilation sees.
+TFJOB_DEVICE Range InputsOf(const WindowSpan& span, uint32_t window) {
+  const uint32_t begin = window * span.stride, end = begin + span.size;  // with the padding
+  const uint32_t last = span.inputs + span.before;
+  return {begin < span.before ? 0 : begin - span.before, (end < last ? end : last) - span.before};
+}
+
+// Returns the windows without dilation that see an input.
+TFJOB_DEVICE Range WindowsOf(const WindowSpan& span, uint32_t input) {
+  const uint32_t at = input + span.before, after = at / span.stride + 1;
+  return {at < span.size ? 0 : (at - span.size) / span.stride + 1,
+          after < span.windows ? after : span.windows};
+}
+
+}  // namespace
+}  // namespace tfjob::kernels::cuda
