@@ -14,6 +14,7 @@ _HOT = [
     "operator/objects",
     "operator/policy",
     "runtime/base",
+    "runtime/graph",
     "runtime/kernels",
     "runtime/optimizer",
     "runtime/ps/protocol",
