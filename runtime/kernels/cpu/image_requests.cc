@@ -82,6 +82,39 @@ StatusOr<NormOptions> NormOptionsOf(const Attributes& attributes, bool side) {
   return NormOptions{NumberOf(attributes, "epsilon", 1e-3), !activation.empty(), side};
 }
 
+StatusOr<Border> BorderOf(const std::string& mode) {
+  if (mode == "CONSTANT") return Border::kConstant;
+  if (mode == "REFLECT") return Border::kReflect;
+  if (mode == "WRAP") return Border::kWrap;
+  if (mode == "NEAREST") return Border::kNearest;
+  return InvalidArgument("expected fill_mode CONSTANT, REFLECT, WRAP or NEAREST, got \"", mode,
+                         "\"");
+}
+
+StatusOr<Transformation> TransformationOf(const KernelRequest& request, const Operand& images,
+                                          const Operand& transformed) {
+  const Attributes& attributes = request.attributes;
+  ASSIGN_OR_RETURN(const Border border, BorderOf(attributes.Get("fill_mode", std::string())));
+  const std::string interpolation = attributes.Get("interpolation", std::string());
+  if (interpolation != "BILINEAR" && interpolation != "NEAREST") {
+    return InvalidArgument("expected interpolation BILINEAR or NEAREST, got \"", interpolation,
+                           "\"");
+  }
+  if (images.dtype != transformed.dtype || request.inputs[1].dtype != images.dtype)
+    return InvalidArgument("the operands differ in dtype");
+  if (images.shape.rank() != 4 || transformed.shape.rank() != 4)
+    return InvalidArgument("expected images [images,height,width,channels]");
+  RETURN_IF_ERROR(ExpectShape(request.inputs[1], {images.shape.dim(0), 8}));
+  RETURN_IF_ERROR(ExpectShape(transformed, {images.shape.dim(0), transformed.shape.dim(1),
+                                            transformed.shape.dim(2), images.shape.dim(3)}));
+  return Transformation{.images = images,
+                        .transformed = transformed,
+                        .transforms = request.inputs[1],
+                        .border = border,
+                        .bilinear = interpolation == "BILINEAR",
+                        .fill_value = NumberOf(attributes, "fill_value", 0)};
+}
+
 }  // namespace
 
 StatusOr<Convolution> ConvolutionOf(ConvolutionPass pass, const KernelRequest& request) {
@@ -145,6 +178,16 @@ StatusOr<NormOptions> BatchNormGradOf(const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectLike(request.inputs, {0, 6, 7}, x));
   RETURN_IF_ERROR(ExpectLike(request.outputs, {0, 3}, x));
   return NormOptionsOf(request.attributes, side);
+}
+
+StatusOr<Transformation> TransformOf(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
+  return TransformationOf(request, request.inputs[0], request.outputs[0]);
+}
+
+StatusOr<Transformation> TransformGradOf(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
+  return TransformationOf(request, request.outputs[0], request.inputs[0]);
 }
 
 }  // namespace tfjob::kernels::cpu

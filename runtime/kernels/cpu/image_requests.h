@@ -1,5 +1,5 @@
-// Checks the requests of convolutions, pooling and batch normalisation, which have kernels for CPUs
-// and for GPUs, and reads their attributes.
+// Checks the requests of ops on images (convolutions, pooling, projective transformations) and of
+// batch normalisation, which have kernels for CPUs and for GPUs, and reads their attributes.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,26 @@ struct Pooling {
 StatusOr<Pooling> PoolOf(const KernelRequest& request);
 StatusOr<Pooling> MaxPoolGradOf(const KernelRequest& request);
 StatusOr<Pooling> AvgPoolGradOf(const KernelRequest& request);
+
+// What continues an image outside of its borders (ops.md). The GPU's kernels know the values.
+enum class Border : int32_t { kConstant, kReflect, kWrap, kNearest };
+
+// Images and transformed images are [images,height,width,channels], the transforms [images,8]. They
+// have the same dtype and may have padded rows.
+struct Transformation {
+  Operand images, transformed, transforms;
+  Border border = Border::kConstant;
+  bool bilinear = true;
+  double fill_value = 0;
+
+  int64_t batch() const { return images.shape.dim(0); }
+  int64_t height() const { return images.shape.dim(1); }
+  int64_t width() const { return images.shape.dim(2); }
+  int64_t channels() const { return images.shape.dim(3); }
+};
+// Read the request of an ImageProjectiveTransformV3 and of its gradient.
+StatusOr<Transformation> TransformOf(const KernelRequest& request);
+StatusOr<Transformation> TransformGradOf(const KernelRequest& request);
 
 struct NormOptions {
   double epsilon = 0;

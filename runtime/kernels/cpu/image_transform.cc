@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
 
 #include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/cpu/image_requests.h"
 #include "runtime/kernels/cpu/prepare.h"
 #include "runtime/kernels/cpu/rows.h"
 #include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
-
-enum class Border { kConstant, kReflect, kWrap, kNearest };
 
 // Returns a - size·⌊a / size⌋, without converting a to an integer, which it may be too large for.
 template <typename T>
@@ -51,16 +49,8 @@ struct Sources {
   }
 };
 
-struct Transformation {
-  Operand images, transformed, transforms;
-  Border border = Border::kConstant;
-  bool bilinear = true;
-  double fill_value = 0;
-
-  int64_t batch() const { return images.shape.dim(0); }
-  int64_t height() const { return images.shape.dim(1); }
-  int64_t width() const { return images.shape.dim(2); }
-  int64_t channels() const { return images.shape.dim(3); }
+struct Sampler : Transformation {
+  explicit Sampler(const Transformation& how) : Transformation(how) {}
 
   // Returns the pixel in column x and row y of an image, or -1 if there is none. Also for NaN.
   template <typename T>
@@ -156,7 +146,7 @@ class Transform : public Kernel {
     }
   }
 
-  const Transformation how_;
+  const Sampler how_;
   const T fill_;
 };
 
@@ -190,54 +180,16 @@ class TransformGrad : public Kernel {
   }
 
  private:
-  const Transformation how_;
+  const Sampler how_;
 };
 
-StatusOr<Border> BorderOf(const std::string& mode) {
-  if (mode == "CONSTANT") return Border::kConstant;
-  if (mode == "REFLECT") return Border::kReflect;
-  if (mode == "WRAP") return Border::kWrap;
-  if (mode == "NEAREST") return Border::kNearest;
-  return InvalidArgument("expected fill_mode CONSTANT, REFLECT, WRAP or NEAREST, got \"", mode,
-                         "\"");
-}
-
-StatusOr<Transformation> TransformationOf(const KernelRequest& request, const Operand& images,
-                                          const Operand& transformed) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  const Attributes& attributes = request.attributes;
-  ASSIGN_OR_RETURN(const Border border, BorderOf(attributes.Get("fill_mode", std::string())));
-  const std::string interpolation = attributes.Get("interpolation", std::string());
-  if (interpolation != "BILINEAR" && interpolation != "NEAREST") {
-    return InvalidArgument("expected interpolation BILINEAR or NEAREST, got \"", interpolation,
-                           "\"");
-  }
-  if (images.dtype != transformed.dtype || request.inputs[1].dtype != images.dtype)
-    return InvalidArgument("the operands differ in dtype");
-  if (images.shape.rank() != 4 || transformed.shape.rank() != 4)
-    return InvalidArgument("expected images [images,height,width,channels]");
-  RETURN_IF_ERROR(ExpectShape(request.inputs[1], {images.shape.dim(0), 8}));
-  RETURN_IF_ERROR(ExpectShape(transformed, {images.shape.dim(0), transformed.shape.dim(1),
-                                            transformed.shape.dim(2), images.shape.dim(3)}));
-  return Transformation{.images = images,
-                        .transformed = transformed,
-                        .transforms = request.inputs[1],
-                        .border = border,
-                        .bilinear = interpolation == "BILINEAR",
-                        .fill_value = NumberOf(attributes, "fill_value", 0)};
-}
-
 Prepared PrepareTransform(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  ASSIGN_OR_RETURN(const Transformation how,
-                   TransformationOf(request, request.inputs[0], request.outputs[0]));
+  ASSIGN_OR_RETURN(const Transformation how, TransformOf(request));
   return ForFloat(how.images.dtype, [&]<typename T>(Type<T>) { return Make<Transform<T>>(how); });
 }
 
 Prepared PrepareTransformGrad(const KernelRequest& request) {
-  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  ASSIGN_OR_RETURN(const Transformation how,
-                   TransformationOf(request, request.outputs[0], request.inputs[0]));
+  ASSIGN_OR_RETURN(const Transformation how, TransformGradOf(request));
   return ForFloat(how.images.dtype,
                   [&]<typename T>(Type<T>) { return Make<TransformGrad<T>>(how); });
 }

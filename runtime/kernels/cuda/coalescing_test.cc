@@ -86,6 +86,12 @@ void AddVisionRequests(std::vector<KernelRequest>& requests) {
   requests.push_back({"MaxPoolGrad", window, {image, output, output}, {image}});
   requests.push_back({"AvgPool", window, {image}, {output}});
   requests.push_back({"AvgPoolGrad", window, {output}, {image}});
+  const Operand transforms = dense({2, 8});
+  const Attributes transform = {{"fill_mode", std::string("WRAP")},
+                                {"interpolation", std::string("BILINEAR")},
+                                {"images", image.shape}};
+  requests.push_back({"ImageProjectiveTransformV3", transform, {image, transforms}, {output}});
+  requests.push_back({"ImageProjectiveTransformV3Grad", transform, {output, transforms}, {image}});
   const Operand x = dense({300, 64}), c = dense({64});
   const Attributes relu = {{"activation", std::string("Relu")}};
   requests.push_back({"FusedBatchNorm", {}, {x, c, c}, {x, c, c}});
@@ -109,8 +115,8 @@ std::vector<KernelRequest> DenseRequests() {
   const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
   std::vector<KernelRequest> requests;
   for (const char* op :
-       {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Relu", "Sigmoid", "Tanh",
-        "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
+       {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos", "Relu",
+        "Sigmoid", "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
     requests.push_back({op, {}, {matrix}, {matrix}});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
                          "SigmoidGrad", "TanhGrad", "SoftmaxGrad", "Assign", "AssignAdd"})

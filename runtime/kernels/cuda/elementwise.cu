@@ -10,6 +10,13 @@ TFJOB_DEVICE float4 Each(float4 a, float4 b, float4 c, F f) {
   return {f(a.x, b.x, c.x), f(a.y, b.y, c.y), f(a.z, b.z, c.z), f(a.w, b.w, c.w)};
 }
 
+// Returns x/π minus an even number, between -1 and 1. CUDA's sinf and cosf would use local memory.
+TFJOB_DEVICE float PartOfTurn(float x) {
+  constexpr float kHigh = 0.318309873f, kLow = 1.28412765e-8f;  // their sum is 1/π
+  const float whole = 2.0f * rintf(0.5f * (x * kHigh));
+  return fmaf(x, kHigh, -whole) + x * kLow;
+}
+
 // The functions are the same as in cpu/functions.h: Maximum, Minimum and Relu return NaN if an
 // operand is NaN.
 TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
@@ -35,6 +42,8 @@ TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
     TFJOB_CASE(kExp, expf(x));
     TFJOB_CASE(kLog, logf(x));
     TFJOB_CASE(kErf, erff(x));
+    TFJOB_CASE(kSin, sinpif(PartOfTurn(x)));
+    TFJOB_CASE(kCos, cospif(PartOfTurn(x)));
     TFJOB_CASE(kRelu, x < 0.0f ? 0.0f : x);
     TFJOB_CASE(kSigmoid, 1.0f / (1.0f + expf(-x)));
     TFJOB_CASE(kTanh, tanhf(x));

@@ -13,4 +13,5 @@
 #include "runtime/kernels/cuda/vision/batch_norm.cu"
 #include "runtime/kernels/cuda/vision/convolution.cu"
 #include "runtime/kernels/cuda/vision/depthwise.cu"
+#include "runtime/kernels/cuda/vision/image_transform.cu"
 #include "runtime/kernels/cuda/vision/pooling.cu"

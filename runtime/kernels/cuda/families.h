@@ -25,6 +25,7 @@ KernelTable::Entries SelectKernels(const Launcher& launcher);
 KernelTable::Entries CastKernels(const Launcher& launcher);
 KernelTable::Entries UpdateKernels(const Launcher& launcher);
 KernelTable::Entries PoolingKernels(const Launcher& launcher);
+KernelTable::Entries ImageTransformKernels(const Launcher& launcher);
 KernelTable::Entries BatchNormKernels(const Launcher& launcher);
 KernelTable::Entries MatMulKernels(const GpuAccess& gpu);
 KernelTable::Entries ConvolutionKernels(const GpuAccess& gpu);

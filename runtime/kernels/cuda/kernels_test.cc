@@ -42,8 +42,8 @@ Shape DrawMatrix(PhiloxStream& random) {
 }
 
 TEST(CudaKernels, ElementwiseOpsWithOneInput) {
-  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Relu",
-                         "Sigmoid", "Tanh", "ClipByValue"}) {
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos",
+                         "Relu", "Sigmoid", "Tanh", "ClipByValue"}) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
       PhiloxStream random(seed);
       const Shape shape = DrawShape(random);

@@ -38,6 +38,8 @@ enum class ElementOp : int32_t {
   kExp,
   kLog,
   kErf,
+  kSin,
+  kCos,
   kRelu,
   kSigmoid,
   kTanh,

@@ -24,7 +24,7 @@ KernelTable MakeTable(const GpuAccess& gpu) {
   all.merge(ConvolutionKernels(gpu));
   for (const auto family : {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels,
                             CastKernels, MoveKernels, LayoutKernels, SelectKernels, GatherKernels,
-                            PoolingKernels, BatchNormKernels, UpdateKernels})
+                            PoolingKernels, ImageTransformKernels, BatchNormKernels, UpdateKernels})
     all.merge(family(gpu.launcher));
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
 }
@@ -58,6 +58,8 @@ std::span<const char* const> KernelNames() {
                                            "Gather",
                                            "GatherWindows",
                                            "GeneralUpdate",
+                                           "ImageTransform",
+                                           "ImageTransformGrad",
                                            "IndexRows",
                                            "JoinGroups",
                                            "LearningRate",

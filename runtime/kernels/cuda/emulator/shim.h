@@ -31,6 +31,14 @@ void Store(float* to, float4 value);
 
 }  // namespace tfjob::kernels::cuda
 
+// sin(π·x) and cos(π·x)
+inline float sinpif(float x) {
+  return static_cast<float>(std::sin(3.14159265358979323846 * x));
+}
+inline float cospif(float x) {
+  return static_cast<float>(std::cos(3.14159265358979323846 * x));
+}
+
 #define TFJOB_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 inline void __syncthreads(TFJOB_SITE) {

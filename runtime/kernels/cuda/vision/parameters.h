@@ -101,6 +101,21 @@ struct PoolGradParameter {
   uint32_t count;  // elements of the image
 };
 
+// ImageTransform computes one element of the output per thread. ImageTransformGrad computes one
+// channel of one image per thread, because the places of its sums are known only on the GPU.
+struct ImageTransformParameter {
+  const float* in;          // the images, or the gradient of the transformed images
+  const float* transforms;  // [images,8]
+  float* out;
+  int64_t in_stride, transform_stride, out_stride;
+  uint32_t height, width, rows, cols;  // of the images, and of the transformed images
+  uint32_t channels;
+  uint32_t count;  // threads
+  int32_t border;  // a cpu::Border
+  int32_t bilinear;
+  float fill_value;
+};
+
 // The kernels for batch normalisation divide a matrix among blocks: a block has kNormWarps warps,
 // and covers kNormRows rows and 32 columns. The blocks of the same rows are neighbours.
 inline constexpr int kNormWarps = 8;
