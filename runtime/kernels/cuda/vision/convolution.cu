@@ -36,7 +36,11 @@ TFJOB_DEVICE Added ForEachAdded(const AddWindowsParameter& p, uint32_t element, 
   const uint32_t group = at.channel / p.depth, taps = height.size * width.size;
   const uint32_t elements = p.groups * taps * p.depth;  // that a window sees
   const uint32_t first_line = (p.first_image + at.image) * height.windows;
-  const float* const from = p.matrix + (group * (taps - 1) * p.depth + at.channel);
+  const uint32_t from = group * (taps - 1) * p.depth + at.channel;
+  const int64_t pixel =
+      NumberOf(p.first_image + at.image, at.row, at.col, height.inputs, width.inputs);
+  const Added added{p.image + pixel * p.image_stride + at.channel,
+                    first_line * width.windows < p.first};
   for (uint32_t ky = 0; ky < height.size; ++ky) {
     const uint32_t row = WindowOf(height, at.row, ky);
     if (row >= height.windows) continue;
@@ -45,12 +49,10 @@ TFJOB_DEVICE Added ForEachAdded(const AddWindowsParameter& p, uint32_t element, 
       const uint32_t col = WindowOf(width, at.col, kx);
       const uint32_t window = line + col;  // if it is before the first one, a huge number
       if (col >= width.windows || window >= p.windows) continue;
-      add(from + (static_cast<int64_t>(window) * elements + (ky * width.size + kx) * p.depth));
+      add(p.matrix + (window * elements + (ky * width.size + kx) * p.depth + from));
     }
   }
-  const int64_t pixel =
-      NumberOf(p.first_image + at.image, at.row, at.col, height.inputs, width.inputs);
-  return {p.image + pixel * p.image_stride + at.channel, first_line * width.windows < p.first};
+  return added;
 }
 
 TFJOB_DEVICE float4 SumOf(float4 a, float4 b) {
