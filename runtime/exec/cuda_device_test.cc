@@ -21,7 +21,7 @@ TEST(CudaDevice, AGpuThatIsTooOldIsRefused) {
 TEST(CudaDevice, AnImageWithoutAKernelIsRefused) {
   const auto& driver = device::cuda::FakeDriver({});
   EXPECT_EQ(MakeCudaDevice({driver, device::cuda::FakeBlas(), kImages}).status(),
-            NotFound("this program contains no CUDA kernel AddWindows"));
+            NotFound("this program contains no CUDA kernel AddQuads"));
 }
 
 // The error depends on the machine, because "cuda" and "auto" ask the real driver.

@@ -150,6 +150,18 @@ class ConvolutionKernel final : public Kernel {
         gpu, DescriptionFor(pass_, c_, windows, accumulate, gpu.arithmetic), finish, out);
   }
 
+  // Returns whether the kernels can access four channels at once. The workspace is aligned.
+  bool QuadsAt(const void* image) const {
+    return c_.filter.shape.dim(2) % 4 == 0 && c_.image.row_stride % 4 == 0 &&
+           reinterpret_cast<uintptr_t>(image) % 16 == 0;
+  }
+
+  template <typename Parameter>
+  void SubmitWindows(const char* kernel, bool quads, const Parameter& p, Stream& stream) const {
+    const unsigned blocks = Blocks(quads ? p.count / 4 : p.count, kWindowThreads);
+    Submit(launcher_, kernel, {blocks}, {kWindowThreads}, p, stream);
+  }
+
   // Returns what the windows of the piece see: the image itself, or a copy in `matrix`.
   const void* Gathered(const Piece& piece, const void* image, float* matrix, Stream& stream) const {
     if (in_place_) return image;
@@ -161,8 +173,7 @@ class ConvolutionKernel final : public Kernel {
                                    .depth = static_cast<uint32_t>(c_.filter.shape.dim(2)),
                                    .first = static_cast<uint32_t>(piece.first),
                                    .count = static_cast<uint32_t>(piece.windows * sizes_.elements)};
-    Submit(launcher_, "GatherWindows", {Blocks(p.count, kWindowThreads)}, {kWindowThreads}, p,
-           stream);
+    SubmitWindows(QuadsAt(image) ? "GatherQuads" : "GatherWindows", QuadsAt(image), p, stream);
     return matrix;
   }
 
@@ -181,7 +192,7 @@ class ConvolutionKernel final : public Kernel {
                                 .windows = static_cast<uint32_t>(piece.windows),
                                 .first_image = static_cast<uint32_t>(first),
                                 .count = static_cast<uint32_t>((last - first + 1) * elements)};
-    Submit(launcher_, "AddWindows", {Blocks(p.count, kWindowThreads)}, {kWindowThreads}, p, stream);
+    SubmitWindows(QuadsAt(image) ? "AddQuads" : "AddWindows", QuadsAt(image), p, stream);
   }
 
   const Launcher launcher_;

@@ -4,10 +4,10 @@
 #include "runtime/kernels/cuda/vision/windows.h"
 
 namespace tfjob::kernels::cuda {
+namespace {
 
-TFJOB_KERNEL(GatherWindows, GatherWindowsParameter, kWindowThreads) {
-  const uint32_t element = blockIdx.x * kWindowThreads + threadIdx.x;
-  if (element >= p.count) return;
+// Returns what the window of an element of the matrix sees there; null if that is padding.
+TFJOB_DEVICE const float* SeenAt(const GatherWindowsParameter& p, uint32_t element) {
   const WindowSpan &height = p.spans.height, &width = p.spans.width;
   // The column of the matrix: [group, ky, kx, channel].
   const uint32_t tap = element / p.depth, line = tap / width.size, group = line / height.size;
@@ -15,43 +15,85 @@ TFJOB_KERNEL(GatherWindows, GatherWindowsParameter, kWindowThreads) {
   const uint32_t row = group / p.groups;
   const Pixel window = PixelOf(p.first + row, height.windows, width.windows, 1);
   const uint32_t y = InputOf(height, window.row, ky), x = InputOf(width, window.col, kx);
-  float value = 0.0f;
-  if (y < height.inputs && x < width.inputs) {
-    const int64_t pixel = NumberOf(window.image, y, x, height.inputs, width.inputs);
-    value = p.image[pixel * p.image_stride + (group - row * p.groups) * p.depth +
-                    (element - tap * p.depth)];
-  }
-  p.matrix[element] = value;
+  if (y >= height.inputs || x >= width.inputs) return nullptr;
+  const int64_t pixel = NumberOf(window.image, y, x, height.inputs, width.inputs);
+  return p.image + pixel * p.image_stride + (group - row * p.groups) * p.depth +
+         (element - tap * p.depth);
 }
 
-// Each thread adds the values for one element of an image, in the order of the window's elements.
-TFJOB_KERNEL(AddWindows, AddWindowsParameter, kWindowThreads) {
-  const uint32_t element = blockIdx.x * kWindowThreads + threadIdx.x;
-  if (element >= p.count) return;
+// Where an element of the images is stored, and whether it has a value that is kept.
+struct Added {
+  float* to;
+  bool begun;
+};
+
+// Calls add(from) for each element of the matrix that is added to an element of the images, in the
+// order of the window's elements.
+template <typename F>
+TFJOB_DEVICE Added ForEachAdded(const AddWindowsParameter& p, uint32_t element, F add) {
   const WindowSpan &height = p.spans.height, &width = p.spans.width;
   const Pixel at = PixelOf(element, height.inputs, width.inputs, p.groups * p.depth);
-  const uint32_t image = p.first_image + at.image;
-  const uint32_t group = at.channel / p.depth;
-  const uint32_t taps = height.size * width.size;
-  float sum = 0.0f;
+  const uint32_t group = at.channel / p.depth, taps = height.size * width.size;
+  const uint32_t elements = p.groups * taps * p.depth;  // that a window sees
+  const uint32_t first_line = (p.first_image + at.image) * height.windows;
+  const uint32_t from = group * (taps - 1) * p.depth + at.channel;
+  const int64_t pixel =
+      NumberOf(p.first_image + at.image, at.row, at.col, height.inputs, width.inputs);
+  const Added added{p.image + pixel * p.image_stride + at.channel,
+                    first_line * width.windows < p.first};
   for (uint32_t ky = 0; ky < height.size; ++ky) {
     const uint32_t row = WindowOf(height, at.row, ky);
     if (row >= height.windows) continue;
+    const uint32_t line = (first_line + row) * width.windows - p.first;
     for (uint32_t kx = 0; kx < width.size; ++kx) {
       const uint32_t col = WindowOf(width, at.col, kx);
-      if (col >= width.windows) continue;
-      const int64_t window =
-          NumberOf(image, row, col, height.windows, width.windows) - static_cast<int64_t>(p.first);
-      if (window < 0 || window >= p.windows) continue;
-      sum += p.matrix[((window * p.groups + group) * taps + ky * width.size + kx) * p.depth +
-                      (at.channel - group * p.depth)];
+      const uint32_t window = line + col;  // if it is before the first one, a huge number
+      if (col >= width.windows || window >= p.windows) continue;
+      add(p.matrix + (window * elements + (ky * width.size + kx) * p.depth + from));
     }
   }
-  float* const to = p.image +
-                    NumberOf(image, at.row, at.col, height.inputs, width.inputs) * p.image_stride +
-                    at.channel;
-  const bool begun = NumberOf(image, 0, 0, height.windows, width.windows) < p.first;
-  *to = begun ? *to + sum : sum;
+  return added;
+}
+
+TFJOB_DEVICE float4 SumOf(float4 a, float4 b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+TFJOB_DEVICE uint32_t ThreadOfWindows() {
+  return blockIdx.x * kWindowThreads + threadIdx.x;
+}
+
+}  // namespace
+
+TFJOB_KERNEL(GatherWindows, GatherWindowsParameter, kWindowThreads) {
+  const uint32_t element = ThreadOfWindows();
+  if (element >= p.count) return;
+  const float* const from = SeenAt(p, element);
+  p.matrix[element] = from == nullptr ? 0.0f : *from;
+}
+
+TFJOB_KERNEL(GatherQuads, GatherWindowsParameter, kWindowThreads) {
+  const uint32_t element = 4 * ThreadOfWindows();
+  if (element >= p.count) return;
+  const float* const from = SeenAt(p, element);
+  Store(p.matrix + element, from == nullptr ? float4{0.0f, 0.0f, 0.0f, 0.0f} : Load(from));
+}
+
+TFJOB_KERNEL(AddWindows, AddWindowsParameter, kWindowThreads) {
+  const uint32_t element = ThreadOfWindows();
+  if (element >= p.count) return;
+  float sum = 0.0f;
+  const Added added = ForEachAdded(p, element, [&sum](const float* from) { sum += *from; });
+  *added.to = added.begun ? *added.to + sum : sum;
+}
+
+TFJOB_KERNEL(AddQuads, AddWindowsParameter, kWindowThreads) {
+  const uint32_t element = 4 * ThreadOfWindows();
+  if (element >= p.count) return;
+  float4 sum{0.0f, 0.0f, 0.0f, 0.0f};
+  const Added added =
+      ForEachAdded(p, element, [&sum](const float* from) { sum = SumOf(sum, Load(from)); });
+  Store(added.to, added.begun ? SumOf(Load(added.to), sum) : sum);
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -100,7 +100,7 @@ void CompareAll(const ConvolutionCase& c, uint64_t seed, size_t window_bytes) {
 TEST(Convolutions, EqualTheCpus) {
   for (uint64_t seed = 0; seed < 16; ++seed) {
     PhiloxStream random(seed);
-    const int64_t depth = Draw(random, {1, 2, 3, 4}), outputs = Draw(random, {1, 3, 4});
+    const int64_t depth = Draw(random, {1, 3, 4, 8}), outputs = Draw(random, {1, 3, 4});
     CompareAll(DrawCase(random, 1, depth, outputs), seed, size_t{32} << 20);
   }
 }
@@ -130,7 +130,7 @@ TEST(Convolutions, ByPiecesEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed + 100);
     const int64_t groups = Draw(random, {1, 1, 2});
-    const ConvolutionCase c = DrawCase(random, groups, 2, Draw(random, {1, 3}));
+    const ConvolutionCase c = DrawCase(random, groups, Draw(random, {2, 4}), Draw(random, {1, 3}));
     CompareAll(c, seed, static_cast<size_t>(Draw(random, {1, 100, 700, 3000})));
   }
 }

@@ -20,6 +20,8 @@ struct WindowSpans {
 
 // GatherWindows writes a matrix whose rows are windows, and whose columns are the elements of a
 // window, in the order [group, row, column, channel of the group]. Elements over padding are 0.
+// GatherQuads does the same, but a thread copies four channels. It needs addresses that are
+// multiples of 16, and strides and depths that are multiples of 4.
 inline constexpr int kWindowThreads = 256;
 struct GatherWindowsParameter {
   const float* image;
@@ -33,7 +35,8 @@ struct GatherWindowsParameter {
 
 // AddWindows is the transpose of GatherWindows: it adds the elements of the matrix to the elements
 // of the images that they were read from. It covers the images from `first_image` on. If the
-// matrix begins in the middle of an image, the values of that image are kept and added to.
+// matrix begins in the middle of an image, the values of that image are kept and added to. AddQuads
+// is to it what GatherQuads is to GatherWindows.
 struct AddWindowsParameter {
   const float* matrix;
   float* image;
