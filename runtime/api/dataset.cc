@@ -42,6 +42,9 @@ Json KeysOfFeature(const data::Feature& feature) {
   const bool padded = variable && !steps && feature.dtype != "string";
   if (feature.default_value || padded) keys["default_value"] = feature.default_value.value_or(0);
   if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
+  if (feature.decode_image) keys["decode_image"] = true;
+  if (!feature.resize.empty()) keys["resize"] = feature.resize;
+  if (feature.crop_to_aspect_ratio) keys["crop_to_aspect_ratio"] = true;
   return keys;
 }
 
@@ -150,6 +153,19 @@ TfRecord::operator Dataset() const {
 
 JsonLines::operator Dataset() const {
   return FromRecords("jsonl", *this);
+}
+
+Images::operator Dataset() const {
+  return FromKeys({{"format", "images"},
+                   {"folder", folder},
+                   {"classes", classes},
+                   {"height", height},
+                   {"width", width},
+                   {"channels", channels},
+                   {"resize", resize},
+                   {"crop_to_aspect_ratio", crop_to_aspect_ratio},
+                   {"on_damaged", skip_damaged ? "skip" : "fail"},
+                   {"scale", scale}});
 }
 
 Result<TrainAndTest> FashionMnist(const std::string& folder) {

@@ -98,6 +98,11 @@ struct Feature {
   // strings.
   std::optional<double> default_value = {};
   std::string decode_raw = {};  // the type of the elements that a string consists of
+  // The string is a JPEG or PNG image. It becomes float32 from 0 to 255, of this shape: [height,
+  // width, channels], with 1, 3 or 4 channels.
+  bool decode_image = false;
+  std::string resize = {};            // of images: "bilinear" (the default) or "nearest"
+  bool crop_to_aspect_ratio = false;  // of images: as in Images
 };
 
 // TFRecord files of tf.train.Example, plain or compressed, which may be larger than memory.
@@ -121,6 +126,22 @@ struct JsonLines {
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
   bool skip_damaged = false;
   std::string cache_dir = {};
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+// A folder of JPEG and PNG images by class, as keras.utils.image_dataset_from_directory reads it.
+// The images may be larger than memory. They become float32 from 0 to 255 (times `scale`).
+struct Images {
+  std::string folder = {};                // contains a folder of images for each class
+  std::vector<std::string> classes = {};  // the names of these folders; empty: all, sorted
+  int64_t height = 256, width = 256;      // to which the images are resized
+  int64_t channels = 3;                   // 1: grey; 3: RGB; 4: RGB with an alpha channel
+  std::string resize = "bilinear";        // or "nearest"
+  // Resize only the middle part of an image that has the new aspect ratio.
+  bool crop_to_aspect_ratio = false;
+  bool skip_damaged = false;  // leave out damaged files, instead of returning an error
   double scale = 1;
 
   operator Dataset() const;

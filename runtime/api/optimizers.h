@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "optimizer.h"
 
 namespace tfjob::api {

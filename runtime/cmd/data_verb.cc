@@ -26,7 +26,8 @@ class DataVerb : public Verb {
     verify_ = app.add_subcommand(
         "verify", "Reads each file completely; exits with code 1 if one of them is damaged");
     for (CLI::App* const sub : {inspect, verify_}) {
-      sub->add_option("FILE", files_, "The files: paths, or quoted patterns as in a shell")
+      sub->add_option("FILE", files_,
+                      "The files, or folders of images: paths, or quoted patterns as in a shell")
           ->required();
       sub->add_option("--format", format_,
                       "The format of the files. Default: recognised by their content")

@@ -8,8 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
+#include "runtime/data/images/test_folder.h"
 
 namespace tfjob::cmd {
 namespace {
@@ -157,6 +160,39 @@ TEST(PrintStage, ShowsTheEvaluationData) {
                    "  features: float32 [3,2], multiplied by 0.5\n"
                    "  labels: float32 [3]\n"
                    "buffers: 5 of 36 bytes; 4 batches are prepared ahead\n"));
+}
+
+TEST(PrintStage, ShowsAFolderOfImages) {
+  const data::testing::ImageFolder folder;
+  uint64_t bytes = 0;
+  for (const char* name : {"cats/1.png", "dogs/1.png", "dogs/2.png"})
+    bytes += std::filesystem::file_size(folder.WriteGrey(name, 7));
+  config::TrainingConfig config = SmallConfig();
+  config.data.train = {.format = config::DataFormat::kImages,
+                       .scale = 0.5,
+                       .folder = folder.path(),
+                       .height = 4,
+                       .width = 5,
+                       .channels = 1};
+  config.data.threads = 3;
+  const Status set =
+      config::Override(config, "model",
+                       "{layers: [{InputLayer: {batch_shape: [null, 4, 5, 1]}}, Flatten, {Dense: "
+                       "{units: 1}}]}");
+  ASSERT_TRUE(set.ok()) << set;
+  const StatusOr<std::string> text = PrintStage("data", config, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(text->starts_with(StrCat("data.train\nsource: images: ", folder.path(),
+                                       "; 2 classes; ", bytes,
+                                       " bytes, read and decoded when a batch needs them by 3 "
+                                       "threads; list of ")))
+      << *text;
+  EXPECT_NE(text->find(" bytes in memory\nexamples: 3\n"
+                       "fields of an example: features float32 [4,5,1], labels int64 []\n"
+                       "order: shuffled for every epoch, seed 0; a list of 12 bytes\n"),
+            std::string::npos)
+      << *text;
+  EXPECT_NE(text->find(",4,5,1], multiplied by 0.5\n"), std::string::npos) << *text;
 }
 
 TEST(PrintStage, ShowsNoShareOfATaskThatDoesNotTrain) {

@@ -8,6 +8,8 @@ namespace {
 
 using C = TrainingConfig;
 
+constexpr double kMostPixels = 1 << 16;  // of the height and width of images
+
 Key SourceKey(std::string path, KeyType type, Binding binding, std::vector<std::string> formats,
               const char* doc, const char* unset = "") {
   std::string when = path.substr(0, path.rfind('.')) + ".format";
@@ -63,14 +65,46 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "such as `{x: {dtype: float32, shape: [784]}}`: [TFRecord](#tfrecord), [JSON "
       "lines](#json-lines).",
       "required");
-  add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(), formats,
-      "What to do about damaged records. `fail`: end with an error; `skip`: leave them out, and "
-      "report how many there are.");
+  add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(),
+      {"tfrecord", "jsonl", "images"},
+      "What to do about damaged records and images. `fail`: end with an error; `skip`: leave them "
+      "out, and report how many there are.");
   keys.back().choices = {"fail", "skip"};
   add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(), formats,
       "Folder for temporary files: the content of compressed files, and the index if there are "
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
+}
+
+template <auto source>
+void AddImageKeys(std::vector<Key>& keys, const std::string& at) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  const auto add = SourceKeyAdder(keys);
+  add(at + "folder", KeyType::kString, Bind<kData, source, &S::folder>(), {"images"},
+      "Folder that contains a folder of JPEG and PNG images for each class.", "required");
+  add(at + "classes", KeyType::kStrings, Bind<kData, source, &S::classes>(), {"images"},
+      "The names of the folders of the classes. The first class has the label 0.",
+      "all folders, sorted by name");
+  add(at + "height", KeyType::kInteger, Bind<kData, source, &S::height>(), {"images"},
+      "Height in pixels to which the images are resized.");
+  keys.back().minimum = 1;
+  keys.back().maximum = kMostPixels;
+  add(at + "width", KeyType::kInteger, Bind<kData, source, &S::width>(), {"images"},
+      "Width in pixels to which the images are resized.");
+  keys.back().minimum = 1;
+  keys.back().maximum = kMostPixels;
+  add(at + "channels", KeyType::kInteger, Bind<kData, source, &S::channels>(), {"images"},
+      "1: the images become grey; 3: RGB; 4: RGB with an alpha channel.");
+  keys.back().minimum = 1;
+  keys.back().maximum = 4;
+  add(at + "resize", KeyType::kChoice, Bind<kData, source, &S::resize>(), {"images"},
+      "How images of another size are resized, as in `tf.image.resize`.");
+  keys.back().choices = {"bilinear", "nearest"};
+  add(at + "crop_to_aspect_ratio", KeyType::kBool, Bind<kData, source, &S::crop_to_aspect_ratio>(),
+      {"images"},
+      "Resize only the middle part of an image that has the aspect ratio of width and height, "
+      "instead of changing the aspect ratio.");
 }
 
 template <auto source>
@@ -109,9 +143,10 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
        .binding = Bind<kData, source, &S::format>(),
        .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
               "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
-              "`linear`: generated data, y = x·weights + bias + noise; `synthetic`: random "
+              "`images`: folders of JPEG and PNG images; `linear`: generated data, y = x·weights + "
+              "bias + noise; `synthetic`: random "
               "numbers of the types and shapes that the model takes.",
-       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "linear", "synthetic"},
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "linear", "synthetic"},
        .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
@@ -136,6 +171,7 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
       "The character that separates columns.");
   AddArrayKeys<source>(keys, at);
   AddRecordKeys<source>(keys, at);
+  AddImageKeys<source>(keys, at);
   AddGeneratedKeys<source>(keys, at);
 }
 
@@ -166,6 +202,14 @@ void AddDataKeys(std::vector<Key>& keys) {
                          "batch is prepared when it is needed.",
                   .minimum = 0,
                   .maximum = 1024});
+  keys.push_back({.path = "data.threads",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::data, &DataConfig::threads>(),
+                  .doc = "Number of threads that decode images, in addition to those that compute. "
+                         "0: one per processor that the CPU affinity and the cgroup's quota "
+                         "allow.",
+                  .minimum = 0,
+                  .maximum = 4096});
 }
 
 }  // namespace tfjob::config

@@ -11,9 +11,11 @@
 namespace tfjob::config {
 namespace {
 
-const std::vector<std::string> kKeys = {"dtype", "shape", "max_length", "default_value",
-                                        "decode_raw"};
+const std::vector<std::string> kKeys = {
+    "dtype",      "shape",        "max_length", "default_value",
+    "decode_raw", "decode_image", "resize",     "crop_to_aspect_ratio"};
 const std::vector<std::string> kTypes = {"float32", "int64", "string"};
+const std::vector<std::string> kResizeMethods = {"bilinear", "nearest"};
 const std::vector<std::string> kRawTypes = {"uint8", "int32", "int64", "float32", "float64"};
 
 constexpr int64_t kMostElements = int64_t{1} << 28;  // of an example
@@ -48,6 +50,39 @@ StatusOr<std::vector<int64_t>> ReadShape(const JsonField& field) {
   return shape;
 }
 
+Status CheckImage(const FeatureConfig& feature, const std::string& at) {
+  const std::vector<int64_t> shape = feature.shape.value_or(std::vector<int64_t>());
+  const bool channels = shape.size() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4);
+  if (!channels) {
+    return InvalidArgument(at, ".shape: expected the height, width and channels (1, 3 or 4) of ",
+                           "the image, such as [224, 224, 3]");
+  }
+  if (feature.max_length || feature.default_value) {
+    return InvalidArgument(at, feature.max_length ? ".max_length" : ".default_value",
+                           ": cannot be combined with decode_image; remove it");
+  }
+  return OkStatus();
+}
+
+// Checks a feature that is a string.
+Status CheckString(const FeatureConfig& feature, const std::string& at) {
+  if (feature.decode_raw.empty() != feature.decode_image) {
+    return InvalidArgument(
+        at,
+        ".decode_raw: expected either the type of the elements that the string consists of, such "
+        "as uint8, or decode_image: true for a JPEG or PNG image, since models take numbers, ",
+        feature.decode_image ? "got both" : "but both are missing");
+  }
+  if (feature.decode_image) return CheckImage(feature, at);
+  if (feature.max_length && !feature.shape) {
+    return InvalidArgument(at, ".shape: expected the shape of one step, which is one string of ",
+                           "this sequence, but it is missing");
+  }
+  if (!feature.default_value) return OkStatus();
+  return InvalidArgument(
+      at, ".default_value: belongs to dtype float32, int64, but dtype is string; remove it");
+}
+
 // Checks the rules that involve several keys of a feature.
 Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
   if (!feature.shape && !feature.max_length) {
@@ -64,24 +99,18 @@ Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
                              " elements in all, got ", count);
     }
   }
-  const bool text = feature.dtype == "string";
-  if (text && feature.decode_raw.empty()) {
-    return InvalidArgument(at,
-                           ".decode_raw: expected the type of the elements that the string "
-                           "consists of, such as uint8, since models take numbers, but it is "
-                           "missing");
+  const bool image_keys = feature.resize || feature.crop_to_aspect_ratio;
+  if (image_keys && !feature.decode_image) {
+    return InvalidArgument(at, feature.resize ? ".resize" : ".crop_to_aspect_ratio",
+                           ": belongs to decode_image: true, which is not set; set it, or remove ",
+                           "the key");
   }
-  if (!text && !feature.decode_raw.empty()) {
-    return InvalidArgument(at, ".decode_raw: belongs to dtype string, but dtype is ", feature.dtype,
+  if (feature.dtype == "string") return CheckString(feature, at);
+  for (const auto& [key, set] : {std::pair("decode_raw", !feature.decode_raw.empty()),
+                                 std::pair("decode_image", feature.decode_image)}) {
+    if (!set) continue;
+    return InvalidArgument(at, ".", key, ": belongs to dtype string, but dtype is ", feature.dtype,
                            "; remove one of the two");
-  }
-  if (text && feature.max_length && !feature.shape) {
-    return InvalidArgument(at, ".shape: expected the shape of one step, which is one string of ",
-                           "this sequence, but it is missing");
-  }
-  if (text && feature.default_value) {
-    return InvalidArgument(
-        at, ".default_value: belongs to dtype float32, int64, but dtype is string; remove it");
   }
   const double value = feature.default_value.value_or(0);
   const bool fits = feature.dtype == "int64"
@@ -107,6 +136,14 @@ StatusOr<FeatureConfig> ReadFeature(const JsonField& field) {
       ASSIGN_OR_RETURN(feature.default_value, member.Double());
     } else if (name == "decode_raw") {
       ASSIGN_OR_RETURN(feature.decode_raw, ReadType(member, kRawTypes));
+    } else if (name == "decode_image") {
+      ASSIGN_OR_RETURN(feature.decode_image, member.Bool());
+    } else if (name == "resize") {
+      ASSIGN_OR_RETURN(const std::string method, ReadType(member, kResizeMethods));
+      feature.resize =
+          method == kResizeMethods[0] ? ResizeMethod::kBilinear : ResizeMethod::kNearest;
+    } else if (name == "crop_to_aspect_ratio") {
+      ASSIGN_OR_RETURN(feature.crop_to_aspect_ratio, member.Bool());
     } else if (name != "dtype") {
       return InvalidArgument(member.path(), ": unknown key", DidYouMean(name, kKeys));
     }
@@ -138,6 +175,10 @@ Json FeaturesToJson(const Features& features) {
     if (feature.max_length) written["max_length"] = *feature.max_length;
     if (feature.default_value) written["default_value"] = *feature.default_value;
     if (!feature.decode_raw.empty()) written["decode_raw"] = feature.decode_raw;
+    if (feature.decode_image) written["decode_image"] = true;
+    if (feature.resize) written["resize"] = kResizeMethods[static_cast<size_t>(*feature.resize)];
+    if (feature.crop_to_aspect_ratio)
+      written["crop_to_aspect_ratio"] = *feature.crop_to_aspect_ratio;
   }
   return json;
 }
@@ -152,7 +193,10 @@ Json FeaturesSchema() {
                           {"shape", {{"type", "array"}, {"items", length}}},
                           {"max_length", length},
                           {"default_value", {{"type", "number"}}},
-                          {"decode_raw", {{"type", "string"}, {"enum", kRawTypes}}}}}};
+                          {"decode_raw", {{"type", "string"}, {"enum", kRawTypes}}},
+                          {"decode_image", {{"type", "boolean"}}},
+                          {"resize", {{"type", "string"}, {"enum", kResizeMethods}}},
+                          {"crop_to_aspect_ratio", {{"type", "boolean"}}}}}};
   return {{"type", "object"}, {"additionalProperties", feature}};
 }
 

@@ -91,8 +91,10 @@ TEST(Features, AreChecked) {
             ".shape: expected a shape of at most 268435456 elements, got a list");
   EXPECT_EQ(FeatureError("{dtype: int64, shape: [], default_value: 0.5}"),
             ".default_value: expected a number of the type int64, got 0.5");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: []}").substr(0, 46),
-            ".decode_raw: expected the type of the elements");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: []}"),
+            ".decode_raw: expected either the type of the elements that the string consists of, "
+            "such as uint8, or decode_image: true for a JPEG or PNG image, since models take "
+            "numbers, but both are missing");
   EXPECT_EQ(FeatureError("{dtype: int64, shape: [], decode_raw: uint8}"),
             ".decode_raw: belongs to dtype string, but dtype is int64; remove one of the two");
   EXPECT_EQ(
@@ -101,6 +103,79 @@ TEST(Features, AreChecked) {
       "missing");
   EXPECT_EQ(FeatureError("{dtype: string, shape: [2], default_value: 1, decode_raw: uint8}"),
             ".default_value: belongs to dtype float32, int64, but dtype is string; remove it");
+}
+
+TEST(Features, OfImagesAreChecked) {
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9, 3], decode_image: true}"), "");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9, 1], decode_image: true, resize: nearest, "
+                         "crop_to_aspect_ratio: true}"),
+            "");
+  const std::string shape =
+      ".shape: expected the height, width and channels (1, 3 or 4) of the image, such as [224, "
+      "224, 3]";
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9], decode_image: true}"), shape);
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9, 2], decode_image: true}"), shape);
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9, 3], decode_image: true, decode_raw: uint8}")
+                .substr(0, 28),
+            ".decode_raw: expected either");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9, 3], decode_image: true, max_length: 2}"),
+            ".max_length: cannot be combined with decode_image; remove it");
+  EXPECT_EQ(FeatureError("{dtype: int64, shape: [], decode_image: true}"),
+            ".decode_image: belongs to dtype string, but dtype is int64; remove one of the two");
+  EXPECT_EQ(FeatureError("{dtype: int64, shape: [], resize: nearest}"),
+            ".resize: belongs to decode_image: true, which is not set; set it, or remove the key");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: [8, 9, 3], decode_image: true, resize: area}"),
+            ".resize: expected one of bilinear, nearest, got \"area\"");
+}
+
+TEST(Features, OfImagesArePrinted) {
+  StatusOr<TrainingConfig> config = ParseTrainingConfig(kBase, "t.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const Status set = Override(*config, "data.train.features",
+                              "{i: {dtype: string, shape: [8, 9, 3], decode_image: true, resize: "
+                              "nearest, crop_to_aspect_ratio: false}}");
+  ASSERT_TRUE(set.ok()) << set;
+  EXPECT_EQ(TrainingConfigToJson(*config)["data"]["train"]["features"]["i"],
+            (Json{{"dtype", "string"},
+                  {"shape", {8, 9, 3}},
+                  {"decode_image", true},
+                  {"resize", "nearest"},
+                  {"crop_to_aspect_ratio", false}}));
+}
+
+TEST(ImageFolders, AreChecked) {
+  StatusOr<TrainingConfig> config = ParseTrainingConfig(
+      "{model: {layers: [{Dense: {units: 1}}]}, loss: mean_squared_error, max_steps: 1, data: "
+      "{train: {format: images}}}",
+      "t.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(Message(Validate(*config)),
+            "data.train.folder: expected a folder that contains a folder of images for each class, "
+            "but it is missing");
+  SourceConfig& train = config->data.train;
+  train.folder = "/photos";
+  EXPECT_TRUE(Validate(*config).ok()) << Validate(*config);
+  EXPECT_EQ(train.height, 256);
+  EXPECT_EQ(train.width, 256);
+  EXPECT_EQ(train.channels, 3);
+  train.on_damaged = OnDamaged::kSkip;
+  train.classes = {"cats", "dogs"};
+  EXPECT_TRUE(Validate(*config).ok()) << Validate(*config);
+  train.classes.emplace_back("cats");
+  EXPECT_EQ(Message(Validate(*config)),
+            "data.train.classes: expected each class once, got cats twice");
+  train.classes.clear();
+  train.channels = 2;
+  EXPECT_EQ(Message(Validate(*config)), "data.train.channels: expected 1, 3 or 4, got 2");
+  train.channels = 4;
+  train.height = train.width = 10'000;
+  EXPECT_EQ(Message(Validate(*config)),
+            "data.train.height: expected images of at most 268435456 values (height × width × "
+            "channels), got 10000 × 10000 × 4");
+  train = {.format = DataFormat::kCsv, .file = "a.csv", .folder = "/photos"};
+  EXPECT_EQ(Message(Validate(*config)),
+            "data.train.folder: belongs to data.train.format images, but data.train.format is csv; "
+            "remove one of the two");
 }
 
 TEST(Features, AndFilesAreRequired) {

@@ -68,8 +68,19 @@ struct OptimizerConfig {
   ScheduleConfig learning_rate_schedule;
 };
 
-enum class DataFormat { kNone, kIdx, kCsv, kNpz, kTfRecord, kJsonLines, kLinear, kSynthetic };
+enum class DataFormat {
+  kNone,
+  kIdx,
+  kCsv,
+  kNpz,
+  kTfRecord,
+  kJsonLines,
+  kImages,
+  kLinear,
+  kSynthetic
+};
 enum class OnDamaged { kFail, kSkip };
+enum class ResizeMethod { kBilinear, kNearest };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
 // Specifies how a feature of a tf.train.Example, or a member of a JSON object, is parsed. The names
@@ -82,6 +93,10 @@ struct FeatureConfig {
   std::optional<int64_t> max_length;
   std::optional<double> default_value;
   std::string decode_raw;  // the type of the elements that a string consists of
+  // The string is a JPEG or PNG image, which becomes float32 of this shape.
+  bool decode_image = false;
+  std::optional<ResizeMethod> resize;        // of images; unset: bilinear
+  std::optional<bool> crop_to_aspect_ratio;  // of images; unset: false
 };
 
 // One set of examples. The format determines which fields apply.
@@ -105,8 +120,15 @@ struct SourceConfig {
   // tfrecord, jsonl
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::map<std::string, FeatureConfig> features;
-  OnDamaged on_damaged = OnDamaged::kFail;
-  std::string cache_dir;  // for temporary files; "" for TMPDIR or /tmp
+  OnDamaged on_damaged = OnDamaged::kFail;  // images, too
+  std::string cache_dir;                    // for temporary files; "" for TMPDIR or /tmp
+
+  // images
+  std::string folder;                // contains a folder of images for each class
+  std::vector<std::string> classes;  // the names of these folders; empty: all, sorted
+  int64_t height = 256, width = 256, channels = 3;
+  ResizeMethod resize = ResizeMethod::kBilinear;
+  bool crop_to_aspect_ratio = false;
 
   // synthetic: the range of an input, or of the labels of an output, by its name.
   std::map<std::string, std::vector<double>> ranges;
@@ -129,6 +151,7 @@ struct DataConfig {
   bool shuffle = true;
   bool drop_remainder = false;
   int64_t prefetch = 4;  // prepared batches in memory
+  int64_t threads = 0;   // that decode images; 0 for one per available processor
 };
 
 enum class StrategyKind {

@@ -231,10 +231,10 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "data.train.images: expected an IDX file of images, but it is missing");
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
             "data.train.file: expected a CSV file, but it is missing");
-  EXPECT_EQ(
-      Checked({{"data.eval.scale", "2"}}),
-      "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, linear, synthetic, but it "
-      "is missing");
+  EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
+            "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, images, linear, "
+            "synthetic, but it "
+            "is missing");
 }
 
 TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {

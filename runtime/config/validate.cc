@@ -12,6 +12,7 @@ namespace tfjob::config {
 namespace {
 
 constexpr int64_t kDefaultBatchSize = 32;
+constexpr int64_t kMostImageValues = int64_t{1} << 28;
 
 std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
@@ -84,6 +85,22 @@ Status CheckJsonLines(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
+Status CheckImages(const SourceConfig& source, const std::string& at) {
+  if (source.folder.empty())
+    return Missing(at + ".folder", "a folder that contains a folder of images for each class");
+  if (source.channels == 2) return InvalidArgument(at, ".channels: expected 1, 3 or 4, got 2");
+  if (source.height * source.width > kMostImageValues / source.channels) {
+    return InvalidArgument(at, ".height: expected images of at most ", kMostImageValues,
+                           " values (height × width × channels), got ", source.height, " × ",
+                           source.width, " × ", source.channels);
+  }
+  for (auto name = source.classes.begin(); name != source.classes.end(); ++name) {
+    if (std::find(source.classes.begin(), name, *name) != name)
+      return InvalidArgument(at, ".classes: expected each class once, got ", *name, " twice");
+  }
+  return OkStatus();
+}
+
 Status CheckSource(const SourceConfig& source, const std::string& at) {
   switch (source.format) {
     case DataFormat::kIdx:
@@ -98,6 +115,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       return CheckRecords(source, at, "TFRecord files");
     case DataFormat::kJsonLines:
       return CheckJsonLines(source, at);
+    case DataFormat::kImages:
+      return CheckImages(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -106,7 +125,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kNone:
       break;
   }
-  return Missing(at + ".format", "one of idx, csv, npz, tfrecord, jsonl, linear, synthetic");
+  return Missing(at + ".format",
+                 "one of idx, csv, npz, tfrecord, jsonl, images, linear, synthetic");
 }
 
 // Returns whether the section data.eval has keys but no format.
@@ -227,7 +247,8 @@ Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults
 
 Status CheckTrainingDataGiven(const TrainingConfig& config) {
   if (config.data.train.present() || !GetKey(config, *FindKey("data.train.images")).is_null() ||
-      !config.data.train.file.empty() || !config.data.train.files.empty())
+      !config.data.train.file.empty() || !config.data.train.files.empty() ||
+      !config.data.train.folder.empty())
     return OkStatus();
   return Missing("data.train",
                  "the training data, such as {format: idx, images: FILE, labels: FILE}");

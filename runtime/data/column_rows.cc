@@ -39,6 +39,11 @@ StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column) 
   return read;
 }
 
+bool TakesFloats(const Column& column, const Shape& shape) {
+  return column.dtype == DType::kFloat32 && column.classes == 0 && !column.one_hot &&
+         column.class_weights.empty() && column.shape.num_elements() == shape.num_elements();
+}
+
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor) {
   if (rows.empty()) return;
   const size_t from_bytes = static_cast<size_t>(source.width) * SizeOf(source.values.dtype());

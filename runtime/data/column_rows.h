@@ -19,6 +19,10 @@ struct ColumnValues {
 // Converts a column of the dataset. Returns the errors of ConvertColumn.
 StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column);
 
+// Returns whether float32 values of this shape become values of the column without a conversion,
+// except that they are multiplied by `scale`.
+bool TakesFloats(const Column& column, const Shape& shape);
+
 // Fills the tensor with the examples `rows` of `source`. The tensor must have the column's type,
 // and the column's shape for rows.size() examples. Allocates nothing.
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor);

@@ -7,6 +7,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/device.h"
 #include "runtime/progress/client.h"
+#include "runtime/strategy/model_definition.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"

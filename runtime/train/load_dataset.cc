@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/base/env.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/images/image_source.h"
 #include "runtime/data/jsonl/jsonl.h"
 #include "runtime/data/records/record_source.h"
 #include "runtime/data/table_source.h"
@@ -99,9 +101,30 @@ StatusOr<data::Dataset> LoadArchive(const SourceConfig& source, Split split,
   return data::LoadNpz(options);
 }
 
+data::ImageOptions ToImage(int64_t height, int64_t width, int64_t channels,
+                           config::ResizeMethod method, bool crop) {
+  const bool nearest = method == config::ResizeMethod::kNearest;
+  return {.channels = channels,
+          .resize = {.height = height,
+                     .width = width,
+                     .method = nearest ? data::Resize::kNearest : data::Resize::kBilinear,
+                     .crop_to_aspect_ratio = crop}};
+}
+
+int DecodeThreads(const config::TrainingConfig& config) {
+  return config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();
+}
+
 data::ExampleFeature ToFeature(const std::string& name, const config::FeatureConfig& feature) {
-  const bool raw = feature.dtype == "string";
   std::vector<int64_t> shape = feature.shape.value_or(std::vector<int64_t>());
+  if (feature.decode_image) {
+    return {.name = name,
+            .shape = Shape(shape),
+            .image = ToImage(shape[0], shape[1], shape[2],
+                             feature.resize.value_or(config::ResizeMethod::kBilinear),
+                             feature.crop_to_aspect_ratio.value_or(false))};
+  }
+  const bool raw = feature.dtype == "string";
   if (feature.max_length) shape.insert(shape.begin(), *feature.max_length);
   return {.name = name,
           .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
@@ -112,8 +135,9 @@ data::ExampleFeature ToFeature(const std::string& name, const config::FeatureCon
           .fill = feature.default_value};
 }
 
-StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& source, Split split,
-                                                          const model::Model& model) {
+StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::TrainingConfig& config,
+                                                          Split split, const model::Model& model) {
+  const SourceConfig& source = SourceOf(config, split);
   data::RecordOptions options{.files = source.files,
                               .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
                               .cache_dir = source.cache_dir};
@@ -121,6 +145,7 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& so
   for (const auto& [name, feature] : source.features) {
     names.push_back(name);
     options.features.push_back(ToFeature(name, feature));
+    if (feature.decode_image) options.threads = DecodeThreads(config);
   }
   ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model));
   for (const data::NpzOptions::Source& use : used) {
@@ -140,6 +165,19 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& so
   StatusOr<std::shared_ptr<const data::Source>> opened =
       source.format == config::DataFormat::kJsonLines ? data::OpenJsonLines(options)
                                                       : data::OpenTfRecords(options);
+  return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
+}
+
+StatusOr<std::shared_ptr<const data::Source>> OpenImages(const config::TrainingConfig& config,
+                                                         Split split) {
+  const SourceConfig& source = SourceOf(config, split);
+  StatusOr<std::shared_ptr<const data::Source>> opened =
+      data::OpenImages({.folder = source.folder,
+                        .classes = source.classes,
+                        .image = ToImage(source.height, source.width, source.channels,
+                                         source.resize, source.crop_to_aspect_ratio),
+                        .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+                        .threads = DecodeThreads(config)});
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
@@ -249,6 +287,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
       return DrawArrays(config, split, model);
     case config::DataFormat::kTfRecord:  // is opened, not loaded
     case config::DataFormat::kJsonLines:
+    case config::DataFormat::kImages:
     case config::DataFormat::kNone:
       break;
   }
@@ -265,10 +304,10 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model) {
-  const SourceConfig& source = SourceOf(config, split);
-  if (source.format == config::DataFormat::kTfRecord ||
-      source.format == config::DataFormat::kJsonLines)
-    return OpenRecords(source, split, model);
+  const config::DataFormat format = SourceOf(config, split).format;
+  if (format == config::DataFormat::kTfRecord || format == config::DataFormat::kJsonLines)
+    return OpenRecords(config, split, model);
+  if (format == config::DataFormat::kImages) return OpenImages(config, split);
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
   return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
 }

@@ -141,7 +141,7 @@ TEST(TfRecord, ItsFeaturesAreChecked) {
   };
   for (const auto& [feature, part] : std::vector<std::pair<tj::data::Feature, std::string>>{
            {{.dtype = "float"}, "features.x.dtype: expected one of float32, int64, string"},
-           {{.dtype = "string"}, "features.x.decode_raw: expected the type of the elements"},
+           {{.dtype = "string"}, "features.x.decode_raw: expected either the type of the elements"},
            {{.shape = {-1}}, "features.x.shape[0]: expected a length from 1 to"},
            {{.shape = {3}, .max_length = 1 << 28},
             "features.x.max_length: expected steps with at most"},
@@ -199,6 +199,26 @@ TEST(JsonLines, HaveSequencesOfSingleValues) {
       .files = {path},
       .features = {{"x", {.max_length = 2, .sequence = true}}, {"y", {.dtype = "int64"}}}});
   EXPECT_TRUE(evaluated.ok()) << evaluated.status();
+}
+
+TEST(Images, OfFoldersAndRecordsAreChecked) {
+  EXPECT_NE(ErrorOf(tj::data::Images{}).find("data.eval.folder: expected a folder"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(tj::data::Images{.folder = "/x", .resize = "area"}).find("data.eval.resize: "),
+            std::string::npos);
+  const std::string missing = ErrorOf(tj::data::Images{.folder = Temp("photos"), .channels = 1});
+  EXPECT_NE(missing.find(Temp("photos")), std::string::npos) << missing;
+  // The features are right; only the file is missing.
+  const std::string error =
+      ErrorOf(tj::data::TfRecord{.files = {"images.tfrecord"},
+                                 .features = {{"x",
+                                               {.dtype = "string",
+                                                .shape = {1, 2, 1},
+                                                .decode_image = true,
+                                                .resize = "nearest",
+                                                .crop_to_aspect_ratio = true}},
+                                              {"y", {.dtype = "int64"}}}});
+  EXPECT_NE(error.find("images.tfrecord"), std::string::npos) << error;
 }
 
 TEST(TfRecord, HasSequencesOfStrings) {

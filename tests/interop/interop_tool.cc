@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/base/json.h"
+#include "runtime/data/images/image_source.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/exec/program.h"
@@ -109,11 +110,51 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
   return reply;
 }
 
-// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "sequence", "fill"}}} →
-// {name: tensor}, with all records in the order of the files
+// Reads all examples in one batch, with the columns of `reading`. Returns {name: tensor}.
+StatusOr<Json> ReadAll(const std::shared_ptr<const data::Source>& source,
+                       data::PipelineOptions reading) {
+  reading.batch_size = source->size();
+  reading.epochs = 1;
+  reading.shuffle = false;
+  ASSIGN_OR_RETURN(const auto pipeline, data::Pipeline::Create(source, reading));
+  const data::Batch* batch = pipeline->Next();
+  RETURN_IF_ERROR(pipeline->status());
+  Json reply = Json::object();
+  for (const data::NamedTensor& tensor : batch->tensors) reply[tensor.name] = ToJson(tensor.value);
+  return reply;
+}
+
+// Returns the options of {"height", "width", "channels", "nearest", "crop"}.
+data::ImageOptions ImageOf(const Json& request) {
+  return {.channels = request["channels"].get<int64_t>(),
+          .resize = {.height = request["height"].get<int64_t>(),
+                     .width = request["width"].get<int64_t>(),
+                     .method = request.value("nearest", false) ? data::Resize::kNearest
+                                                               : data::Resize::kBilinear,
+                     .crop_to_aspect_ratio = request.value("crop", false)}};
+}
+
+// {"folder", "classes", "threads", …: ImageOf} → {"features", "labels"}
+StatusOr<Json> ReadImages(const Json& request) {
+  ASSIGN_OR_RETURN(
+      const auto source,
+      data::OpenImages({.folder = request["folder"].get<std::string>(),
+                        .classes = request.value("classes", std::vector<std::string>()),
+                        .image = ImageOf(request),
+                        .threads = request.value("threads", 1)}));
+  data::PipelineOptions reading;
+  for (const data::Field& field : source->fields()) {
+    reading.columns.push_back(
+        {.name = field.name, .array = field.name, .dtype = field.dtype, .shape = field.shape});
+  }
+  return ReadAll(source, reading);
+}
+
+// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "sequence", "fill",
+// "image": ImageOf}}} → {name: tensor}, with all records in the order of the files
 StatusOr<Json> ReadRecords(const Json& request) {
   data::RecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
-  data::PipelineOptions reading{.epochs = 1, .shuffle = false};
+  data::PipelineOptions reading;
   for (const auto& [name, feature] : request["features"].items()) {
     options.features.push_back({.name = name,
                                 .dtype = *ParseDType(feature["dtype"].get<std::string>()),
@@ -123,18 +164,13 @@ StatusOr<Json> ReadRecords(const Json& request) {
                                 .sequence = feature.value("sequence", false)});
     data::ExampleFeature& added = options.features.back();
     if (feature.contains("fill")) added.fill = feature["fill"].get<double>();
+    if (feature.contains("image")) added.image = ImageOf(feature["image"]);
     options.fields.push_back({name, name});
     reading.columns.push_back(
         {.name = name, .array = name, .dtype = added.dtype, .shape = added.shape});
   }
   ASSIGN_OR_RETURN(const auto source, data::OpenTfRecords(options));
-  reading.batch_size = source->size();
-  ASSIGN_OR_RETURN(const auto pipeline, data::Pipeline::Create(source, reading));
-  const data::Batch* batch = pipeline->Next();
-  RETURN_IF_ERROR(pipeline->status());
-  Json reply = Json::object();
-  for (const data::NamedTensor& tensor : batch->tensors) reply[tensor.name] = ToJson(tensor.value);
-  return reply;
+  return ReadAll(source, reading);
 }
 
 // {"folder": …, "start": step, "points": [[step, {tag: value}], …]} → {}
@@ -376,6 +412,7 @@ int Main(const std::string& verb) {
   const std::map<std::string, StatusOr<Json> (*)(const Json&)> verbs = {
       {"write-checkpoint", WriteCheckpoint},
       {"read-checkpoint", ReadCheckpoint},
+      {"read-images", ReadImages},
       {"read-records", ReadRecords},
       {"write-events", WriteEvents},
       {"apply-optimizer", ApplyOptimizer},

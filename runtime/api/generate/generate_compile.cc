@@ -96,8 +96,9 @@ GeneratedFile KeysHeader(const std::string& name, const std::string& doc, const 
   return {name + ".h",
           StrCat(Comment(doc, ""),
                  "#pragma once\n\n#include <cstdint>\n#include <optional>\n#include <string>\n",
-                 "#include <vector>\n\n#include \"optimizer.h\"\n\nnamespace tfjob::api {\n", text,
-                 "\n}  // namespace tfjob::api\n")};
+                 "#include <vector>\n\n#include \"arguments.h\"\n#include "
+                 "\"optimizer.h\"\n\nnamespace tfjob::api {\n",
+                 text, "\n}  // namespace tfjob::api\n")};
 }
 
 GeneratedFile KeysSource(const std::string& name, const std::string& text) {

@@ -1,11 +1,13 @@
 #include "runtime/data/inspect/file_format.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "runtime/data/images/decode/image_decoder.h"
 #include "runtime/data/records/unpack.h"
 #include "runtime/io/random_access_file.h"
 #include "runtime/io/record.h"
@@ -14,6 +16,7 @@ namespace tfjob::data {
 namespace {
 
 constexpr size_t kStart = 1 << 20;
+constexpr std::string_view kImages = "images";
 
 bool IsTfRecord(const FileStart& start) {
   return start.bytes.size() >= io::kRecordHeader &&
@@ -42,12 +45,17 @@ bool IsJsonLines(const FileStart& start) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
+bool IsImageFile(const FileStart& start) {
+  return IsImage(start.bytes);
+}
+
 constexpr FileFormat kFormats[] = {
     {"tfrecord", IsTfRecord, SummariseTfRecords},
     {"npy", IsNpy, SummariseNpy},
     {"npz", IsNpz, SummariseNpz},
     {"idx", IsIdx, SummariseIdx},
     {"jsonl", IsJsonLines, SummariseJsonLines},
+    {kImages, IsImageFile, SummariseImages},
     {"csv", IsCsv, SummariseCsv},
 };
 
@@ -92,6 +100,7 @@ const FileFormat* NamedIn(std::string_view path) {
 
 // Returns null if no format suits the file.
 StatusOr<const FileFormat*> Recognised(const std::string& path) {
+  if (IsFolder(path)) return &*std::ranges::find(FileFormats(), kImages, &FileFormat::name);
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
   for (const FileFormat& format : FileFormats()) {
     if (format.suits(start)) return &format;
@@ -113,6 +122,11 @@ StatusOr<const FileFormat*> FormatOf(const std::string& path, const std::string&
 }
 
 }  // namespace
+
+bool IsFolder(const std::string& path) {
+  struct stat found{};
+  return stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+}
 
 StatusOr<FileStart> StartOfFile(const std::string& path) {
   ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));

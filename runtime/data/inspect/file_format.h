@@ -38,15 +38,19 @@ struct FileFormat {
                                      const StopSource& stop);
 };
 
-// Returns all formats. The format of a file is the first that suits its beginning or, if none does,
-// the one whose name is an extension in the file's name, as in "train.tfrecord", "train.csv.gz" and
-// "train.tfrecord-00000-of-00010".
+// Returns all formats. A folder has the format "images". The format of a file is the first that
+// suits its beginning or, if none does, the one whose name is an extension in the file's name, as
+// in "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
-// Returns the summary of a file. `format` is a format's name, or "" to recognise the format.
-// Returns InvalidArgument, with the known formats, if the format is not known.
+// Returns the summary of a file or, for images, of a folder. `format` is a format's name, or "" to
+// recognise the format. Returns InvalidArgument, with the known formats, if the format is not
+// known.
 StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
                                 const SummaryOptions& options, const StopSource& stop);
+
+// Returns whether the path is that of a folder.
+bool IsFolder(const std::string& path);
 
 // The functions in the table.
 bool IsCsv(const FileStart& start);
@@ -62,5 +66,9 @@ StatusOr<FileSummary> SummariseNpz(const std::string& path, const SummaryOptions
                                    const StopSource& stop);
 StatusOr<FileSummary> SummariseIdx(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);
+
+// `path` is an image, or a folder as image_files.h describes it.
+StatusOr<FileSummary> SummariseImages(const std::string& path, const SummaryOptions& options,
+                                      const StopSource& stop);
 
 }  // namespace tfjob::data

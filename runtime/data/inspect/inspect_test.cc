@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "runtime/data/images/test_folder.h"
 #include "runtime/data/inspect/file_format.h"
 #include "runtime/data/tfrecord/test_records.h"
 #include "runtime/io/npy.h"
@@ -122,7 +124,7 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
             "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
             "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
-            "jsonl, csv; if the file has one of these formats, name it with --format");
+            "jsonl, images, csv; if the file has one of these formats, name it with --format");
   for (const char* name : {"b.tfrecord-00000-of-00010", "b.tfrecord.gz", "b.2.tfrecord"}) {
     EXPECT_TRUE(Described(folder, folder.Write(name, "")).ends_with("expected a record\n")) << name;
   }
@@ -137,8 +139,42 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->damaged(), 1);
   EXPECT_EQ(Message(Summary(folder.path() + "/a.txt", {}, "hdf5").status()),
-            "--format: expected one of tfrecord, npy, npz, idx, jsonl, csv, got hdf5");
+            "--format: expected one of tfrecord, npy, npz, idx, jsonl, images, csv, got hdf5");
   EXPECT_EQ(Summary(folder.path() + "/missing").status().code(), StatusCode::kNotFound);
+}
+
+TEST(Inspect, DescribesFoldersOfImages) {
+  const testing::ImageFolder folder;
+  folder.Write("cats/1.png", testing::WritePng(testing::Gradient(4, 6, 3)));
+  const std::string jpeg = testing::WriteJpeg(testing::Gradient(5, 9, 1));
+  const std::string second = folder.Write("cats/2.png", jpeg);  // the name does not matter
+  const std::string damaged = folder.Write("dogs/1.jpg", jpeg.substr(0, jpeg.size() - 2));
+  std::filesystem::create_directories(folder.path() + "/empty");
+  const StatusOr<FileSummary> summary = Summary(folder.path(), {.examples = 1});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const size_t png_bytes = std::filesystem::file_size(folder.path() + "/cats/1.png");
+  EXPECT_EQ(summary->Describe(),
+            StrCat(folder.path(), ": folder of images, 2 examples, 1 damaged place\n",
+                   "fields:\n"
+                   "  cats: class, in 2 examples\n"
+                   "  channels: number, in 2 examples, from 1 to 3\n"
+                   "  dogs: class, in 0 examples\n"
+                   "  empty: class, in 0 examples\n"
+                   "  height: pixels, in 2 examples, from 4 to 5\n"
+                   "  image: JPEG, in 1 example, of ",
+                   jpeg.size(), " bytes\n  image: PNG, in 1 example, of ", png_bytes,
+                   " bytes\n  width: pixels, in 2 examples, from 6 to 9\nfirst examples:\n  ",
+                   folder.path(), "/cats/1.png\n",
+                   "    image: PNG, 6 × 4 pixels, 3 channels\n"
+                   "    class: \"cats\"\n"
+                   "damaged:\n  ",
+                   damaged, ": the JPEG image is damaged: it ends too early\n"));
+  const StatusOr<FileSummary> one = Summary(second, {.fields = false});
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->DescribeDamage(), second + ": image, 1 example, no damage\n");
+  const testing::ImageFolder empty;
+  EXPECT_TRUE(Message(Summary(empty.path(), {}).status())
+                  .starts_with(empty.path() + ": expected a folder for each class"));
 }
 
 TEST(Inspect, ReadsCompressedRecords) {

@@ -10,10 +10,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "runtime/base/status.h"
+#include "runtime/data/images/decode/image_reader.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
@@ -37,10 +39,14 @@ struct ExampleFeature {
   // a string.
   bool sequence = false;
   std::optional<double> fill = {};  // the value of the elements that an example lacks
+  // If set, the feature is one string with a JPEG or PNG image, which becomes kFloat32 of the shape
+  // [height, width, channels] that the options have. Excludes `raw` and `variable`. Not every
+  // format has such strings.
+  std::optional<ImageOptions> image = {};
 };
 
-// Returns "at most 3 values" or "1 value", for messages. Requires a feature without `raw` and
-// `sequence`.
+// Returns "at most 3 values" or "1 value", for messages. Requires a feature without `raw`, `image`
+// and `sequence`.
 std::string CountText(const ExampleFeature& feature);
 
 // Sets all elements to the value that replaces missing ones.
@@ -53,6 +59,8 @@ class ExampleRow {
   // feature, of the shape [examples, …].
   ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors);
 
+  // From now on, stores a feature in another tensor, whose examples have as many bytes.
+  void Replace(size_t number, Tensor tensor) { tensors_[number] = std::move(tensor); }
   // Begins to fill example number `example` of the tensors.
   void Begin(int64_t example);
   // Returns the number of a feature, or nullopt if no feature has this name.

@@ -22,7 +22,8 @@ class RecordParser {
  public:
   virtual ~RecordParser() = default;
   // Stores the values of a record in `row`. Returns InvalidArgument if the record is an example but
-  // does not have the values that the row needs, and DataLoss if it is not an example.
+  // does not have the values that the row needs, and DataLoss if it is not an example or if an
+  // image in it is damaged.
   virtual Status Parse(std::string_view record, ExampleRow& row) = 0;
 };
 

@@ -8,14 +8,19 @@ StatusOr<RecordIndex> RecordIndex::Build(const RecordScanner& scanner, const Rec
                                          const IndexOptions& options, Damage& damage) {
   RecordIndex index(OffsetList(options.folder, options.most_in_memory));
   RecordFileReader reader(files);
-  const auto append = [&](const FoundRecord& record) {
-    index.contents_.AddWord(record.checksum);
-    return index.offsets_.Append(record.offset);
-  };
   const auto on_damage = [&](const Status& error) {
     if (!options.skip_damaged) return error;
     damage.Add(error);
     return OkStatus();
+  };
+  const auto append = [&](const FoundRecord& record) -> Status {
+    if (options.skip_damaged && options.check != nullptr) {
+      const Status checked = options.check(record.content);
+      if (absl::IsDataLoss(checked)) return on_damage(Annotate(checked, record.place()));
+      RETURN_IF_ERROR(Annotate(checked, record.place()));
+    }
+    index.contents_.AddWord(record.checksum);
+    return index.offsets_.Append(record.offset);
   };
   for (size_t i = 0; i < files.files().size(); ++i) {
     index.first_.push_back(index.size());

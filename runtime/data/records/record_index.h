@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,9 @@ struct IndexOptions {
   // to find them. Otherwise, only what is necessary to find the records is read and checked, and
   // damage that prevents this is an error.
   bool skip_damaged = false;
+  // If set, returns DataLoss if an intact record is damaged in another way. Such a record is left
+  // out, too. Used only with `skip_damaged`; other errors end the build.
+  std::function<Status(std::string_view record)> check = nullptr;
   std::string folder;                   // where a long index is stored
   size_t most_in_memory = 1024 * 1024;  // records; a longer index is in a mapped file
 };

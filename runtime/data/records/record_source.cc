@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -11,6 +12,7 @@
 #include "runtime/data/column_rows.h"
 #include "runtime/data/records/record_files.h"
 #include "runtime/data/records/record_index.h"
+#include "runtime/data/row_pool.h"
 
 namespace tfjob::data {
 namespace {
@@ -30,7 +32,7 @@ std::string Print(const ExampleFeature& feature) {
                 feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
                 feature.sequence ? ", sequence" : "",
                 feature.fill ? StrCat(", missing: ", std::bit_cast<uint64_t>(*feature.fill)) : "",
-                "\n");
+                feature.image ? StrCat(", ", Print(*feature.image)) : "", "\n");
 }
 
 // Returns one tensor per feature, for `rows` examples.
@@ -39,7 +41,8 @@ std::vector<Tensor> TensorsFor(const std::vector<ExampleFeature>& features, int6
   for (const ExampleFeature& feature : features) {
     std::vector<int64_t> dims = feature.shape.dims();
     dims.insert(dims.begin(), rows);
-    tensors.emplace_back(feature.dtype, Shape(std::move(dims)));
+    // A reader fills the whole tensor, or none of it.
+    tensors.emplace_back(feature.dtype, Shape(std::move(dims)), Buffer::Contents::kUndefined);
   }
   return tensors;
 }
@@ -48,21 +51,25 @@ std::vector<Tensor> TensorsFor(const std::vector<ExampleFeature>& features, int6
 class Staging {
  public:
   // `fields` and `options.fields` have the same order. `options` must outlive this object.
-  Staging(const RecordOptions& options, const std::vector<Field>& fields, int64_t rows)
-      : rows_(static_cast<size_t>(rows)),
-        tensors_(TensorsFor(options.features, rows)),
-        row_(options.features, tensors_) {
+  Staging(const RecordOptions& options, const std::vector<Field>& fields, int64_t rows,
+          size_t lanes)
+      : rows_(static_cast<size_t>(rows)), tensors_(TensorsFor(options.features, rows)) {
+    for (size_t i = 0; i < lanes; ++i) lanes_.emplace_back(options.features, tensors_);
     std::iota(rows_.begin(), rows_.end(), 0);
     for (size_t i = 0; i < fields.size(); ++i) {
-      const size_t number = *row_.Find(options.fields[i].feature);
+      const size_t number = *lanes_[0].Find(options.fields[i].feature);
       dataset_.arrays.push_back({fields[i].name, fields[i].file, tensors_[number]});
     }
   }
 
-  // Returns the memory for the features of an example.
-  ExampleRow& Row(size_t example) {
-    row_.Begin(static_cast<int64_t>(example));
-    return row_;
+  // Returns the memory for the features of an example. It belongs to one lane at a time.
+  ExampleRow& Row(size_t lane, size_t example) {
+    lanes_[lane].Begin(static_cast<int64_t>(example));
+    return lanes_[lane];
+  }
+  // Stores a feature in a tensor of the batch instead. The dataset must not be used for it then.
+  void Replace(size_t feature, const Tensor& tensor) {
+    for (ExampleRow& lane : lanes_) lane.Replace(feature, tensor);
   }
   // The dataset shares the memory of the rows.
   Dataset& dataset() { return dataset_; }
@@ -70,8 +77,8 @@ class Staging {
 
  private:
   std::vector<int64_t> rows_;
-  std::vector<Tensor> tensors_;  // one per feature: [rows, …]
-  ExampleRow row_;               // shares the memory of the tensors
+  std::vector<Tensor> tensors_;    // one per feature: [rows, …]
+  std::vector<ExampleRow> lanes_;  // share the memory of the tensors
   Dataset dataset_;
 };
 
@@ -144,21 +151,32 @@ class RecordSource : public Source {
 class RecordReader : public RowReader {
  public:
   RecordReader(const RecordSource& source, std::vector<Column> columns)
-      : source_(source),
-        columns_(std::move(columns)),
-        files_(source.files()),
-        parser_(source.format().MakeParser(source.options().features)) {}
+      : source_(source), columns_(std::move(columns)), pool_(source.options().threads) {
+    for (size_t i = 0; i < pool_.lanes(); ++i) {
+      lanes_.push_back({RecordFileReader(source.files()),
+                        source.format().MakeParser(source.options().features)});
+    }
+    for (const Column& column : columns_) direct_.push_back(DirectFeature(column));
+  }
 
   Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
     Staging& staging = StagingFor(rows.size());
-    const Status read = ReadExamples(rows, staging);
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (direct_[i]) staging.Replace(*direct_[i], tensors[i].value);
+    }
+    const Status read = pool_.ForEach(rows.size(), [&](size_t lane, size_t i) {
+      RETURN_IF_ERROR(ReadExample(lanes_[lane], rows[i], staging.Row(lane, i)));
+      ScaleDirect(i, rows.size(), tensors);
+      return OkStatus();
+    });
     // If a file has changed, this explains why its records are damaged.
-    RETURN_IF_ERROR(files_.CheckUnchanged());
+    for (Lane& lane : lanes_) RETURN_IF_ERROR(lane.files.CheckUnchanged());
     RETURN_IF_ERROR(read);
     staging.dataset().place = [this, rows](int64_t index) {
-      return PlaceOf(source_.index().At(rows[static_cast<size_t>(index)]));
+      return PlaceOf(lanes_[0], source_.index().At(rows[static_cast<size_t>(index)]));
     };
     for (size_t i = 0; i < columns_.size(); ++i) {
+      if (direct_[i]) continue;
       ASSIGN_OR_RETURN(const ColumnValues values, ReadColumn(staging.dataset(), columns_[i]));
       CopyRows(values, staging.rows(), tensors[i].value);
     }
@@ -166,45 +184,93 @@ class RecordReader : public RowReader {
   }
 
  private:
+  struct Lane {
+    RecordFileReader files;
+    std::unique_ptr<RecordParser> parser;
+  };
+
+  // Returns the feature whose images become values of the column without a conversion, and of no
+  // other column.
+  std::optional<size_t> DirectFeature(const Column& column) const {
+    const auto feature_of = [this](const Column& of) {
+      const RecordOptions& options = source_.options();
+      const auto field = std::ranges::find(options.fields, of.array, &RecordOptions::Value::name);
+      return field == options.fields.end()
+                 ? options.features.end()
+                 : std::ranges::find(options.features, field->feature, &ExampleFeature::name);
+    };
+    const auto feature = feature_of(column);
+    if (feature == source_.options().features.end() || !feature->image) return std::nullopt;
+    const auto same = [&](const Column& other) { return feature_of(other) == feature; };
+    if (!TakesFloats(column, feature->shape) || std::ranges::count_if(columns_, same) > 1)
+      return std::nullopt;
+    return static_cast<size_t>(feature - source_.options().features.begin());
+  }
+
+  // Multiplies what was read into the tensors of the batch for one example.
+  void ScaleDirect(size_t example, size_t rows, std::span<NamedTensor> tensors) const {
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!direct_[i] || columns_[i].scale == 1) continue;
+      const std::span<float> all = tensors[i].value.data<float>();
+      const size_t width = all.size() / rows;
+      for (float& value : all.subspan(example * width, width)) value *= columns_[i].scale;
+    }
+  }
+
   Staging& StagingFor(size_t rows) {
     for (const std::unique_ptr<Staging>& staging : staging_) {
       if (staging != nullptr && staging->rows().size() == rows) return *staging;
     }
     // An epoch has batches of at most two sizes. This Staging replaces the older of the two.
     std::swap(staging_[0], staging_[1]);
-    staging_[1] =
-        std::make_unique<Staging>(source_.options(), source_.fields(), static_cast<int64_t>(rows));
+    staging_[1] = std::make_unique<Staging>(source_.options(), source_.fields(),
+                                            static_cast<int64_t>(rows), lanes_.size());
     return *staging_[1];
   }
 
-  std::string PlaceOf(const RecordPlace& place) {
-    return source_.format().Place(source_.files(), files_, place);
+  std::string PlaceOf(Lane& lane, const RecordPlace& place) const {
+    return source_.format().Place(source_.files(), lane.files, place);
   }
 
-  Status ReadExamples(std::span<const int64_t> rows, Staging& staging) {
-    for (size_t i = 0; i < rows.size(); ++i) RETURN_IF_ERROR(ReadExample(rows[i], staging.Row(i)));
-    return OkStatus();
-  }
-
-  Status ReadExample(int64_t number, ExampleRow& row) {
+  Status ReadExample(Lane& lane, int64_t number, ExampleRow& row) const {
     const RecordPlace place = source_.index().At(number);
-    const StatusOr<std::string_view> record = source_.format().Read(source_.files(), files_, place);
+    const StatusOr<std::string_view> record =
+        source_.format().Read(source_.files(), lane.files, place);
     if (!record.ok()) return WithAdvice(record.status(), source_.options());
-    const Status parsed = parser_->Parse(*record, row);
+    const Status parsed = lane.parser->Parse(*record, row);
     if (parsed.ok()) return OkStatus();
-    return WithAdvice(Annotate(parsed, PlaceOf(place)), source_.options());
+    return WithAdvice(Annotate(parsed, PlaceOf(lane, place)), source_.options());
   }
 
   const RecordSource& source_;
   const std::vector<Column> columns_;
-  RecordFileReader files_;
-  const std::unique_ptr<RecordParser> parser_;
+  RowPool pool_;
+  std::vector<Lane> lanes_;
+  std::vector<std::optional<size_t>> direct_;  // by column: see DirectFeature
   std::array<std::unique_ptr<Staging>, 2> staging_;
 };
 
 StatusOr<std::unique_ptr<RowReader>> RecordSource::Open(const std::vector<Column>& columns) const {
   return std::make_unique<RecordReader>(*this, columns);
 }
+
+// Decodes the images of records, to find those that are damaged.
+class ImageCheck {
+ public:
+  // The arguments must outlive this object.
+  ImageCheck(const RecordFormat& format, const RecordOptions& options)
+      : parser_(format.MakeParser(options.features)),
+        row_(options.features, TensorsFor(options.features, 1)) {}
+
+  Status Run(std::string_view record) {
+    row_.Begin(0);
+    return parser_->Parse(record, row_);
+  }
+
+ private:
+  const std::unique_ptr<RecordParser> parser_;
+  ExampleRow row_;
+};
 
 }  // namespace
 
@@ -216,12 +282,16 @@ StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const Record
   StatusOr<RecordFiles> files =
       RecordFiles::Open(paths, folder, options.skip_damaged ? &damage : nullptr);
   if (!files.ok()) return WithAdvice(files.status(), options);
-  StatusOr<RecordIndex> index =
-      RecordIndex::Build(*format, *files,
-                         {.skip_damaged = options.skip_damaged,
-                          .folder = folder,
-                          .most_in_memory = options.most_indexed_in_memory},
-                         damage);
+  std::optional<ImageCheck> check;
+  IndexOptions indexing{.skip_damaged = options.skip_damaged,
+                        .folder = folder,
+                        .most_in_memory = options.most_indexed_in_memory};
+  const auto has_image = [](const ExampleFeature& feature) { return feature.image.has_value(); };
+  if (options.skip_damaged && std::ranges::any_of(options.features, has_image)) {
+    check.emplace(*format, options);
+    indexing.check = [&check](std::string_view record) { return check->Run(record); };
+  }
+  StatusOr<RecordIndex> index = RecordIndex::Build(*format, *files, indexing, damage);
   if (!index.ok()) return WithAdvice(index.status(), options);
   return std::make_shared<const RecordSource>(std::move(format), options, *std::move(files),
                                               *std::move(index), std::move(damage));

@@ -25,11 +25,12 @@ struct RecordOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::vector<ExampleFeature> features;
   std::vector<Value> fields;
-  // If set, records that are damaged or are not examples are left out and counted
-  // (Source::LeftOut), and all records are checked when the files are opened.
+  // If set, records that are damaged, are not examples, or have a damaged image are left out and
+  // counted (Source::LeftOut), and all records are checked when the files are opened.
   bool skip_damaged = false;
   std::string cache_dir;                        // for temporary files; "": TMPDIR, or /tmp
   size_t most_indexed_in_memory = 1024 * 1024;  // a longer index is in a mapped temporary file
+  int threads = 1;  // that read the records of a batch, including the reader's own
 };
 
 // Returns DataLoss, with the file and the place, if a file is damaged; InvalidArgument if there are

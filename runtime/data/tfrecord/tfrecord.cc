@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/data/images/decode/image_reader.h"
 #include "runtime/data/tfrecord/example.h"
 #include "runtime/data/tfrecord/framing.h"
 
@@ -12,7 +13,7 @@ namespace tfjob::data {
 namespace {
 
 ListKind KindOf(const ExampleFeature& feature) {
-  if (feature.raw) return ListKind::kBytes;
+  if (feature.raw || feature.image) return ListKind::kBytes;
   return feature.dtype == DType::kFloat32 ? ListKind::kFloat : ListKind::kInt64;
 }
 
@@ -30,7 +31,7 @@ ExampleFeature StepOf(const ExampleFeature& feature) {
 std::string Describe(const ExampleFeature& feature) {
   if (feature.sequence)
     return StrCat("at most ", feature.shape.dim(0), " steps of ", Describe(StepOf(feature)));
-  if (feature.raw) return "one string in a bytes_list";
+  if (feature.raw || feature.image) return "one string in a bytes_list";
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
@@ -46,17 +47,24 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
   return OkStatus();
 }
 
+// How a feature is read.
+struct Reading {
+  ExampleFeature step;                  // StepOf(the feature)
+  std::unique_ptr<ImageReader> images;  // of a feature that is an image
+};
+
 // Reads one feature, or the steps of one sequence.
 class FeatureReader {
  public:
-  // `step` is StepOf(expected). `to` is as large as the shape of `expected` requires.
-  FeatureReader(const ExampleFeature& expected, const ExampleFeature& step, std::span<std::byte> to)
-      : expected_(expected), step_(step), to_(to) {}
+  // `to` is as large as the shape of `expected` requires.
+  FeatureReader(const ExampleFeature& expected, const Reading& reading, std::span<std::byte> to)
+      : expected_(expected), step_(reading.step), images_(reading.images.get()), to_(to) {}
 
   // Reads the list of a feature. In a sequence, the steps follow each other in the list.
   Status Read(const Feature& found) const {
     RETURN_IF_ERROR(CheckKind(expected_, found));
-    return expected_.raw ? ReadStrings(found.list) : ReadNumbers(expected_, found, to_);
+    if (found.kind == ListKind::kBytes) return ReadStrings(found.list);
+    return ReadNumbers(expected_, found, to_);
   }
 
   // Reads the feature list of a sequence.
@@ -117,7 +125,8 @@ class FeatureReader {
     std::string_view bytes;
     ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {&bytes, 1}));
     if (count != 1) return InvalidArgument("expected one string in a bytes_list, got ", count);
-    return StoreString(step_, bytes, to);
+    if (images_ == nullptr) return StoreString(step_, bytes, to);
+    return images_->Read(bytes, {reinterpret_cast<float*>(to.data()), to.size() / sizeof(float)});
   }
 
   Status ReadStrings(std::string_view list) const {
@@ -133,6 +142,7 @@ class FeatureReader {
 
   const ExampleFeature& expected_;
   const ExampleFeature& step_;
+  ImageReader* const images_;  // null unless the feature is an image
   const std::span<std::byte> to_;
 };
 
@@ -146,7 +156,11 @@ Status CheckPayload(std::string_view payload) {
 class ExampleParser : public RecordParser {
  public:
   explicit ExampleParser(const std::vector<ExampleFeature>& features) {
-    for (const ExampleFeature& feature : features) steps_.push_back(StepOf(feature));
+    for (const ExampleFeature& feature : features) {
+      readings_.push_back({StepOf(feature), feature.image
+                                                ? std::make_unique<ImageReader>(*feature.image)
+                                                : nullptr});
+    }
   }
 
   Status Parse(std::string_view record, ExampleRow& row) override {
@@ -163,13 +177,13 @@ class ExampleParser : public RecordParser {
       const std::optional<size_t> number = row.Find(found.name);
       if (!number) return OkStatus();
       ASSIGN_OR_RETURN(const std::span<std::byte> elements, row.Take(*number));
-      return FeatureReader(row.feature(*number), steps_[*number], elements).Read(found);
+      return FeatureReader(row.feature(*number), readings_[*number], elements).Read(found);
     };
     RETURN_IF_ERROR(VisitExample(example, {read, read}));
     return row.End(Describe);
   }
 
-  std::vector<ExampleFeature> steps_;  // of each feature
+  std::vector<Reading> readings_;  // of each feature
 };
 
 class ExampleFormat : public RecordFormat {

@@ -11,8 +11,9 @@
 namespace tfjob::data {
 
 // The format of the records. A feature must have the list that its type needs: kFloat32 a
-// float_list, kInt64 an int64_list, and `raw` a bytes_list with one string. A `sequence` is either
-// a feature list of a SequenceExample, or a feature whose list contains the values of all steps.
+// float_list, kInt64 an int64_list, and `raw` or `image` a bytes_list with one string. A `sequence`
+// is either a feature list of a SequenceExample, or a feature whose list contains the values of all
+// steps.
 std::unique_ptr<const RecordFormat> TfRecordFormat();
 
 // Returns the errors of OpenRecords.

@@ -1,0 +1,68 @@
+// Lists the images in a folder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::data {
+
+// The files in the folders of the classes, and in all folders below them. The order is that of
+// Keras' image_dataset_from_directory: by class, then by folder, then by name, in the order of the
+// bytes. Files and folders whose name begins with a dot are ignored, and links to folders are not
+// followed. Immutable once listed. Takes 16 bytes per file, in addition to its name.
+class ImageFiles {
+ public:
+  // If `classes` is empty, the classes are the folders in `folder`, sorted by name. Otherwise,
+  // other folders are ignored. Returns NotFound if a folder does not exist, and InvalidArgument if
+  // a file is too large or if there are no files.
+  static StatusOr<ImageFiles> List(const std::string& folder,
+                                   const std::vector<std::string>& classes);
+
+  const std::string& folder() const { return folder_; }
+  // The number of a class is its label.
+  const std::vector<std::string>& classes() const { return classes_; }
+  int64_t size() const { return static_cast<int64_t>(files_.size()); }
+  std::string Path(int64_t file) const;
+  int64_t ClassOf(int64_t file) const { return FolderOf(file).label; }
+  uint64_t Bytes(int64_t file) const { return files_[static_cast<size_t>(file)].bytes; }
+  // Returns a hash of the classes, and of the names and sizes of the files.
+  uint64_t Hash() const;
+  // Returns the bytes of the files, and those of this list.
+  uint64_t TotalBytes() const;
+  size_t MemoryBytes() const;
+  // Leaves out the files for which `keep` returns false.
+  void Filter(absl::FunctionRef<bool(int64_t file)> keep);
+
+ private:
+  struct Folder {
+    std::string path;
+    int64_t label = 0;
+  };
+  struct File {
+    uint64_t name_end = 0;  // its name is in names_, behind that of the file before it
+    uint32_t bytes = 0;
+    uint32_t folder = 0;
+  };
+
+  ImageFiles() = default;
+  Status AddClass(const std::string& path, int64_t label);
+  Status AddFolder(const std::string& path, int64_t label);
+  const Folder& FolderOf(int64_t file) const {
+    return folders_[files_[static_cast<size_t>(file)].folder];
+  }
+  std::string_view Name(int64_t file) const;
+
+  std::string folder_;
+  std::vector<std::string> classes_;
+  std::vector<Folder> folders_;
+  std::vector<File> files_;
+  std::string names_;
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,42 @@
+// Makes a source of examples from a folder of JPEG and PNG images by class. The images may be
+// larger than memory: only the list of the files is kept, and each file is read and decoded when a
+// batch needs it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/images/decode/image_reader.h"
+#include "runtime/data/images/image_files.h"
+#include "runtime/data/source.h"
+
+namespace tfjob::data {
+
+struct ImageFolderOptions {
+  std::string folder;                     // contains a folder of images for each class
+  std::vector<std::string> classes = {};  // the names of these folders; empty: all, sorted
+  ImageOptions image;
+  // If set, files that are damaged or are not images are left out and counted (Source::LeftOut),
+  // and all files are decoded when the folder is opened.
+  bool skip_damaged = false;
+  int threads = 1;  // that decode the images of a batch, including the reader's own
+};
+
+// An example has the fields kFeaturesArray (float32 [height, width, channels], from 0 to 255) and
+// kLabelsArray (int64, the number of the class). Returns the errors of ImageFiles::List. With
+// `skip_damaged`, returns InvalidArgument if no image is left, and the other errors of
+// RowReader::Read: DataLoss if a file is damaged or is not an image, InvalidArgument if an image is
+// too large or of a kind that is not supported, FailedPrecondition if a file has another size than
+// when the folder was opened, and the errors of reading files. The message names the file.
+StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options);
+
+// Returns the content of a file that is expected to have `size` bytes; it is stored in `buffer`.
+// Returns FailedPrecondition if its size is another one.
+StatusOr<std::string_view> ReadImageFile(const std::string& path, uint64_t size,
+                                         std::string& buffer);
+
+}  // namespace tfjob::data

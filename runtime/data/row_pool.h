@@ -1,0 +1,29 @@
+// Divides the examples of a batch among threads, for readers that spend long on an example.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "runtime/base/status.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::data {
+
+// Used by one thread.
+class RowPool {
+ public:
+  // Uses up to `threads` threads, including the caller's. `threads` must be at least 1.
+  explicit RowPool(int threads);
+
+  size_t lanes() const { return lanes_; }
+  // Calls read(lane, row) for each row in [0, rows). The lane is in [0, lanes()); calls with
+  // different lanes may run at the same time, calls with the same lane never do. After an error,
+  // no further calls begin. Returns the error of the lowest row that has one.
+  Status ForEach(size_t rows, const std::function<Status(size_t lane, size_t row)>& read);
+
+ private:
+  size_t lanes_;
+  ThreadPool pool_;
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,78 @@
+"""Runs the case images in tf.data, with the same images and the same flags."""
+
+import argparse
+import json
+import os
+import pathlib
+import resource
+import tempfile
+
+import fashion_mnist
+import numpy as np
+
+
+def flags():
+    parser = argparse.ArgumentParser(description="Decodes JPEG images of 500 × 375 pixels into batches")
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", default="/tmp")
+    return parser.parse_args()
+
+
+def picture(number):
+    """Returns the image that tests/bench/images.cc makes."""
+    y, x, c = (axis.astype(np.uint32) for axis in np.mgrid[0:375, 0:500, 0:3])
+    noise = (x * 7919 + y * 104729 + c * 1299709 + np.uint32(number * 15485863 % 2**32)) * np.uint32(2654435761)
+    wave = np.sin((x * (number % 7 + 3) + y * (c + 2)) / 40)
+    return (128 + 70 * wave + 20 * np.sin(x * y / 900) + (noise >> 16) % 25 - 12.0).astype(np.uint8)
+
+
+def main():
+    options = flags()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(options.threads)
+
+    def decode(content):
+        image = tf.io.decode_jpeg(content, channels=3)
+        return tf.image.resize(image, (options.size, options.size))
+
+    def parse(record):
+        return decode(tf.io.parse_single_example(record, {"image": tf.io.FixedLenFeature([], tf.string)})["image"])
+
+    def measure(what, data):
+        settings = tf.data.Options()
+        settings.threading.private_threadpool_size = options.threads
+        settings.autotune.enabled = False
+        watch, images = fashion_mnist.Stopwatch(), 0
+        for batch in data.batch(options.batch).repeat(options.epochs).with_options(settings):
+            images += len(batch)
+        wall, cpu = watch.elapsed()
+        print(json.dumps({
+            "case": "images", "peer": "tensorflow", "what": what, "images": images, "threads": options.threads,
+            "images_per_s": round(images / wall, 1), "wall_s": round(wall, 5), "cpu_s": round(cpu, 5),
+            "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 2),
+            "load1": os.getloadavg()[0],
+        }), flush=True)
+
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = f"{folder}/images.tfrecord"
+        with tf.io.TFRecordWriter(path) as writer:
+            for i in range(options.images):
+                jpeg = tf.io.encode_jpeg(picture(i), quality=90).numpy()
+                pathlib.Path(folder, f"{i}.jpg").write_bytes(jpeg)
+                feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg]))
+                writer.write(tf.train.Example(
+                    features=tf.train.Features(feature={"image": feature})).SerializeToString())
+        threads = options.threads if options.threads > 1 else None
+        measure("tfrecord", tf.data.TFRecordDataset(path).map(parse, num_parallel_calls=threads))
+        files = tf.data.Dataset.from_tensor_slices([f"{folder}/{i}.jpg" for i in range(options.images)])
+        measure("folder", files.map(lambda name: decode(tf.io.read_file(name)), num_parallel_calls=threads))
+
+
+if __name__ == "__main__":
+    main()
