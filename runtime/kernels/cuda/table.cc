@@ -57,8 +57,7 @@ std::span<const char* const> KernelNames() {
                                            "SumColumns",     "SumGroups",
                                            "SumRows",        "SumShortRows",
                                            "Transpose",      "UpdateNumbers"};
-  static constexpr const char* kNames[] = {
-    "AddQuads", "AddWindows", static constexpr const char * kNames[] = {"AddWindows", return kNames;
+  return kNames;
 }
 
 }  // namespace tfjob::kernels::cuda
