@@ -27,7 +27,7 @@ void ArgumentWriter::Text(std::string_view name, std::string& value, bool) {
   At(name) = value.empty() ? Json() : Json(value);
 }
 void ArgumentWriter::Numbers(std::string_view name, std::vector<double>& value) {
-  At(name) = value.size() == 1 ? Json(value[0]) : Json(value);
+  At(name) = value.empty() ? Json() : value.size() == 1 ? Json(value[0]) : Json(value);
 }
 void ArgumentWriter::Optional(std::string_view name, std::optional<int64_t>& value) {
   At(name) = value ? Json(*value) : Json();

@@ -274,11 +274,12 @@ TEST(Functional, ALayerOfTfKeras2ThatNeverTrainsIsRefused) {
 TEST(Functional, TheDefaultTrainingOfLayersThatPrepareImagesIsAccepted) {
   const Json size = {{"height", 2}, {"width", 2}}, factor = {{"factor", 0.5}};
   const Json factors = {{"height_factor", 0.5}, {"width_factor", 0.5}};
+  const Json shear = {{"x_factor", {-0.2, 0.2}}};  // as Keras writes 0.2
   const std::pair<const char*, Json> kLayers[] = {
       {"Resizing", size},           {"CenterCrop", size},       {"RandomFlip", Json::object()},
       {"RandomBrightness", factor}, {"RandomContrast", factor}, {"RandomInvert", factor},
       {"RandomGrayscale", factor},  {"RandomCrop", size},       {"RandomTranslation", factors},
-      {"RandomRotation", factor},   {"RandomZoom", factors},    {"RandomShear", Json::object()}};
+      {"RandomRotation", factor},   {"RandomZoom", factors},    {"RandomShear", shear}};
   for (const auto& [class_name, config] : kLayers) {
     Json model = Functional("m", {Input("a", 4), LayerJson(class_name, "p", config, {})},
                             {"a", 0, 0}, {"p", 0, 0});

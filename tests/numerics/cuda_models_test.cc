@@ -175,8 +175,8 @@ void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
   }
 }
 
-void ExpectTrainsLikeTheCpu(const Example& example) {
-  const BuiltGraph built = BuildExample(example, ReadExample(example.name));
+void ExpectTrainsLikeTheCpu(const Example& example, const Model& model) {
+  const BuiltGraph built = BuildExample(example, model);
   const Trained expected = Train(built, exec::CpuDevice());
   const Trained actual = Train(built, exec::EmulatedCudaDevice(/*seed=*/7));
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
@@ -184,6 +184,10 @@ void ExpectTrainsLikeTheCpu(const Example& example) {
     EXPECT_NEAR(actual.losses[i], expected.losses[i], 1e-4 * std::abs(expected.losses[i])) << i;
   EXPECT_EQ(actual.hits, expected.hits);
   ExpectChangesLike(actual.changes, expected.changes);
+}
+
+void ExpectTrainsLikeTheCpu(const Example& example) {
+  ExpectTrainsLikeTheCpu(example, ReadExample(example.name));
 }
 
 TEST(CudaModels, NeuralMatrixFactorization) {
@@ -216,6 +220,28 @@ TEST(CudaModels, ResNet) {
 
 TEST(CudaModels, DenseNet) {
   ExpectTrainsLikeTheCpu({.name = "densenet-small", .batch = 2, .logits = false});
+}
+
+TEST(CudaModels, RandomChangesOfImages) {
+  const Json file = ReadDocument(R"(
+layers:
+  - InputLayer: {batch_shape: [null, 9, 8, 3]}
+  - Conv2D: {filters: 3, kernel_size: 1}
+  - RandomCrop: {height: 7, width: 6}
+  - RandomFlip:
+  - RandomTranslation: {height_factor: 0.2, width_factor: 0.1}
+  - RandomRotation: {factor: 0.1, fill_mode: constant}
+  - RandomZoom: {height_factor: 0.2, fill_mode: nearest}
+  - RandomShear: {x_factor: 0.2}
+  - RandomInvert: {factor: 0.5, value_range: [0, 1]}
+  - RandomGrayscale:
+  - Flatten:
+  - Dense: {units: 2}
+)",
+                                 "layers");
+  const auto model = ReadLayers(JsonField(file)["layers"]);
+  ASSERT_TRUE(model.ok()) << model.status();
+  ExpectTrainsLikeTheCpu({"random changes", 6}, *model);
 }
 
 }  // namespace

@@ -191,9 +191,9 @@ TEST(Preprocessing, ErrorsSayWhatIsExpected) {
           image),
       "expected only one of crop_to_aspect_ratio and pad_to_aspect_ratio to be true");
   EXPECT_EQ(ErrorOf(layers::RandomBrightness{.factor = {1.5}}, image),
-            "factor: expected a number, or two, from -1 to 1");
+            "factor: expected a number, or two, from -1 to 1, got [1.5]");
   EXPECT_EQ(ErrorOf(layers::RandomContrast{.factor = {-0.5, 0.5}}, image),
-            "factor: expected a number, or two, from 0 to 1");
+            "factor: expected a number, or two, from 0 to 1, got [-0.5, 0.5]");
   EXPECT_EQ(ErrorOf(layers::RandomContrast{.factor = {0.5}, .value_range = {1}}, image),
             "value_range: expected two numbers, got 1");
 }

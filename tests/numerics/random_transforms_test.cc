@@ -219,9 +219,11 @@ TEST(RandomColours, AreChangedWithTheGivenProbability) {
   const Values image = {10, 20, 30, 100, 0, 50}, inverted = {245, 235, 225, 155, 255, 205};
   EXPECT_EQ(Changed(layers::RandomInvert{.factor = {1, 1}}, image, inverted), 64);
   EXPECT_EQ(Changed(layers::RandomInvert{.factor = {0, 0}}, image, inverted), 0);
-  const int inversions = Changed(layers::RandomInvert{.factor = {0, 1}}, image, inverted);
-  EXPECT_GT(inversions, 16);
-  EXPECT_LT(inversions, 48);
+  for (const Factor& factor : {Factor{0, 1}, Factor{1}}) {  // a single number is an upper bound
+    const int inversions = Changed(layers::RandomInvert{.factor = factor}, image, inverted);
+    EXPECT_GT(inversions, 16);
+    EXPECT_LT(inversions, 48);
+  }
   const float first = 10 * 0.2989F + 20 * 0.587F + 30 * 0.114F,
               second = 100 * 0.2989F + 50 * 0.114F;
   const Values grey = {first, first, first, second, second, second};
@@ -241,17 +243,19 @@ TEST(RandomTransforms, RefuseFactorsOutsideOfTheirBounds) {
   const Shape image = {4, 4, 3};
   const Factor one = {0.5};
   EXPECT_EQ(RefusalOf(layers::RandomTranslation{one, {1.5}}, image),
-            "width_factor: expected a number, or two, from -1 to 1");
+            "width_factor: expected a number, or two, from -1 to 1, got [1.5]");
   EXPECT_EQ(RefusalOf(layers::RandomTranslation{{}, one}, image),
-            "height_factor: expected a number, or two, from -1 to 1");
+            "height_factor: expected a number, or two, from -1 to 1, got []");
   EXPECT_EQ(RefusalOf(layers::RandomRotation{{0.1, 0.2, 0.3}}, image),
-            "factor: expected a number, or two, from -1 to 1");
+            "factor: expected a number, or two, from -1 to 1, got [0.1, 0.2, 0.3]");
   EXPECT_EQ(RefusalOf(layers::RandomZoom{one, {-2, 0}}, image),
-            "width_factor: expected a number, or two, from -1 to 1");
+            "width_factor: expected a number, or two, from -1 to 1, got [-2, 0]");
+  EXPECT_EQ(RefusalOf(layers::RandomZoom{{0, -1}}, image),
+            "height_factor: expected numbers above -1, got -1");
   EXPECT_EQ(RefusalOf(layers::RandomShear{{-0.5}, one}, image),
-            "x_factor: expected a number, or two, from 0 to 1");
+            "x_factor: expected a number, or two, from 0 to 1, got [-0.5]");
   EXPECT_EQ(RefusalOf(layers::RandomInvert{{-0.5}}, image),
-            "factor: expected a number, or two, from 0 to 1");
+            "factor: expected a number, or two, from 0 to 1, got [-0.5]");
   EXPECT_EQ(RefusalOf(layers::RandomGrayscale{}, {4, 4, 2}),
             "expected images with 1 or 3 channels, got [4,4,2]");
   EXPECT_EQ(RefusalOf(layers::RandomRotation{one}, {4, 4}),

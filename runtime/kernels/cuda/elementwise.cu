@@ -10,7 +10,7 @@ TFJOB_DEVICE float4 Each(float4 a, float4 b, float4 c, F f) {
   return {f(a.x, b.x, c.x), f(a.y, b.y, c.y), f(a.z, b.z, c.z), f(a.w, b.w, c.w)};
 }
 
-// Returns x/π minus an even number, between -1 and 1. CUDA's sinf and cosf would use local memory.
+// Returns x/π minus the nearest even number. CUDA's sinf and cosf would use local memory.
 TFJOB_DEVICE float PartOfTurn(float x) {
   constexpr float kHigh = 0.318309873f, kLow = 1.28412765e-8f;  // their sum is 1/π
   const float whole = 2.0f * rintf(0.5f * (x * kHigh));

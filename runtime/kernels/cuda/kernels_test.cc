@@ -56,6 +56,11 @@ TEST(CudaKernels, ElementwiseOpsWithOneInput) {
   }
 }
 
+TEST(CudaKernels, SineAndCosineOfLargeNumbers) {
+  for (const char* op : {"Sin", "Cos"})
+    Compare({op, {}, {{Shape({1000}), DType::kFloat32, -1e4, 1e4}}, {{Shape({1000})}}}, 1);
+}
+
 TEST(CudaKernels, ElementwiseOpsWithTwoInputs) {
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
                          "SigmoidGrad", "TanhGrad"}) {

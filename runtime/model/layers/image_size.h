@@ -34,10 +34,10 @@ struct CenterCrop {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Cuts a part of the given size out of an image. Each image has its own part; in Keras, all images
-// of a batch have the same. Like tf.keras 2, resizes the largest part in the middle that has the
-// aspect ratio of the result if the image is smaller, and in prediction. In prediction, Keras 3
-// returns the whole image instead, which is not what it declares as the layer's output.
+// Cuts a part of the given size out of an image, in training. Each image has its own part; in
+// Keras, all images of a batch have the same. If the image is smaller, and in prediction, the layer
+// resizes the largest part in the middle that has the aspect ratio of the result, like tf.keras 2.
+// In prediction, Keras 3 returns the whole image, which is not what it declares as its output.
 struct RandomCrop {
   static constexpr std::string_view kClass = "RandomCrop";
   static constexpr bool kTrainingByDefault = true;

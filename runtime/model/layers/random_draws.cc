@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "absl/strings/str_join.h"
 #include "runtime/graph/ops.h"
 
 namespace tfjob::model::layers {
@@ -24,7 +25,8 @@ void RandomArguments(ArgumentVisitor& visitor, std::optional<int64_t>& seed) {
 StatusOr<Bounds> BoundsOf(std::string_view name, const std::vector<double>& factor, double least) {
   const auto fits = [least](double bound) { return bound >= least && bound <= 1; };
   if (factor.empty() || factor.size() > 2 || !std::ranges::all_of(factor, fits)) {
-    return InvalidArgument(name, ": expected a number, or two, from ", least, " to 1");
+    return InvalidArgument(name, ": expected a number, or two, from ", least, " to 1, got [",
+                           absl::StrJoin(factor, ", "), "]");
   }
   if (factor.size() == 2)
     return std::array{std::min(factor[0], factor[1]), std::max(factor[0], factor[1])};

@@ -1,6 +1,8 @@
 #include "runtime/model/layers/random_transforms.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include "runtime/graph/ops.h"
@@ -70,6 +72,13 @@ class TransformBuilder {
   const LayerCall& call_;
   Builder& b_;
 };
+
+// Like BoundsOf, but does not accept -1, which would show a single pixel.
+Status CheckZoom(std::string_view name, const std::vector<double>& factor) {
+  RETURN_IF_ERROR(BoundsOf(name, factor, -1).status());
+  if (std::ranges::find(factor, -1.0) == factor.end()) return OkStatus();
+  return InvalidArgument(name, ": expected numbers above -1, got -1");
+}
 
 }  // namespace
 
@@ -142,8 +151,8 @@ void RandomZoom::Arguments(ArgumentVisitor& visitor) {
 
 StatusOr<Shape> RandomZoom::OutputShape(const Shape& in) const {
   RETURN_IF_ERROR(ExpectImages(in));
-  RETURN_IF_ERROR(BoundsOf("height_factor", height_factor, -1).status());
-  if (!width_factor.empty()) RETURN_IF_ERROR(BoundsOf("width_factor", width_factor, -1).status());
+  RETURN_IF_ERROR(CheckZoom("height_factor", height_factor));
+  if (!width_factor.empty()) RETURN_IF_ERROR(CheckZoom("width_factor", width_factor));
   return in;
 }
 
@@ -168,6 +177,10 @@ Output RandomZoom::Apply(const LayerCall& call) const {
 void RandomShear::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("x_factor", x_factor);
   visitor.Numbers("y_factor", y_factor);
+  // Keras writes a single number x as [-x, x], which it does not accept itself.
+  for (std::vector<double>* factor : {&x_factor, &y_factor}) {
+    if (factor->size() == 2 && (*factor)[0] == -(*factor)[1]) *factor = {std::fabs((*factor)[1])};
+  }
   options.Arguments(visitor);
   RandomArguments(visitor, seed);
 }

@@ -59,8 +59,8 @@ struct RandomZoom {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Shifts each row by its number times a random number x, and each column by its number times a
-// random number y. Both have the same random sign.
+// Shifts row i by i·x and column j by j·y, where x and y are random numbers with the same random
+// sign.
 struct RandomShear {
   static constexpr std::string_view kClass = "RandomShear";
   static constexpr bool kTrainingByDefault = true;

@@ -2,6 +2,7 @@
 #include "runtime/kernels/cuda/vision/depthwise.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "runtime/kernels/cuda/launch_kernel.h"
@@ -108,6 +109,13 @@ class DepthwiseFilterKernel final : public Kernel {
 };
 
 Prepared PrepareFilter(const Launcher& launcher, const Convolution& c) {
+  const int64_t taps = c.window.height.size * c.window.width.size;
+  const int64_t parts = (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
+  const int64_t most = std::numeric_limits<int32_t>::max() / ((c.outputs() + 31) / 32);
+  if (taps > most / std::max<int64_t>(1, parts)) {
+    return Unimplemented("the gradient of a depthwise filter of ", taps, " elements over ",
+                         c.output.rows(), " windows; a grid of blocks cannot be so large");
+  }
   std::unique_ptr<Kernel> copy;
   if (!c.filter.dense()) {
     ASSIGN_OR_RETURN(
