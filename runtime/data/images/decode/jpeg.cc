@@ -87,9 +87,29 @@ void ReadJpegHeader(JpegState& state) {
   jpeg_read_header(&state.library, TRUE);
 }
 
+// Fails if a part of the image is in no scan, though the file has an end; the library would make
+// that part grey or blurred. A progressive file need not have all AC coefficients of a component:
+// they are 0 if no scan has any bit of them. But each component needs its DC coefficients, without
+// which the library writes no file either, and encoders always end with the last bits of the
+// coefficients that they have begun. Called when all scans have been read.
+void CheckScans(JpegState& state) {
+  const jpeg_decompress_struct& library = state.library;
+  for (int c = 0; c < library.num_components; ++c) {
+    // The table is set by the first scan of the component.
+    bool complete = library.comp_info[c].quant_table != nullptr;
+    if (library.coef_bits != nullptr) {  // in a progressive file; -1: in no scan, 0: complete
+      const int(&bits)[DCTSIZE2] = library.coef_bits[c];
+      complete &= bits[0] != -1;
+      for (const int missing : bits) complete &= missing <= 0;
+    }
+    if (!complete) FailJpegWith(state, "some of its scans are missing");
+  }
+}
+
 void ReadJpegPixels(JpegState& state) {
   jpeg_decompress_struct& library = state.library;
-  jpeg_start_decompress(&library);
+  jpeg_start_decompress(&library);  // reads all scans, if there are several
+  CheckScans(state);
   while (library.output_scanline < library.output_height) {
     JSAMPROW rows[kMostRowsAtOnce];
     JDIMENSION count = 0;
@@ -99,6 +119,11 @@ void ReadJpegPixels(JpegState& state) {
     jpeg_read_scanlines(&library, rows, count);
   }
   jpeg_finish_decompress(&library);
+}
+
+Status Unsupported(std::string_view problem) {
+  return InvalidArgument("the JPEG image is of a kind that is not supported: ", problem,
+                         "; convert or remove the image");
 }
 
 class JpegReader {
@@ -126,7 +151,7 @@ class JpegReader {
   Status Run(JpegStep step) {
     if (Returns(state_, step)) return OkStatus();
     if (state_.unsupported)
-      return InvalidArgument("the JPEG image is of a kind that is not supported: ", state_.message);
+      return Unsupported(state_.message);
     return DataLoss("the JPEG image is damaged: ", state_.message);
   }
 
@@ -200,9 +225,11 @@ StatusOr<DecodedImage> DecodeJpeg(std::string_view bytes, const DecodeOptions& o
                      .width = library.image_width,
                      .channels = options.channels};
   if (library.jpeg_color_space == JCS_UNKNOWN) {
-    return InvalidArgument("the JPEG image has ", library.num_components,
-                           " components; expected 1, 3 or 4");
+    return Unsupported(
+        StrCat("it has ", library.num_components, " components; expected 1, 3 or 4"));
   }
+  if (library.arith_code)
+    return Unsupported("it has arithmetic coding; expected Huffman coding");
   RETURN_IF_ERROR(CheckSize(image.height, image.width, image.file_channels, options));
   library.out_color_space = ColoursFor(library, options.channels);
   const bool cmyk = library.out_color_space == JCS_CMYK;
