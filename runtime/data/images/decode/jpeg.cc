@@ -16,8 +16,11 @@
 namespace tfjob::data {
 namespace {
 
-// A small progressive image with thousands of scans would take very long to decode.
+// Each scan of a progressive image may change all its pixels, even if it has only a few bytes. A
+// small file with many scans would therefore take very long to decode. Encoders write at most a few
+// dozen scans.
 constexpr int kMostScans = 500;
+constexpr int64_t kMostScannedPixels = int64_t{1} << 32;
 constexpr int kMostRowsAtOnce = 16;
 
 struct JpegState {
@@ -27,8 +30,9 @@ struct JpegState {
   jpeg_progress_mgr progress;
   std::jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
-  bool unsupported;  // the error is no damage
-  uint8_t* pixels;   // where the rows are stored
+  bool unsupported;    // the error is no damage
+  bool out_of_memory;  // nor is this one
+  uint8_t* pixels;     // where the rows are stored
   size_t row_bytes;
 };
 using JpegStep = void (*)(JpegState&);
@@ -40,6 +44,7 @@ JpegState& StateOf(j_common_ptr library) {
 [[noreturn]] void FailJpeg(j_common_ptr library) {
   JpegState& state = StateOf(library);
   state.errors.format_message(library, state.message);
+  state.out_of_memory = state.errors.msg_code == JERR_OUT_OF_MEMORY;
   state.unsupported = false;
   for (const int code : {JERR_BAD_PRECISION, JERR_SOF_UNSUPPORTED, JERR_CONVERSION_NOTIMPL,
                          JERR_ARITH_NOTIMPL, JERR_NOT_COMPILED, JERR_COMPONENT_COUNT})
@@ -49,7 +54,7 @@ JpegState& StateOf(j_common_ptr library) {
 
 [[noreturn]] void FailJpegWith(JpegState& state, const char* message) {
   std::snprintf(state.message, sizeof(state.message), "%s", message);
-  state.unsupported = false;
+  state.unsupported = state.out_of_memory = false;
   std::longjmp(state.failed, 1);
 }
 
@@ -64,7 +69,10 @@ void OnJpegMessage(j_common_ptr library, int level) {
 
 void OnJpegProgress(j_common_ptr library) {
   JpegState& state = StateOf(library);
-  if (state.library.input_scan_number > kMostScans) FailJpegWith(state, "it has too many scans");
+  const int64_t scan = state.library.input_scan_number;
+  if (scan > kMostScans ||
+      scan * state.library.image_width * state.library.image_height > kMostScannedPixels)
+    FailJpegWith(state, "it has too many scans");
 }
 
 void IgnoreLibrary(j_decompress_ptr) {}
@@ -150,8 +158,8 @@ class JpegReader {
 
   Status Run(JpegStep step) {
     if (Returns(state_, step)) return OkStatus();
-    if (state_.unsupported)
-      return Unsupported(state_.message);
+    if (state_.out_of_memory) return ResourceExhausted("no memory to read a JPEG image");
+    if (state_.unsupported) return Unsupported(state_.message);
     return DataLoss("the JPEG image is damaged: ", state_.message);
   }
 
@@ -228,8 +236,7 @@ StatusOr<DecodedImage> DecodeJpeg(std::string_view bytes, const DecodeOptions& o
     return Unsupported(
         StrCat("it has ", library.num_components, " components; expected 1, 3 or 4"));
   }
-  if (library.arith_code)
-    return Unsupported("it has arithmetic coding; expected Huffman coding");
+  if (library.arith_code) return Unsupported("it has arithmetic coding; expected Huffman coding");
   RETURN_IF_ERROR(CheckSize(image.height, image.width, image.file_channels, options));
   library.out_color_space = ColoursFor(library, options.channels);
   const bool cmyk = library.out_color_space == JCS_CMYK;
