@@ -56,8 +56,9 @@ class DataVerb : public Verb {
       const StatusOr<data::FileSummary> summary = data::Summarise(file, format_, options_, stop);
       if (stop.requested()) return Cancelled("stopped before all files were read");
       if (!summary.ok()) {
-        output << Message(summary.status()) << "\n";
-        problem.Update(summary.status());
+        const std::string message = data::Printable(Message(summary.status()));
+        output << message << "\n";
+        problem.Update(Status(summary.status().code(), message));
         ++unread;
         continue;
       }

@@ -67,18 +67,6 @@ StatusOr<std::vector<std::string>> FoldersBelow(const std::string& path) {
   return found;
 }
 
-// Returns the folders of the classes in a folder; links to folders count.
-StatusOr<std::vector<std::string>> ClassesIn(const std::string& path) {
-  ASSIGN_OR_RETURN(Entries entries, EntriesOf(path));
-  for (const std::string& name : entries.others) {
-    struct stat found{};
-    if (stat(StrCat(path, "/", name).c_str(), &found) == 0 && S_ISDIR(found.st_mode))
-      entries.folders.push_back(name);
-  }
-  std::ranges::sort(entries.folders);
-  return entries.folders;
-}
-
 Status CheckClasses(const std::string& folder, const std::vector<std::string>& classes,
                     const std::vector<std::string>& found) {
   if (found.empty()) {
@@ -94,6 +82,17 @@ Status CheckClasses(const std::string& folder, const std::vector<std::string>& c
 }
 
 }  // namespace
+
+StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder) {
+  ASSIGN_OR_RETURN(Entries entries, EntriesOf(folder));
+  for (const std::string& name : entries.others) {
+    struct stat found{};
+    if (stat(StrCat(folder, "/", name).c_str(), &found) == 0 && S_ISDIR(found.st_mode))
+      entries.folders.push_back(name);
+  }
+  std::ranges::sort(entries.folders);
+  return entries.folders;
+}
 
 StatusOr<ImageFiles> ImageFiles::List(const std::string& folder,
                                       const std::vector<std::string>& classes) {

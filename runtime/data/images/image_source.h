@@ -31,7 +31,8 @@ struct ImageFolderOptions {
 // `skip_damaged`, returns InvalidArgument if no image is left, and the other errors of
 // RowReader::Read: DataLoss if a file is damaged or is not an image, InvalidArgument if an image is
 // too large or of a kind that is not supported, FailedPrecondition if a file has another size than
-// when the folder was opened, and the errors of reading files. The message names the file.
+// when the folder was opened, ResourceExhausted if there is no memory to decode a file, and the
+// errors of reading files. The message names the file.
 StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options);
 
 // Returns the content of a file that is expected to have `size` bytes; it is stored in `buffer`.

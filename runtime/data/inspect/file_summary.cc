@@ -47,23 +47,6 @@ bool IsShown(std::string_view character) {
   return byte(1) != 0x81 || byte(2) < 0xA6 || byte(2) > 0xA9;  // U+2066 to U+2069
 }
 
-// Returns the text, with escape sequences in place of bytes that are not UTF-8 and characters that
-// are not shown, because a terminal must not interpret what a file contains.
-std::string Printable(std::string_view text) {
-  std::string printable;
-  while (!text.empty()) {
-    const size_t size = CharacterSize(text);
-    const std::string_view character = text.substr(0, std::max<size_t>(size, 1));
-    if (size > 0 && IsShown(character)) {
-      printable += character;
-    } else {
-      for (const char byte : character) printable += HexEscape(byte);
-    }
-    text.remove_prefix(character.size());
-  }
-  return printable;
-}
-
 // Returns the text that is shown for a name. Long names are cut after a complete character; a
 // checksum distinguishes those that begin alike.
 std::string ShownName(std::string_view name) {
@@ -126,6 +109,21 @@ std::string FieldText(const FieldSummary& field) {
 
 }  // namespace
 
+std::string Printable(std::string_view text) {
+  std::string printable;
+  while (!text.empty()) {
+    const size_t size = CharacterSize(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(size, 1));
+    if (size > 0 && IsShown(character)) {
+      printable += character;
+    } else {
+      for (const char byte : character) printable += HexEscape(byte);
+    }
+    text.remove_prefix(character.size());
+  }
+  return printable;
+}
+
 void FieldSummary::AddNumber(double number) {
   if (std::isfinite(number)) {
     numbers.Add(number);
@@ -152,13 +150,13 @@ FieldSummary* FileSummary::Field(std::string_view name, std::string_view kind) {
   return &*fields_.insert(at, std::move(field));
 }
 
-void FileSummary::AddExample(std::string place, std::vector<std::string> values) {
+void FileSummary::AddExample(std::string_view place, std::vector<std::string> values) {
   if (values.size() > kMostFields) {
     const size_t more = values.size() - kMostFields;
     values.resize(kMostFields);
     values.push_back(StrCat("and ", more, " more"));
   }
-  shown_.push_back({std::move(place), std::move(values)});
+  shown_.push_back({Printable(place), std::move(values)});
 }
 
 void FileSummary::AddDamage(std::string_view message) {
@@ -166,9 +164,9 @@ void FileSummary::AddDamage(std::string_view message) {
 }
 
 std::string FileSummary::Heading() const {
-  return StrCat(path_, ": ", format_, ", ", CountOf(examples, "example", "examples"), ", ",
-                damaged_ == 0 ? "no damage" : CountOf(damaged_, "damaged place", "damaged places"),
-                "\n");
+  return StrCat(
+      Printable(path_), ": ", format_, ", ", CountOf(examples, "example", "examples"), ", ",
+      damaged_ == 0 ? "no damage" : CountOf(damaged_, "damaged place", "damaged places"), "\n");
 }
 
 std::string FileSummary::Describe() const {

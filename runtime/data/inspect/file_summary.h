@@ -61,7 +61,7 @@ class FileSummary {
   FieldSummary* Field(std::string_view name, std::string_view kind);
   // Adds one of the first examples: its place in the file, and one line per value, of which at most
   // kMostFields are shown.
-  void AddExample(std::string place, std::vector<std::string> values);
+  void AddExample(std::string_view place, std::vector<std::string> values);
   void AddDamage(std::string_view message);
   int64_t damaged() const { return damaged_; }
 
@@ -88,6 +88,9 @@ class FileSummary {
   std::vector<std::string> damage_;  // the first messages
 };
 
+// Returns the text, with escape sequences in place of bytes that are not UTF-8 and characters that
+// are not shown, because a terminal must not interpret what a file or its name contains.
+std::string Printable(std::string_view text);
 // Return a value, or the first of several, as text for a terminal: "7", "1.5, 2 and 8 more",
 // "\"a\\x00\"… (784 bytes)".
 std::string ValueText(std::string_view bytes);

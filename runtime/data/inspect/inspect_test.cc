@@ -177,6 +177,34 @@ TEST(Inspect, DescribesFoldersOfImages) {
                   .starts_with(empty.path() + ": expected a folder for each class"));
 }
 
+TEST(Inspect, ManyClassesOfImagesHideNothingElse) {
+  const testing::ImageFolder folder;
+  for (int i = 0; i < 1000; ++i)
+    std::filesystem::create_directories(StrCat(folder.path(), "/", 1000 + i));
+  folder.WriteGrey("1000/a", 7);
+  const StatusOr<FileSummary> summary = Summary(folder.path());
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const std::string text = summary->Describe();
+  for (const char* line :
+       {"  1000: class, in 1 example\n", "  channels: number, in 1 example, always 3\n",
+        "  height: pixels, in 1 example, always 2\n", "  image: PNG, in 1 example, of ",
+        "  width: pixels, in 1 example, always 3\n", "  and more than 1000 in all\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+}
+
+TEST(Inspect, NamesOfFilesDoNotReachTheTerminalRaw) {
+  const testing::ImageFolder folder;
+  folder.WriteGrey("cats/a\x1b[2J\n.png", 7);
+  const StatusOr<FileSummary> summary = Summary(folder.path(), {.examples = 1});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->Describe().find('\x1b'), std::string::npos);
+  EXPECT_NE(summary->Describe().find("/cats/a\\x1b[2J\\x0a.png\n"), std::string::npos);
+  const StatusOr<FileSummary> one = Summary(folder.path() + "/cats/a\x1b[2J\n.png");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_TRUE(one->DescribeDamage().starts_with(
+      folder.path() + "/cats/a\\x1b[2J\\x0a.png: image, 1 example, no damage\n"));
+}
+
 TEST(Inspect, ReadsCompressedRecords) {
   const Folder folder;
   const std::string whole = Compressed(NumberedRecords(0, 500), 31);

@@ -1,5 +1,7 @@
 // Summarises images and folders of images. All images are decoded, one after the other.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/data/images/decode/image_decoder.h"
 #include "runtime/data/images/image_files.h"
@@ -19,26 +21,42 @@ void AddNumber(std::string_view name, std::string_view kind, int64_t number, Fil
 
 class ImageSummary {
  public:
-  ImageSummary(FileSummary summary, const SummaryOptions& options)
-      : summary_(std::move(summary)), options_(options) {}
+  // `classes` is empty for an image that is not in the folder of a class.
+  ImageSummary(FileSummary summary, std::vector<std::string> classes, const SummaryOptions& options)
+      : summary_(std::move(summary)),
+        classes_(std::move(classes)),
+        images_(classes_.size()),
+        options_(options) {}
 
-  // Adds a file. `class_name` is null for an image that is not in the folder of a class.
-  Status Add(const std::string& path, uint64_t bytes, const std::string* class_name) {
+  // Adds a file. `label` is the number of its class, if there are classes.
+  Status Add(const std::string& path, uint64_t bytes, size_t label) {
     ASSIGN_OR_RETURN(const std::string_view content, ReadImageFile(path, bytes, buffer_));
     const StatusOr<DecodedImage> image = decoder_.Decode(content);
+    if (absl::IsResourceExhausted(image.status())) return Annotate(image.status(), path);
     if (!image.ok()) {
       summary_.AddDamage(Message(Annotate(image.status(), path)));
       return OkStatus();
     }
     const bool show = summary_.examples++ < options_.examples;
-    if (options_.fields) AddFields(*image, bytes, class_name);
-    if (options_.fields && show) Show(*image, path, class_name);
+    if (!classes_.empty()) ++images_[label];
+    if (options_.fields) AddFields(*image, bytes);
+    if (options_.fields && show) Show(*image, path, label);
     return OkStatus();
   }
-  FileSummary& summary() { return summary_; }
+
+  // Returns the summary of all files that were added.
+  FileSummary Finish() {
+    // A summary lists a limited number of fields. The classes come last, because there may be more
+    // of them than that.
+    for (size_t i = 0; options_.fields && i < classes_.size(); ++i) {
+      if (FieldSummary* const field = summary_.Field(classes_[i], "class"))
+        field->examples += images_[i];
+    }
+    return std::move(summary_);
+  }
 
  private:
-  void AddFields(const DecodedImage& image, uint64_t bytes, const std::string* class_name) {
+  void AddFields(const DecodedImage& image, uint64_t bytes) {
     if (FieldSummary* const field = summary_.Field("image", image.format)) {
       ++field->examples;
       field->bytes.Add(static_cast<int64_t>(bytes));
@@ -46,19 +64,19 @@ class ImageSummary {
     AddNumber("height", "pixels", image.height, summary_);
     AddNumber("width", "pixels", image.width, summary_);
     AddNumber("channels", "number", image.file_channels, summary_);
-    if (class_name == nullptr) return;
-    if (FieldSummary* const field = summary_.Field(*class_name, "class")) ++field->examples;
   }
 
-  void Show(const DecodedImage& image, const std::string& path, const std::string* class_name) {
+  void Show(const DecodedImage& image, const std::string& path, size_t label) {
     std::vector<std::string> values = {NamedText(
         "image", StrCat(image.format, ", ", image.width, " × ", image.height, " pixels, ",
                         image.file_channels, image.file_channels == 1 ? " channel" : " channels"))};
-    if (class_name != nullptr) values.push_back(NamedText("class", ValueText(*class_name)));
+    if (!classes_.empty()) values.push_back(NamedText("class", ValueText(classes_[label])));
     summary_.AddExample(path, std::move(values));
   }
 
   FileSummary summary_;
+  const std::vector<std::string> classes_;
+  std::vector<int64_t> images_;  // the number of intact ones, by class
   const SummaryOptions& options_;
   ImageDecoder decoder_{DecodeOptions()};
   std::string buffer_;
@@ -67,16 +85,14 @@ class ImageSummary {
 StatusOr<FileSummary> SummariseFolder(const std::string& path, const SummaryOptions& options,
                                       const StopSource& stop) {
   ASSIGN_OR_RETURN(const ImageFiles files, ImageFiles::List(path, {}));
-  ImageSummary images(FileSummary(path, "folder of images", options.most_damage), options);
-  if (options.fields) {
-    for (const std::string& name : files.classes()) images.summary().Field(name, "class");
-  }
+  ImageSummary images(FileSummary(path, "folder of images", options.most_damage), files.classes(),
+                      options);
   for (int64_t i = 0; i < files.size(); ++i) {
     if (stop.requested()) return Cancelled("stopped while reading ", path);
-    const std::string& name = files.classes()[static_cast<size_t>(files.ClassOf(i))];
-    RETURN_IF_ERROR(images.Add(files.Path(i), files.Bytes(i), &name));
+    RETURN_IF_ERROR(
+        images.Add(files.Path(i), files.Bytes(i), static_cast<size_t>(files.ClassOf(i))));
   }
-  return std::move(images.summary());
+  return images.Finish();
 }
 
 }  // namespace
@@ -85,9 +101,9 @@ StatusOr<FileSummary> SummariseImages(const std::string& path, const SummaryOpti
                                       const StopSource& stop) {
   if (IsFolder(path)) return SummariseFolder(path, options, stop);
   ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
-  ImageSummary images(FileSummary(path, "image", options.most_damage), options);
-  RETURN_IF_ERROR(images.Add(path, file.size(), nullptr));
-  return std::move(images.summary());
+  ImageSummary images(FileSummary(path, "image", options.most_damage), {}, options);
+  RETURN_IF_ERROR(images.Add(path, file.size(), 0));
+  return images.Finish();
 }
 
 }  // namespace tfjob::data

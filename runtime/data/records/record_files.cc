@@ -14,7 +14,6 @@
 namespace tfjob::data {
 namespace {
 
-constexpr size_t kMostOpen = 64;
 constexpr uint64_t kStart = 4 << 10;  // bytes that tell whether a file is compressed
 // A call that skips at most kNear bytes is probably followed by more such calls, so it reads kAhead
 // bytes at once.
@@ -122,12 +121,15 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
   return OkStatus();
 }
 
-RecordFileReader::RecordFileReader(const RecordFiles& files)
-    : files_(files), open_(files.files().size()), is_unchecked_(files.files().size()) {}
+RecordFileReader::RecordFileReader(const RecordFiles& files, size_t most_open)
+    : files_(files),
+      most_open_(std::max<size_t>(most_open, 1)),
+      open_(files.files().size()),
+      is_unchecked_(files.files().size()) {}
 
 StatusOr<const io::RandomAccessFile*> RecordFileReader::Opened(size_t file) {
   if (open_[file] != nullptr) return open_[file].get();
-  if (opened_.size() >= kMostOpen) {
+  if (opened_.size() >= most_open_) {
     const size_t oldest = opened_.front();
     if (is_unchecked_[oldest]) RETURN_IF_ERROR(Check(oldest, *open_[oldest]));
     open_[oldest].reset();

@@ -76,8 +76,10 @@ class RecordFiles {
 class RecordFileReader {
  public:
   static constexpr size_t kPadding = 64;  // see JsonDocument (runtime/base/json_view.h)
+  static constexpr size_t kMostOpen = 64;
 
-  explicit RecordFileReader(const RecordFiles& files);
+  // Keeps at most `most_open` files open, and at least one.
+  explicit RecordFileReader(const RecordFiles& files, size_t most_open = kMostOpen);
 
   // Returns `size` bytes of a file from byte `offset` on; the file must contain all of them. The
   // view stays valid until the next call. At least kPadding readable bytes, with any content,
@@ -93,6 +95,7 @@ class RecordFileReader {
   Status Check(size_t file, const io::RandomAccessFile& opened) const;
 
   const RecordFiles& files_;
+  size_t most_open_;
   std::vector<std::unique_ptr<io::RandomAccessFile>> open_;  // null for files that are not open
   std::deque<size_t> opened_;                                // the open files, oldest first
   std::vector<size_t> unchecked_;   // the files that were read since the last CheckUnchanged

@@ -152,8 +152,10 @@ class RecordReader : public RowReader {
  public:
   RecordReader(const RecordSource& source, std::vector<Column> columns)
       : source_(source), columns_(std::move(columns)), pool_(source.options().threads) {
+    // All lanes together keep as many files open as one would.
+    const size_t most_open = RecordFileReader::kMostOpen / pool_.lanes();
     for (size_t i = 0; i < pool_.lanes(); ++i) {
-      lanes_.push_back({RecordFileReader(source.files()),
+      lanes_.push_back({RecordFileReader(source.files(), most_open),
                         source.format().MakeParser(source.options().features)});
     }
     for (const Column& column : columns_) direct_.push_back(DirectFeature(column));

@@ -87,6 +87,23 @@ TEST(ImageFeature, IsDecodedAndResized) {
   }
 }
 
+// With many threads, each keeps only one file open, and closes it for the next.
+TEST(ImageFeature, IsReadFromMoreFilesThanAreOpen) {
+  const Folder folder;
+  std::vector<float> first;
+  for (int i = 0; i < 100; ++i) {
+    folder.Write(StrCat("part-", 100 + i), RecordOf(GreyPng(static_cast<uint8_t>(i)), i));
+    first.push_back(static_cast<float>(2 * i));
+  }
+  RecordOptions options = OptionsFor(folder.path() + "/part-*");
+  for (const int threads : {1, 65}) {
+    options.threads = threads;
+    const Read read = ReadAll(options);
+    ASSERT_TRUE(read.status.ok()) << read.status;
+    EXPECT_EQ(read.first, first);
+  }
+}
+
 TEST(ImageFeature, ThatIsDamagedIsAnErrorOrLeftOut) {
   const Folder folder;
   const std::string before = RecordOf(GreyPng(1), 1);

@@ -45,7 +45,7 @@ Status CheckSize(int64_t height, int64_t width, int64_t channels, const DecodeOp
   if (width <= options.most_values / most / height) return OkStatus();
   return InvalidArgument("the image has ", width, " × ", height, " pixels of ", most,
                          " values; expected at most ", options.most_values,
-                         " values; make it smaller");
+                         " values; make it smaller, or remove it");
 }
 
 bool IsImage(std::string_view bytes) {

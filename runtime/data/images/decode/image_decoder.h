@@ -28,7 +28,8 @@ class ImageDecoder {
   explicit ImageDecoder(const DecodeOptions& options) : options_(options) {}
 
   // The pixels stay valid until the next call. Returns DataLoss if the bytes are not a complete
-  // image, and InvalidArgument if the image is too large or of a kind that is not supported.
+  // image, InvalidArgument if the image is too large or of a kind that is not supported, and
+  // ResourceExhausted if a library gets no memory.
   StatusOr<DecodedImage> Decode(std::string_view bytes);
 
  private:

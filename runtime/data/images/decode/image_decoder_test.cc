@@ -222,6 +222,29 @@ TEST(Jpeg, WhoseDataEndBeforeTheImageIsDamaged) {
   }
 }
 
+TEST(Jpeg, ThatLacksScansIsDamaged) {
+  for (const JpegForm& form : {JpegForm{.progressive = true}, JpegForm{.separate = true}}) {
+    const std::string jpeg = WriteJpeg(Gradient(20, 20, 3), form);
+    EXPECT_EQ(Decoded(jpeg, 3), Decoded(WriteJpeg(Gradient(20, 20, 3)), 3));
+    int scans = 0;
+    for (size_t at = jpeg.find("\xFF\xDA"); at != std::string::npos;
+         at = jpeg.find("\xFF\xDA", at + 1)) {
+      if (scans++ == 0) continue;
+      // libjpeg would not even warn.
+      const Status cut = ErrorOf(jpeg.substr(0, at) + "\xFF\xD9");
+      EXPECT_EQ(Message(cut), "the JPEG image is damaged: some of its scans are missing") << scans;
+      EXPECT_EQ(cut.code(), StatusCode::kDataLoss);
+    }
+    EXPECT_EQ(scans, form.progressive ? 10 : 3);
+  }
+}
+
+// A file may have only the DC coefficients: the image then consists of blocks of one colour.
+TEST(Jpeg, WithoutAcCoefficientsIsIntact) {
+  const std::string jpeg = WriteJpeg(Uniform(16, 16, {90, 90, 90}), {.only_dc = true});
+  EXPECT_LE(LargestDifference(Decoded(jpeg, 3), Uniform(16, 16, {90, 90, 90}).values), 1);
+}
+
 TEST(Images, WithAFlippedBit) {
   PhiloxStream random(7);
   ::testing::internal::CaptureStderr();
@@ -258,7 +281,7 @@ TEST(Images, ThatAreTooLargeAreRefusedByTheirHeader) {
   EXPECT_EQ(ErrorOf(jpeg).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(ErrorOf(jpeg)),
             "the image has 65500 × 65500 pixels of 3 values; expected at most 268435456 values; "
-            "make it smaller");
+            "make it smaller, or remove it");
   // An IHDR chunk with its checksum, from a writer that does not look at the rows.
   const auto header_of = [](uint32_t size) {
     std::string bytes = WritePng(Gradient(2, 2, 3)).substr(0, 33);
@@ -286,6 +309,12 @@ TEST(Images, ThatAreNotSupportedAreNoDamage) {
   jpeg[jpeg.find("\xFF\xC0") + 4] = 12;  // bits
   const Status deep = ErrorOf(jpeg);
   EXPECT_EQ(deep.code(), StatusCode::kInvalidArgument) << deep;
+  std::string arithmetic = WriteJpeg(Gradient(8, 8, 3));
+  arithmetic[arithmetic.find("\xFF\xC0") + 1] = '\xC9';
+  EXPECT_EQ(ErrorOf(arithmetic).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(ErrorOf(arithmetic)),
+            "the JPEG image is of a kind that is not supported: it has arithmetic coding; expected "
+            "Huffman coding; convert or remove the image");
 }
 
 TEST(Jpeg, BytesBetweenMarkersAreSkipped) {

@@ -16,8 +16,11 @@
 namespace tfjob::data {
 namespace {
 
-// A small progressive image with thousands of scans would take very long to decode.
+// Each scan of a progressive image may change all its pixels, even if it has only a few bytes. A
+// small file with many scans would therefore take very long to decode. Encoders write at most a few
+// dozen scans.
 constexpr int kMostScans = 500;
+constexpr int64_t kMostScannedPixels = int64_t{1} << 32;
 constexpr int kMostRowsAtOnce = 16;
 
 struct JpegState {
@@ -27,8 +30,9 @@ struct JpegState {
   jpeg_progress_mgr progress;
   std::jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
-  bool unsupported;  // the error is no damage
-  uint8_t* pixels;   // where the rows are stored
+  bool unsupported;    // the error is no damage
+  bool out_of_memory;  // nor is this one
+  uint8_t* pixels;     // where the rows are stored
   size_t row_bytes;
 };
 using JpegStep = void (*)(JpegState&);
@@ -40,6 +44,7 @@ JpegState& StateOf(j_common_ptr library) {
 [[noreturn]] void FailJpeg(j_common_ptr library) {
   JpegState& state = StateOf(library);
   state.errors.format_message(library, state.message);
+  state.out_of_memory = state.errors.msg_code == JERR_OUT_OF_MEMORY;
   state.unsupported = false;
   for (const int code : {JERR_BAD_PRECISION, JERR_SOF_UNSUPPORTED, JERR_CONVERSION_NOTIMPL,
                          JERR_ARITH_NOTIMPL, JERR_NOT_COMPILED, JERR_COMPONENT_COUNT})
@@ -49,7 +54,7 @@ JpegState& StateOf(j_common_ptr library) {
 
 [[noreturn]] void FailJpegWith(JpegState& state, const char* message) {
   std::snprintf(state.message, sizeof(state.message), "%s", message);
-  state.unsupported = false;
+  state.unsupported = state.out_of_memory = false;
   std::longjmp(state.failed, 1);
 }
 
@@ -64,7 +69,10 @@ void OnJpegMessage(j_common_ptr library, int level) {
 
 void OnJpegProgress(j_common_ptr library) {
   JpegState& state = StateOf(library);
-  if (state.library.input_scan_number > kMostScans) FailJpegWith(state, "it has too many scans");
+  const int64_t scan = state.library.input_scan_number;
+  if (scan > kMostScans ||
+      scan * state.library.image_width * state.library.image_height > kMostScannedPixels)
+    FailJpegWith(state, "it has too many scans");
 }
 
 void IgnoreLibrary(j_decompress_ptr) {}
@@ -87,9 +95,29 @@ void ReadJpegHeader(JpegState& state) {
   jpeg_read_header(&state.library, TRUE);
 }
 
+// Fails if a part of the image is in no scan, though the file has an end; the library would make
+// that part grey or blurred. A progressive file need not have all AC coefficients of a component:
+// they are 0 if no scan has any bit of them. But each component needs its DC coefficients, without
+// which the library writes no file either, and encoders always end with the last bits of the
+// coefficients that they have begun. Called when all scans have been read.
+void CheckScans(JpegState& state) {
+  const jpeg_decompress_struct& library = state.library;
+  for (int c = 0; c < library.num_components; ++c) {
+    // The table is set by the first scan of the component.
+    bool complete = library.comp_info[c].quant_table != nullptr;
+    if (library.coef_bits != nullptr) {  // in a progressive file; -1: in no scan, 0: complete
+      const int(&bits)[DCTSIZE2] = library.coef_bits[c];
+      complete &= bits[0] != -1;
+      for (const int missing : bits) complete &= missing <= 0;
+    }
+    if (!complete) FailJpegWith(state, "some of its scans are missing");
+  }
+}
+
 void ReadJpegPixels(JpegState& state) {
   jpeg_decompress_struct& library = state.library;
-  jpeg_start_decompress(&library);
+  jpeg_start_decompress(&library);  // reads all scans, if there are several
+  CheckScans(state);
   while (library.output_scanline < library.output_height) {
     JSAMPROW rows[kMostRowsAtOnce];
     JDIMENSION count = 0;
@@ -99,6 +127,11 @@ void ReadJpegPixels(JpegState& state) {
     jpeg_read_scanlines(&library, rows, count);
   }
   jpeg_finish_decompress(&library);
+}
+
+Status Unsupported(std::string_view problem) {
+  return InvalidArgument("the JPEG image is of a kind that is not supported: ", problem,
+                         "; convert or remove the image");
 }
 
 class JpegReader {
@@ -125,8 +158,8 @@ class JpegReader {
 
   Status Run(JpegStep step) {
     if (Returns(state_, step)) return OkStatus();
-    if (state_.unsupported)
-      return InvalidArgument("the JPEG image is of a kind that is not supported: ", state_.message);
+    if (state_.out_of_memory) return ResourceExhausted("no memory to read a JPEG image");
+    if (state_.unsupported) return Unsupported(state_.message);
     return DataLoss("the JPEG image is damaged: ", state_.message);
   }
 
@@ -200,9 +233,10 @@ StatusOr<DecodedImage> DecodeJpeg(std::string_view bytes, const DecodeOptions& o
                      .width = library.image_width,
                      .channels = options.channels};
   if (library.jpeg_color_space == JCS_UNKNOWN) {
-    return InvalidArgument("the JPEG image has ", library.num_components,
-                           " components; expected 1, 3 or 4");
+    return Unsupported(
+        StrCat("it has ", library.num_components, " components; expected 1, 3 or 4"));
   }
+  if (library.arith_code) return Unsupported("it has arithmetic coding; expected Huffman coding");
   RETURN_IF_ERROR(CheckSize(image.height, image.width, image.file_channels, options));
   library.out_color_space = ColoursFor(library, options.channels);
   const bool cmyk = library.out_color_space == JCS_CMYK;

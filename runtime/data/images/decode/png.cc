@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/data/images/decode/decoded_image.h"
@@ -25,6 +26,7 @@ struct PngState {
   int64_t channels;  // 3 or 4, or 1 for grey images
   uint8_t* pixels;   // where the rows are stored
   size_t row_bytes;
+  bool out_of_memory;
 };
 using PngStep = void (*)(PngState&);
 
@@ -32,6 +34,17 @@ using PngStep = void (*)(PngState&);
   auto& state = *static_cast<PngState*>(png_get_error_ptr(library));
   std::snprintf(state.message, sizeof(state.message), "%s", message);
   std::longjmp(state.failed, 1);
+}
+
+// The library's messages do not tell reliably whether memory is missing.
+png_voidp AllocateForPng(png_structp library, png_alloc_size_t size) {
+  void* const memory = std::malloc(size);
+  if (memory == nullptr) static_cast<PngState*>(png_get_mem_ptr(library))->out_of_memory = true;
+  return memory;
+}
+
+void FreeForPng(png_structp, png_voidp memory) {
+  std::free(memory);
 }
 
 void IgnoreWarning(png_structp, png_const_charp) {}
@@ -90,7 +103,8 @@ class PngReader {
   explicit PngReader(std::string_view bytes) : state_() {
     state_.next = bytes.data();
     state_.left = bytes.size();
-    state_.library = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state_, FailPng, IgnoreWarning);
+    state_.library = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &state_, FailPng,
+                                              IgnoreWarning, &state_, AllocateForPng, FreeForPng);
     if (state_.library != nullptr) state_.info = png_create_info_struct(state_.library);
   }
   ~PngReader() { png_destroy_read_struct(&state_.library, &state_.info, nullptr); }
@@ -98,8 +112,9 @@ class PngReader {
   PngReader& operator=(const PngReader&) = delete;
 
   Status Run(PngStep step) {
-    if (state_.info == nullptr) return ResourceExhausted("no memory to read a PNG image");
-    if (Returns(state_, step)) return OkStatus();
+    if (state_.info != nullptr && Returns(state_, step)) return OkStatus();
+    if (state_.info == nullptr || state_.out_of_memory)
+      return ResourceExhausted("no memory to read a PNG image");
     return DataLoss("the PNG image is damaged: ", state_.message);
   }
   PngState& state() { return state_; }

@@ -49,6 +49,8 @@ struct JpegForm {
   int quality = 95;
   bool progressive = false;
   bool subsampled = false;
+  bool separate = false;  // a scan for each channel, if the image is not progressive
+  bool only_dc = false;   // one progressive scan, with the DC coefficients of all channels
   J_COLOR_SPACE colours = JCS_UNKNOWN;  // of the file; unknown: the usual ones
 };
 
@@ -72,6 +74,18 @@ inline std::string WriteJpeg(const TestImage& image, const JpegForm& form = {}) 
   jpeg_set_quality(&library, form.quality, TRUE);
   if (form.progressive) jpeg_simple_progression(&library);
   if (!form.subsampled) library.comp_info[0].h_samp_factor = library.comp_info[0].v_samp_factor = 1;
+  jpeg_scan_info scans[MAX_COMPONENTS] = {};
+  if (form.separate) {
+    for (int c = 0; c < library.num_components; ++c)
+      scans[c] = {.comps_in_scan = 1, .component_index = {c}, .Se = DCTSIZE2 - 1};
+    library.num_scans = library.num_components;
+  }
+  if (form.only_dc) {
+    scans[0].comps_in_scan = library.num_components;
+    for (int c = 0; c < library.num_components; ++c) scans[0].component_index[c] = c;
+    library.num_scans = 1;
+  }
+  if (form.separate || form.only_dc) library.scan_info = scans;
   jpeg_start_compress(&library, TRUE);
   const size_t row = image.width * static_cast<size_t>(image.channels);
   while (library.next_scanline < library.image_height) {

@@ -1,0 +1,90 @@
+// Tests which classes the images of data.train and data.eval have.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/data/images/test_folder.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/train/job_definition.h"
+
+namespace tfjob::train {
+namespace {
+
+using data::testing::ImageFolder;
+
+// Returns a training file for images of the folders `train` and `eval`.
+config::TrainingConfig ConfigFor(const ImageFolder& train, const ImageFolder& eval) {
+  StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(
+      StrCat("model: {layers: [{InputLayer: {batch_shape: [null, 2, 3, 3]}}, {Flatten: }, ",
+             "{Dense: {units: 3}}]}\n",
+             "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n", "data:\n",
+             "  train: {format: images, folder: ", train.path(), ", height: 2, width: 3}\n",
+             "  eval: {format: images, folder: ", eval.path(), ", height: 2, width: 3}\n",
+             "batch_size: 1\nmax_steps: 1\n"),
+      "training.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+// Returns the labels of the evaluation data, in the order of the classes.
+StatusOr<std::vector<int64_t>> EvalLabels(const config::TrainingConfig& config) {
+  ASSIGN_OR_RETURN(const auto source, LoadDataset(config, Split::kEval));
+  ASSIGN_OR_RETURN(
+      const auto pipeline,
+      data::Pipeline::Create(
+          source,
+          {.batch_size = 1,
+           .epochs = 1,
+           .shuffle = false,
+           .prefetch = 0,
+           .columns = {{.name = "y", .array = data::kLabelsArray, .dtype = DType::kInt64}}}));
+  std::vector<int64_t> labels;
+  while (const data::Batch* batch = pipeline->Next())
+    labels.push_back(batch->Find("y")->data<int64_t>()[0]);
+  RETURN_IF_ERROR(pipeline->status());
+  return labels;
+}
+
+TEST(ImageData, EvaluationUsesTheClassesOfTraining) {
+  const ImageFolder train, eval;
+  for (const char* name : {"cats/1", "dogs/1", "eels/1"}) train.WriteGrey(name, 1);
+  for (const char* name : {"cats/1", "dogs/1"}) eval.WriteGrey(name, 1);
+  config::TrainingConfig config = ConfigFor(train, eval);
+  config.data.train.classes = {"dogs", "cats"};
+  StatusOr<std::vector<int64_t>> labels = EvalLabels(config);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(*labels, (std::vector<int64_t>{0, 1}));
+  config.data.train.classes = {"dogs"};
+  labels = EvalLabels(config);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(*labels, (std::vector<int64_t>{0}));
+  config.data.eval.classes = {"cats", "dogs"};  // its own
+  labels = EvalLabels(config);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(*labels, (std::vector<int64_t>{0, 1}));
+}
+
+TEST(ImageData, OtherClassesInEvaluationAreAnError) {
+  const ImageFolder train, eval;
+  for (const char* name : {"cats/1", "dogs/1", "eels/1"}) train.WriteGrey(name, 1);
+  for (const char* name : {"cats/1", "eels/1"}) eval.WriteGrey(name, 1);
+  const config::TrainingConfig config = ConfigFor(train, eval);
+  EXPECT_EQ(Message(EvalLabels(config).status()),
+            StrCat("data.eval: expected the same classes as in data.train, but class 1 is the ",
+                   "folder dogs in ", train.path(), ", and the folder eels in ", eval.path(),
+                   "; list the classes in data.train.classes, which data.eval then uses, too"));
+  std::filesystem::create_directories(eval.path() + "/dogs");
+  StatusOr<std::vector<int64_t>> labels = EvalLabels(config);  // a folder may be empty
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(*labels, (std::vector<int64_t>{0, 2}));
+  eval.WriteGrey("foxes/1", 1);
+  EXPECT_NE(Message(EvalLabels(config).status()).find("class 3 is missing in "), std::string::npos);
+  // An evaluator need not have the images of training.
+  std::filesystem::remove_all(train.path());
+  labels = EvalLabels(config);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(*labels, (std::vector<int64_t>{0, 2, 3}));
+}
+
+}  // namespace
+}  // namespace tfjob::train
