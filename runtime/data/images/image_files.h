@@ -12,8 +12,8 @@
 
 namespace tfjob::data {
 
-// Returns the names of the folders in `folder`, sorted; links to folders count. They are the classes
-// if no others are given.
+// Returns the sorted names of the folders in `folder`, including links to folders. They are the
+// classes if no others are given.
 StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 
 // The files in the folders of the classes, and in all folders below them. The order is that of
@@ -22,9 +22,9 @@ StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 // followed. Immutable once listed. Takes 16 bytes per file, in addition to its name.
 class ImageFiles {
  public:
-  // If `classes` is empty, the classes are those of ClassesIn. Otherwise, other folders are ignored.
-  // Returns NotFound if a folder does not exist, and InvalidArgument if a file is too large or if
-  // there are no files.
+  // If `classes` is empty, the classes are those of ClassesIn; otherwise, all other folders are
+  // ignored. Returns NotFound if a folder does not exist, and InvalidArgument if a file is too large
+  // or if there are no files.
   static StatusOr<ImageFiles> List(const std::string& folder,
                                    const std::vector<std::string>& classes);
 

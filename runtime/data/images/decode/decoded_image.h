@@ -51,8 +51,8 @@ inline uint8_t Luminance(uint32_t red, uint32_t green, uint32_t blue) {
 }
 
 // Return DataLoss if the bytes are not a complete image of this format, InvalidArgument if the
-// image is of a kind that is not supported, ResourceExhausted if the library gets no memory, and the
-// error of CheckSize. The pixels are in `buffers`. The libraries print nothing.
+// image is of a kind that is not supported, ResourceExhausted if the library gets no memory, and
+// the error of CheckSize. The pixels are in `buffers`. The libraries print nothing.
 StatusOr<DecodedImage> DecodeJpeg(std::string_view bytes, const DecodeOptions& options,
                                   DecodeBuffers& buffers);
 StatusOr<DecodedImage> DecodePng(std::string_view bytes, const DecodeOptions& options,
