@@ -22,9 +22,8 @@ StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 // followed. Immutable once listed. Takes 16 bytes per file, in addition to its name.
 class ImageFiles {
  public:
-  // If `classes` is empty, the classes are those of ClassesIn; otherwise, all other folders are
-  // ignored. Returns NotFound if a folder does not exist, and InvalidArgument if a file is too large
-  // or if there are no files.
+  // Lists the folders `classes` or, if that is empty, those of ClassesIn. Returns NotFound if a
+  // folder does not exist, and InvalidArgument if a file is too large or if there are no files.
   static StatusOr<ImageFiles> List(const std::string& folder,
                                    const std::vector<std::string>& classes);
 
