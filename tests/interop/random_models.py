@@ -187,10 +187,12 @@ MERGES = {
     "MultiHeadAttention": {"num_heads": [1, 2], "key_dim": [2, 3], "value_dim": [None, 2], "use_bias": FLAG,
                            "use_gate": FLAG, "output_shape": [None, 3]},
 }
-# Drawn by functions below, or not drawn because they are random in training (RandomFlip) or have no gradient.
+# Drawn by functions below, or not drawn because they are random in training or have no gradient.
 # preprocessing_test.py tests the layers that are not drawn.
 OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
-          "StackedRNNCells", "CategoryEncoding", "Discretization", "IntegerLookup", "RandomFlip"}
+          "StackedRNNCells", "CategoryEncoding", "Discretization", "IntegerLookup", "RandomFlip",
+          "RandomCrop", "RandomTranslation", "RandomRotation", "RandomZoom", "RandomShear", "RandomInvert",
+          "RandomGrayscale"}
 
 # Functions of keras.ops: of one value, and of two values of equal shape. Some of them need values of certain ranks.
 # ops.glu is missing: Keras infers a wrong shape for its result, so the layers after it do not fit.
