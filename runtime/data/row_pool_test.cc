@@ -38,7 +38,8 @@ TEST(RowPool, ReturnsTheErrorOfTheLowestRow) {
     // Rows begin in order, so row 20 has begun before any error was found.
     EXPECT_EQ(Message(status), "row 20");
     EXPECT_LE(reads, 20u + static_cast<size_t>(threads));
-    EXPECT_TRUE(pool.ForEach(3, [](size_t, size_t) { return OkStatus(); }).ok()) << "starts anew";
+    EXPECT_TRUE(pool.ForEach(3, [](size_t, size_t) { return OkStatus(); }).ok())
+        << "an error does not affect later calls";
   }
 }
 

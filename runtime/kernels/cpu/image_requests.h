@@ -47,7 +47,7 @@ StatusOr<Pooling> PoolOf(const KernelRequest& request);
 StatusOr<Pooling> MaxPoolGradOf(const KernelRequest& request);
 StatusOr<Pooling> AvgPoolGradOf(const KernelRequest& request);
 
-// What continues an image outside of its borders (ops.md). The GPU's kernels know the values.
+// How an image continues outside of its borders (fill_mode in ops.md).
 enum class Border : int32_t { kConstant, kReflect, kWrap, kNearest };
 
 // Images and transformed images are [images,height,width,channels], the transforms [images,8]. They

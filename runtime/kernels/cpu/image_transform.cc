@@ -76,7 +76,7 @@ struct Sampler : Transformation {
     return sources;
   }
 
-  // Calls body(sources, pixel) for every pixel of the output of image number `image`.
+  // Calls body(sources, pixel) for each pixel of a transformed image.
   template <typename T, typename Body>
   void ForEachPixel(const T* transform, const Body& body) const {
     const int64_t rows = transformed.shape.dim(1), columns = transformed.shape.dim(2);
@@ -97,7 +97,7 @@ struct Sampler : Transformation {
     }
   }
 
-  // Calls body(image, its transform) for every image, in parallel.
+  // Calls body(image, transform) for each image, in parallel. `transform` has 8 numbers.
   template <typename T, typename Body>
   void ForEachImage(const T* rows, Stream& stream, const Body& body) const {
     const int64_t pixels = transformed.shape.dim(1) * transformed.shape.dim(2);

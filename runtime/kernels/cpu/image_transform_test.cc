@@ -20,8 +20,8 @@ Attributes How(const std::string& interpolation, const std::string& fill_mode,
           {"images", images}};
 }
 
-// The expected values are TensorFlow's: those of its ImageProjectiveTransformV3 for a row of pixels
-// 1 2 4 8 that is read at the coordinates -9.3, -8.05, …, 6.95.
+// TensorFlow computed the expected values. The transform reads the pixels 1 2 4 8 at the
+// coordinates -9.3, -8.05, …, 6.95.
 TEST(ImageTransform, ContinuesImagesAsTensorFlowDoes) {
   const struct {
     const char *interpolation, *fill_mode;

@@ -56,7 +56,7 @@ TFJOB_DEVICE void StoreMoments(float (*moments)[kNormWarps][kWarp], const Moment
   moments[2][threadIdx.y][threadIdx.x] = m.rows;
 }
 
-// What a column is multiplied by, after its mean is subtracted.
+// Returns the factor of a column, which is applied after the mean has been subtracted.
 TFJOB_DEVICE float FactorOf(const BatchNormChannels& channels, uint32_t col) {
   return channels.gamma[col] / sqrtf(channels.variance[col] + channels.epsilon);
 }

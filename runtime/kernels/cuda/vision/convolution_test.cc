@@ -180,6 +180,26 @@ TEST(Convolutions, NeedABoundedWorkspace) {
   EXPECT_LE(WorkspaceFor(7, kImage / 3), kImage / 3 + kProduct);
 }
 
+// 2^20 elements of the filter × 4,096 parts of the windows = 2^32 blocks
+TEST(Convolutions, AGradientThatNeedsTooManyBlocksIsRefused) {
+  const WindowAxis axis{.size = 1024};
+  const ConvolutionCase c{
+      .image = {1, 2047, 2047, 2}, .window = {axis, axis}, .outputs = 2, .groups = 2};
+  const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
+  const Status status = MakeTable(EmulatedGpu(0))
+                            .Prepare({"Conv2DBackpropFilter",
+                                      c.attributes(),
+                                      {dense(c.image), dense(c.output())},
+                                      {dense(c.filter())}})
+                            .status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(
+      std::string(Message(status))
+          .ends_with("no gradient of a filter with 1048576 elements per output over 1048576 "
+                     "windows, which needs more than 2147483647 blocks"))
+      << status;
+}
+
 TEST(Convolutions, AreRefusedLikeTheCpus) {
   const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
   const ConvolutionCase c{.image = {1, 4, 4, 2}, .outputs = 2};

@@ -54,6 +54,14 @@ Prepared PrepareInput(const Launcher& launcher, const Convolution& c) {
                     });
 }
 
+int64_t TapsOf(const Convolution& c) {
+  return c.window.height.size * c.window.width.size;
+}
+// Returns the number of parts into which the windows are divided.
+int64_t PartsOf(const Convolution& c) {
+  return (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
+}
+
 // Adds the products of parts of the windows, and then the parts. If the filter's rows are padded,
 // the sums are copied to it.
 class DepthwiseFilterKernel final : public Kernel {
@@ -62,8 +70,8 @@ class DepthwiseFilterKernel final : public Kernel {
       : launcher_(std::move(launcher)),
         copy_(std::move(copy)),
         elements_(c.filter.shape.num_elements()),
-        parts_((c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows),
-        taps_(c.window.height.size * c.window.width.size),
+        parts_(PartsOf(c)),
+        taps_(TapsOf(c)),
         sum_(MakeColumnSums(launcher_, parts_, elements_)),
         parameter_{.image = nullptr,
                    .output = nullptr,
@@ -109,12 +117,10 @@ class DepthwiseFilterKernel final : public Kernel {
 };
 
 Prepared PrepareFilter(const Launcher& launcher, const Convolution& c) {
-  const int64_t taps = c.window.height.size * c.window.width.size;
-  const int64_t parts = (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
-  const int64_t most = std::numeric_limits<int32_t>::max() / ((c.outputs() + 31) / 32);
-  if (taps > most / std::max<int64_t>(1, parts)) {
-    return Unimplemented("the gradient of a depthwise filter of ", taps, " elements over ",
-                         c.output.rows(), " windows; a grid of blocks cannot be so large");
+  const int64_t taps = TapsOf(c), most = std::numeric_limits<int32_t>::max();
+  if (taps > most / ((c.outputs() + 31) / 32) / std::max<int64_t>(1, PartsOf(c))) {
+    return Unimplemented("no gradient of a filter with ", taps, " elements per output over ",
+                         c.output.rows(), " windows, which needs more than ", most, " blocks");
   }
   std::unique_ptr<Kernel> copy;
   if (!c.filter.dense()) {

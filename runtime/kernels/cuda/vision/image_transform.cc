@@ -9,6 +9,10 @@ namespace {
 
 using cpu::Transformation;
 
+static_assert(static_cast<ImageBorder>(cpu::Border::kReflect) == ImageBorder::kReflect &&
+              static_cast<ImageBorder>(cpu::Border::kWrap) == ImageBorder::kWrap &&
+              static_cast<ImageBorder>(cpu::Border::kNearest) == ImageBorder::kNearest);
+
 // `in` and `out` are the operands that the kernel reads and writes; `count` is its number of
 // threads.
 Prepared PrepareLaunch(const Launcher& launcher, const char* name, const Transformation& how,
@@ -28,7 +32,7 @@ Prepared PrepareLaunch(const Launcher& launcher, const char* name, const Transfo
                                              .cols = size(how.transformed, 2),
                                              .channels = size(how.images, 3),
                                              .count = static_cast<uint32_t>(count),
-                                             .border = static_cast<int32_t>(how.border),
+                                             .border = static_cast<ImageBorder>(how.border),
                                              .bilinear = how.bilinear ? 1 : 0,
                                              .fill_value = static_cast<float>(how.fill_value)};
   return MakeLaunch(

@@ -7,9 +7,6 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The values of cpu::Border.
-constexpr int32_t kConstant = 0, kReflect = 1, kWrap = 2;
-
 // The four pixels of the image from which a pixel of the output is computed, row by row. A pixel
 // that is -1 stands for the fill value.
 struct Sources {
@@ -18,13 +15,13 @@ struct Sources {
 };
 
 // Returns the coordinate whose value continues the image at `at`.
-TFJOB_DEVICE float Inside(int32_t border, float at, uint32_t size) {
+TFJOB_DEVICE float Inside(ImageBorder border, float at, uint32_t size) {
   const float length = static_cast<float>(size), last = length - 1.0f;
-  if (border == kConstant || (at >= 0.0f && at <= last)) return at;
-  if (border == kReflect) {
+  if (border == ImageBorder::kConstant || (at >= 0.0f && at <= last)) return at;
+  if (border == ImageBorder::kReflect) {
     at -= 2.0f * length * floorf(at / (2.0f * length));
     if (at >= length) at = 2.0f * length - at - 1.0f;
-  } else if (border == kWrap) {
+  } else if (border == ImageBorder::kWrap) {
     if (last == 0.0f) return 0.0f;
     at = at < 0.0f ? at + length * (floorf(-at / last) + 1.0f) : at - length * floorf(at / last);
   }

@@ -104,6 +104,8 @@ struct PoolGradParameter {
   uint32_t count;  // elements of the image
 };
 
+// How an image continues outside of its borders; the same values as cpu::Border.
+enum class ImageBorder : int32_t { kConstant, kReflect, kWrap, kNearest };
 // ImageTransform computes one element of the output per thread. ImageTransformGrad computes one
 // channel of one image per thread, because the places of its sums are known only on the GPU.
 struct ImageTransformParameter {
@@ -114,7 +116,7 @@ struct ImageTransformParameter {
   uint32_t height, width, rows, cols;  // of the images, and of the transformed images
   uint32_t channels;
   uint32_t count;  // threads
-  int32_t border;  // a cpu::Border
+  ImageBorder border;
   int32_t bilinear;
   float fill_value;
 };
@@ -146,7 +148,7 @@ struct MergeMomentsParameter {
   float divisor;
 };
 
-// What describes each channel.
+// The parameters and the moments of the channels, [cols] each.
 struct BatchNormChannels {
   const float* gamma;
   const float* beta;

@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// What the window of one element of the output sees.
+// The inputs that the window of one element of the output sees.
 struct Seen {
   Range rows, cols;
   const float* plane;  // the element's channel in the first pixel of the image
