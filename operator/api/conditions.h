@@ -14,7 +14,7 @@ const Condition* Find(const TFJobStatus& status, ConditionType type);
 bool IsTrue(const TFJobStatus& status, ConditionType type);
 bool IsSucceeded(const TFJobStatus& status);
 bool IsFailed(const TFJobStatus& status);
-// True if the job is Succeeded or Failed. Such a job never changes again.
+// Returns true if the job is Succeeded or Failed. Such a job never changes again.
 bool IsFinished(const TFJobStatus& status);
 
 // Sets one condition and returns whether the list changed.

@@ -70,15 +70,15 @@ struct ReplicaId {
 
   auto operator<=>(const ReplicaId&) const = default;
 };
-// Determines from an object's type and index labels to which replica it belongs. Returns nullopt if
-// either label is missing or malformed.
+// Returns the replica that an object's type and index labels identify; nullopt if either label is
+// missing or malformed.
 std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels);
 
-// Returns whether the replica carries the label job-role=master. Every Chief and Master does; if
-// the job has neither, Worker 0 does.
+// Returns whether the replica has the label job-role=master. Every Chief and Master has it; if the
+// job has neither, Worker 0 has it.
 bool IsMasterRole(const TFJob& job, ReplicaType type, int32_t index);
 
-// Returns the controller reference that every object owned by the job carries.
+// Returns the controller reference that every object owned by the job has.
 objects::OwnerReference OwnerReferenceOf(const TFJob& job);
 
 }  // namespace tfjob::api

@@ -11,7 +11,7 @@ namespace tfjob::api {
 int32_t Replicas(const TFJob& job, ReplicaType type);
 // Returns the total number of replicas of all types.
 int64_t TotalReplicas(const TFJob& job);
-// True if the job has exactly one replica. It then trains alone and gets no TF_CONFIG.
+// Returns true if the job has exactly one replica. Such a job trains alone and gets no TF_CONFIG.
 bool IsLocal(const TFJob& job);
 
 // Returns the restart policy of the spec, or Never if it has none.

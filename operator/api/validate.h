@@ -17,8 +17,8 @@ struct FieldIssue {
 };
 std::string ToString(const FieldIssue& issue);  // "path: message"
 
-// The largest number of replicas that a job may have. No cluster has room for more, so a larger
-// number is considered a mistake.
+// The largest number of replicas that a job may have. No cluster can run more, so a larger number
+// is considered a mistake.
 inline constexpr int64_t kMaxReplicas = 100'000;
 // The largest number of replicas per job that an operator accepts by default.
 inline constexpr int32_t kDefaultMaxReplicasPerJob = 5'000;

@@ -21,8 +21,8 @@ class ClusterFlagReader {
   std::string request_timeout_;
 };
 
-// Call this only for a `verb` that uses no cluster. Returns InvalidArgument if a cluster flag
-// precedes the verb. `before` holds the flags before the verb.
+// Returns InvalidArgument if `before`, the flags before the verb, contains a cluster flag. Call
+// this only for a `verb` that uses no cluster.
 Status CheckNoClusterFlags(const FlagSet& before, const std::string& verb);
 
 // Stores the value of a flag in `cluster`, for completion. Ignores flags that completion does

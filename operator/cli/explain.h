@@ -28,8 +28,8 @@ struct ExplainOptions {
 };
 
 // Prints the stage and returns the exit code. Only reads the files: creates nothing and contacts no
-// cluster. A job without a UID gets the one that its observed pods or services name as their
-// controller, or else a UID of zeros.
+// cluster. If a job has no UID, takes it from the controller reference of the job's observed pods
+// or services; if there is none, uses a UID of zeros.
 int Explain(const ExplainOptions& options, view::Console& console);
 
 }  // namespace tfjob::cli

@@ -95,7 +95,7 @@ class Reader {
 
 struct DeleteOptions {
   std::optional<std::string> uid;               // Aborted if the object has another UID
-  std::optional<int64_t> grace_period_seconds;  // if unset, the object's own; 0 for at once
+  std::optional<int64_t> grace_period_seconds;  // if unset, the object's own; 0: none
 };
 
 class Writer {
@@ -147,7 +147,7 @@ class Watcher {
 
 class Client : public Reader, public Writer, public Watcher {};
 
-// Finds out which kinds a server supports, and in which version.
+// Determines which kinds a server supports, and in which API version.
 class Discovery {
  public:
   virtual ~Discovery() = default;

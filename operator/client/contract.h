@@ -31,7 +31,7 @@ class ContractWorld {
   virtual void Pump() = 0;
   // Returns whether the server deletes objects whose owner has been deleted.
   virtual bool collects_garbage() { return true; }
-  // How long to wait for an expected change.
+  // Returns how long to wait for an expected change.
   virtual Duration patience() { return 10s; }
 };
 

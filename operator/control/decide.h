@@ -10,7 +10,8 @@ namespace tfjob::control {
 struct Decision;
 struct Observation;
 
-// Refuses a job that was not admitted or whose objects cannot be rendered.
+// Returns the decision. If the job was not admitted, or if its objects cannot be rendered, the
+// decision is to refuse it (policy::Refuse).
 Decision Decide(const Observation& observation, const policy::DecisionOptions& options,
                 const render::AddressScheme& address);
 

@@ -29,8 +29,9 @@ class JobReader {
 
   // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if a status write
   // was not answered or the newest known version of the job is in doubt for another reason, kDone
-  // if the job's pod group or NetworkPolicy is not known yet, and kFailed if the server could not
-  // be asked. Updates memory.history, to which the observation refers.
+  // if the job's pod group or NetworkPolicy is not known yet, and kFailed if the API version of a
+  // native gang is needed but cannot be determined. Updates memory.history, to which the
+  // observation refers.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 

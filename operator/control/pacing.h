@@ -27,7 +27,7 @@ inline constexpr size_t kMaxCreates = 256;
 inline constexpr size_t kMaxDeletes = 256;
 // The largest number of unsent events that are kept for another attempt.
 inline constexpr size_t kMaxEventsKept = 1000;
-// How many times in a row a reconcile is tried if another writer keeps changing the job.
+// The maximum number of attempts of one reconcile if another writer keeps changing the job.
 inline constexpr int kConflictTries = 4;
 // If no watch event has confirmed a create for this long, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
@@ -36,8 +36,9 @@ inline constexpr Duration kWatchPatience = 10s;
 inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);
-// How often a job that is waiting for the first list of pod groups or network policies checks
-// whether its time to wait has run out. When the list arrives, the job is reconciled immediately.
+// How often a job that waits for the first list of pod groups or network policies is reconciled, to
+// check whether its time to wait has run out. Once the list arrives, the job is reconciled
+// immediately.
 inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
@@ -47,7 +48,7 @@ inline constexpr Duration kListPoll = 1s;
 std::vector<render::DesiredObject> CreatesOfOneReconcile(
     const std::vector<render::DesiredObject>& creates);
 
-// Returns how many objects are created at once in batch `batch`, counted from 0: 8, 16, 32, …
+// Returns how many objects batch `batch`, counted from 0, creates in parallel: 8, 16, 32, …
 size_t BatchSize(int batch);
 
 // Returns true if the error concerns only one object, because the server considers that object
@@ -83,7 +84,7 @@ std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duratio
 // The reasons to reconcile a job again.
 struct RequeueReasons {
   std::optional<Duration> check_nodes_after;
-  std::optional<Duration> plan;  // Plan::requeue_after; cut to kWallClockPatience
+  std::optional<Duration> plan;  // Plan::requeue_after; at most kWallClockPatience
   bool has_more_work = false;    // the reconcile left some of the work to the next reconcile
   bool needs_retry = false;      // after an error, the backoff determines when work continues
   bool has_events = false;       // events could not be sent

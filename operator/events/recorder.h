@@ -10,7 +10,7 @@
 //    event, "(combined from similar events): <message>", are patched. If the workers of a job crash
 //    one after another, this results in nine individual events and one combined event, which counts
 //    the remaining crashes.
-//  - Each combination of object and reason may cause 25 calls at once, and one more every 5
+//  - Each combination of object and reason may cause a burst of 25 calls, and one more every 5
 //    minutes. Events beyond that are not sent, only counted; the next call reports the count.
 //    (client-go has one such limit per object, for all reasons together. With that limit, events
 //    about the pods of a large job would leave no room for events about its end.)

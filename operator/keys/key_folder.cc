@@ -19,7 +19,7 @@ constexpr Duration kLookInterval = 10s;
 constexpr char kKubeletsLink[] = "..data";
 
 // Returns the folder that contains the files. The link is resolved only once, so all files are read
-// from the same folder even if a kubelet changes the link meanwhile.
+// from the same folder even if a kubelet changes the link in the meantime.
 std::string FolderOfFiles(const std::string& folder) {
   std::error_code error;
   const auto target = std::filesystem::canonical(folder + "/" + kKubeletsLink, error);

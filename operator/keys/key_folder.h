@@ -23,9 +23,9 @@ struct FoundKeys {
 
 // Reads every file of the folder into a ring. A file's name is the key's name, and the file's
 // content is the secret. Skips names that begin with a dot. If there is a link `..data`, which a
-// kubelet replaces to change all files at once, reads all files from the folder that the link
-// names. Returns an error if the folder cannot be listed, and Unavailable if a file vanished
-// meanwhile.
+// kubelet replaces to change all files atomically, reads all files from the folder that the link
+// names. Returns an error if the folder cannot be listed, and Unavailable if a file disappeared in
+// the meantime.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
 // Thread-safe. Logs every change to the ids of the keys and to the set of files that are not keys,

@@ -48,7 +48,7 @@ class Reader {
 
   // Returns OK, or InvalidArgument with one sorted line per error.
   Status ToStatus() const;
-  // Sorted by path.
+  // Returns the warnings, sorted by path.
   std::vector<api::FieldIssue> warnings() const;
 
  private:

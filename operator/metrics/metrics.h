@@ -44,7 +44,7 @@ class Metrics : public control::Observer, public kube::RestObserver {
   // Sets the function that provides the gauges of the control loop; null while the loop is not
   // running. The function walks through the caches, whose lock the control loop needs, so its
   // result is reused for one second. Only one read calls it at a time, and OnCall is not blocked
-  // meanwhile. A read in progress may still call the previous function.
+  // during this call. A read in progress may still call the previous function.
   void SetSource(std::function<control::Numbers()> source);
   // Sets the function that provides the event counts. The printed counters never decrease, even if
   // the function returns lower counts.

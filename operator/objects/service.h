@@ -13,6 +13,7 @@ struct Service {
   bool operator==(const Service&) const = default;
 };
 
+// Parse a v1 Service. Return InvalidArgument if its metadata cannot be read.
 StatusOr<Service> ParseService(const Json& object);
 StatusOr<Service> ParseService(const JsonView& object);
 

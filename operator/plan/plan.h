@@ -76,10 +76,11 @@ struct Plan {
   std::vector<NamedEvent> events;
   std::optional<Duration> requeue_after;
 
-  // True if there is nothing to write. requeue_after may still be set.
+  // Returns true if there is nothing to write. requeue_after may still be set.
   bool empty() const;
 };
 
+// Returns the plan. `verdict` and `desired` must have been made from the same job and snapshot.
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
               const policy::Snapshot& snapshot);
 

@@ -18,7 +18,7 @@ std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& na
 
 namespace {
 
-// True if the job's own object with this name exists now.
+// Returns true if the job's own object with this name exists now.
 bool IsOurs(const auto& objects, const std::string& name) {
   return std::any_of(objects.begin(), objects.end(),
                      [&](const auto& object) { return object->metadata.name == name; });

@@ -33,8 +33,8 @@ class Draft {
   // The time until the NetworkPolicy gets the wanted rules; nullopt if its change is not delayed.
   // No pods may be created until then.
   std::optional<Duration> policy_changes_in;
-  // The reason why the pod group cannot be created. If the pod group can be created, the reason why
-  // the NetworkPolicy cannot; "" if neither has an obstacle.
+  // The reason why the pod group cannot be created or, if it can, why the NetworkPolicy cannot be
+  // created; "" if both can.
   std::string obstacle;
   // Selects the pods of Snapshot::departed that `replicas` includes: none if this reconcile resumes
   // the job, because departed pods are from before the suspension; only completed pods if the job

@@ -22,8 +22,8 @@ PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 // Returns the reason the pod group cannot be created on this server; "" if it can.
 std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 
-// True if pods have to wait for the pod group. A Volcano group must first be admitted to its queue.
-// For a native group, see NativeMustWait.
+// Returns true if pods have to wait for the pod group. A Volcano group must first be admitted to
+// its queue. For a native group, see NativeMustWait.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
 // WantPodGroup creates the pod group, or changes it if its spec differs from the wanted spec, and

@@ -19,10 +19,11 @@ namespace tfjob::policy {
 // Returns the schedulerName of the first pod template that has one; "" if none has.
 std::string SchedulerOfTemplates(const api::TFJob& job);
 
+// Returns the reason the server cannot have the group; "" if it can.
 std::string NativeObstacle(const Snapshot& snapshot);
 
-// True if no pod may be created yet, because the server does not support the group, or because the
-// previous group or Workload is still being deleted and no live pod needs it any more.
+// Returns true if no pod may be created yet, because the server does not support the group, or
+// because the previous group or Workload is still being deleted and no live pod needs it any more.
 bool NativeMustWait(const Gang& gang, const Snapshot& snapshot);
 
 // Creates the Workload and the PodGroup. If the spec changes, updates minCount if the API version

@@ -119,8 +119,8 @@ TEST(TakenNames, AreForgottenOnceOurs) {
   EXPECT_EQ(verdict.requeue_after, std::nullopt);
 }
 
-// A job becomes Running again after a restart, even if another owner has meanwhile taken the name
-// of the restarted pod.
+// A job becomes Running again after a restart, even if another owner has taken the name of the
+// restarted pod in the meantime.
 TEST(TakenNames, DoNotHoldRunningUp) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));

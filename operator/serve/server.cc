@@ -28,7 +28,7 @@ using tcp = boost::asio::ip::tcp;
 const Logger kLog("serve");
 
 // The pause after a failed accept. A connection that cannot be accepted for lack of descriptors or
-// memory stays in the queue, so trying again at once would spin.
+// memory stays in the queue, so trying again immediately would spin.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 class Connection;
@@ -54,7 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   const asio::ip::address& peer() const { return peer_; }
-  // True while the connection waits for a request or reads its head.
+  // Returns true while the connection waits for a request or reads its head.
   bool idle() const { return idle_; }
 
   // Closes the connection, which then no longer counts towards the limit. It is destroyed once its

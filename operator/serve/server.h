@@ -2,9 +2,9 @@
 //
 // One thread serves all connections. Each request and each response has a deadline. Request heads
 // are limited to 16 KiB, and request bodies are rejected. Beyond `max_connections`, a new
-// connection replaces an existing one: of the address with the most connections, the connection
-// that has waited longest for a request. Idle connections therefore cannot keep probes out, however
-// many there are.
+// connection replaces the one that has waited longest for a request among the connections of the
+// address that has the most. Idle connections therefore cannot keep probes out, however many there
+// are.
 #pragma once
 
 #include <functional>

@@ -31,7 +31,7 @@ struct Departure {
 };
 
 // Plans the departure. `reason` is a signal or one of the constants above. If the lease was lost,
-// nothing may be written any more, so all calls are cancelled at once. Otherwise, calls for the
+// nothing may be written any more, so all calls are cancelled immediately. Otherwise, calls for the
 // lease, which is released last, get more time than the others.
 Departure PlanDeparture(int reason);
 

@@ -13,9 +13,9 @@ namespace tfjob::service {
 namespace {
 
 // The rate limits for events are one sixth of --kube-api-qps and --kube-api-burst (50 per second by
-// default), in addition to the limits that these flags set. If 1,000 jobs are created at once, the
-// events that a user needs (operator/events queues them separately) are therefore written by the
-// time the pods have been created.
+// default), and do not reduce the limits that these flags set for other calls. If 1,000 jobs are
+// created at the same time, the events that a user needs (operator/events queues them separately)
+// are therefore written by the time the pods have been created.
 constexpr int kEventPart = 6;
 constexpr int kEventConnections = 2;
 

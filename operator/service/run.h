@@ -25,7 +25,7 @@ struct OperatorHooks {
 // lease is lost or the operator cannot continue, kBadInput if the cluster configuration is wrong.
 // Errors are logged. After a stop request, calls that have not finished are cancelled after 1 s,
 // and calls for the lease, which is released last, after 1.5 s. If the lease is lost, all calls are
-// cancelled at once.
+// cancelled immediately.
 int RunOperator(const OperatorOptions& options, const ConnectOperator& connect, StopSource& stop,
                 const OperatorHooks& hooks);
 

@@ -17,8 +17,8 @@
 namespace tfjob::service {
 
 // If a watch of the leader has not worked for this long, the leader exits so that another operator
-// can try. The leader stays if all other operators would have the same trouble. controller-runtime
-// waits equally long for its caches.
+// can try, unless all other operators would have the same trouble. controller-runtime waits equally
+// long for its caches.
 inline constexpr Duration kStaleAfter = 2min;
 
 // Returns OK if the server serves the kind, NotFound if it does not, or the error of the request.

@@ -20,7 +20,7 @@ class LogStream {
             std::function<bool()> ended, const StopSource& stop);
   ~LogStream() { thread_.join(); }
 
-  // Returns whether the stream has ended. Nothing more will then be printed.
+  // Returns whether the stream has ended. After that, nothing more is printed.
   bool done() const { return done_; }
 
  private:

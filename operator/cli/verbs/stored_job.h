@@ -18,6 +18,7 @@ struct StoredJob {
   Status readable;                     // OK, or why the spec cannot be read
   Status missing;                      // the parts that `object` lacks: CustomResource::problem
 };
+// Reads a TFJob, which must be a CustomResource.
 StoredJob ReadStoredJob(const client::Object& object);
 
 // Returns "mnist" for "mnist", "tfjob/mnist", "tfj/mnist" and "tfjob.kubeflow.org/mnist".

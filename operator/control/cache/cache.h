@@ -55,13 +55,13 @@ class Cache {
   // Removes the sinks of the kind. They must not be called afterwards. The objects that they have
   // reported stay until a new list replaces them.
   void DropGroups(objects::Kind kind);
-  // True if the groups of the kind are known: there is a sink for them, and every such sink has
-  // received its first list.
+  // Returns true if the groups of the kind are known: there is a sink for them, and every such sink
+  // has received its first list.
   bool GroupsSynced(objects::Kind kind);
-  // True if every required sink has received its first list.
+  // Returns true if every required sink has received its first list.
   bool Synced();
-  // True if the first lists of jobs, pods and services that cover the job have arrived. The job can
-  // then be reconciled, unless it must also wait for the objects of its gang or for its
+  // Returns true if the first lists of jobs, pods and services that cover the job have arrived. The
+  // job can then be reconciled, unless it must also wait for the objects of its gang or for its
   // NetworkPolicy (GroupsSynced).
   bool Synced(const std::string& key);
   // Returns the required lists that have not arrived yet, such as "TFJob" or "Pod in namespace a".
@@ -72,7 +72,7 @@ class Cache {
   // Returns the newest known version of the job; nullptr if there is none. Parses the job's text,
   // so avoid calling it for many jobs.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
-  // True if the job with UID `uid` still exists and is not being deleted. Cheap.
+  // Returns true if the job with UID `uid` still exists and is not being deleted. Cheap.
   bool JobExists(const std::string& key, const std::string& uid);
   // Returns the objects of the job with UID `uid`. The caller fills in the other fields of
   // the snapshot.
@@ -96,9 +96,9 @@ class Cache {
   // so that later snapshots omit them.
   void Acknowledge(const std::string& key, const policy::Snapshot& snapshot);
 
-  // True if a list contained the job as it was before the operator's own write. Either the list was
-  // read before the write, or the store was restored to an earlier state. The caller must read the
-  // job and call RecordWrite.
+  // Returns true if a list contained the job as it was before the operator's own write. Either the
+  // list was read before the write, or the store was restored to an earlier state. The caller must
+  // read the job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
   // Returns the objects to read: those that the operator created or changed at least `patience`
   // ago, if the watch has not reported the create or change, and those that the operator deleted
@@ -107,7 +107,8 @@ class Cache {
   // Records the result of a read. `found` is nullopt if the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
                   const std::optional<client::Object>& found);
-  // True if the operator has created or changed objects and the watch has not reported that yet.
+  // Returns true if the operator has created or changed objects and the watch has not reported that
+  // yet.
   bool WaitsForWatch(const std::string& key);
 
  private:
@@ -135,11 +136,11 @@ class Cache {
 
     objects::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
-    // True if the job with key `key` is in this scope.
+    // Returns true if the job with key `key` is in this scope.
     bool Covers(const std::string& key) const;
-    // True if the first list has arrived or is not required.
+    // Returns true if the first list has arrived or is not required.
     bool ready() const { return synced || !required; }
-    // True if the jobs of the scope must wait for this sink's first list.
+    // Returns true if the jobs of the scope must wait for this sink's first list.
     bool holds_back_jobs() const { return !synced && !objects::IsOnePerJob(kind_); }
     bool synced = false;   // guarded by the cache's lock
     bool required = true;  // does not change once the sink is added

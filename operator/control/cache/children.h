@@ -154,6 +154,8 @@ class Children {
   }
   bool waits_for_watch() const { return !own_.empty(); }
 
+  // Returns the newest known objects, including the operator's own creates and changes. Omits those
+  // that are gone, and marks those that the operator has deleted as terminating.
   std::vector<Pointer> View() const {
     std::vector<Pointer> view;
     for (const auto& [name, object] : seen_) {
@@ -177,12 +179,12 @@ class Children {
     const auto own = own_.find(name);
     return own == own_.end() ? Seen(name) : own->second.object.get();
   }
-  // True if the operator has changed the object and the watch has not reported the change.
+  // Returns true if the operator has changed the object and the watch has not reported the change.
   bool IsChanged(const std::string& name) const {
     const auto own = own_.find(name);
     return own != own_.end() && !own->second.superseded.empty();
   }
-  // True if this version is older than the operator's own change to the object.
+  // Returns true if this version is older than the operator's own change to the object.
   bool IsSuperseded(const objects::ObjectMeta& metadata) const {
     const auto own = own_.find(metadata.name);
     return own != own_.end() && own->second.object->metadata.uid == metadata.uid &&

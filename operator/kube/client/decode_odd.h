@@ -17,7 +17,7 @@ namespace tfjob::kube {
 // values.
 inline constexpr size_t kMaxJsonValues = 50'000;
 
-// True if the text may contain more than kMaxJsonValues values. Cheap for short texts.
+// Returns true if the text may contain more than kMaxJsonValues values. Cheap for short texts.
 bool HasTooManyValues(std::string_view text);
 
 struct OddJson {

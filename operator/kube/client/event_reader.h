@@ -21,7 +21,7 @@ class EventReader {
   // or one that `handle` returns; the reader must not be used after that.
   virtual Status Add(const std::string& piece, const EventHandler& handle) = 0;
 
-  // True if the bytes so far end in the middle of an event.
+  // Returns true if the bytes so far end in the middle of an event.
   virtual bool within_event() const = 0;
 };
 

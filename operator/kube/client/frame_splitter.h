@@ -23,7 +23,7 @@ class FrameSplitter {
   // that `frame` returns; the splitter must not be used after an error.
   Status Add(std::string_view piece, const FrameHandler& frame);
 
-  // True if the bytes so far end in the middle of a frame.
+  // Returns true if the bytes so far end in the middle of a frame.
   bool within_frame() const { return !carry_.empty(); }
 
  private:

@@ -22,7 +22,7 @@ class LineSplitter {
   // that `line` returns; the splitter must not be used after that.
   Status Add(const std::string& piece, const LineHandler& line);
 
-  // True if the bytes so far end in the middle of a line.
+  // Returns true if the bytes so far end in the middle of a line.
   bool within_line() const { return !carry_.empty(); }
 
  private:

@@ -54,7 +54,7 @@ struct WatchStep {
   Kind kind = Kind::kWait;
   std::string resource_version;
   std::string continue_token;
-  int page_size = 0;  // 0: the whole list at once
+  int page_size = 0;  // 0: the whole list in one response
   Duration time{0};   // how long to wait, or how long the server should keep the stream open
 };
 
@@ -87,6 +87,7 @@ class WatchState {
  public:
   WatchState(const WatchPolicy& policy, uint64_t seed);
 
+  // Returns the next step. Call it again once the step has ended.
   WatchStep Next(Duration now);
 
   // The functions below report the results of the step that Next() returned last. For a page or an
@@ -106,11 +107,11 @@ class WatchState {
   // Reports that the step has ended. For pages and probes, call it only if they failed.
   void OnEnd(const WatchEnd& end, Duration now);
 
-  // The number of consecutive failures, for logs.
+  // Returns the number of consecutive failures, for logs.
   int failures() const { return failures_; }
-  // The version from which a watch continues; "" if a list is needed first.
+  // Returns the version from which a watch continues; "" if a list is needed first.
   const std::string& resource_version() const { return resource_version_; }
-  // True between the first and the last page of a list, while the collected objects are
+  // Returns true between the first and the last page of a list, while the collected objects are
   // still needed.
   bool has_pages() const { return !continue_token_.empty(); }
 

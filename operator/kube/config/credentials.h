@@ -52,8 +52,8 @@ class Credentials {
 
 // Returns credentials for anonymous requests.
 std::shared_ptr<Credentials> NoCredentials();
-// True if the text can be a token in the Authorization header: it is not empty and contains only
-// visible ASCII characters without spaces.
+// Returns true if the text can be a token in the Authorization header: it is not empty and contains
+// only visible ASCII characters without spaces.
 bool IsToken(std::string_view text);
 
 }  // namespace tfjob::kube

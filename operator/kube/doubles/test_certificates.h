@@ -16,7 +16,7 @@ class TestAuthority {
   TestAuthority(const TestAuthority&) = delete;
   TestAuthority& operator=(const TestAuthority&) = delete;
 
-  // The authority's own certificate.
+  // Returns the authority's own certificate.
   const std::string& certificate() const { return certificate_; }
   // Issues a certificate for a server. `names` are host names or addresses ("127.0.0.1").
   CertificatePair IssueServer(const std::vector<std::string>& names);

@@ -20,7 +20,8 @@ struct LeaseRecord {
   std::string resource_version;        // that of `object`; "" if the lease is not stored yet
   std::shared_ptr<const Json> object;  // what was read, kept for its unknown members; may be null
 
-  // True if the specs are the same, that is, if the lease was neither renewed nor taken in between.
+  // Returns true if the specs are the same, that is, if the lease was neither renewed nor taken in
+  // between.
   bool SameAs(const LeaseRecord& other) const;
 };
 

@@ -1,5 +1,5 @@
-// Finds the address family of a host. A socket that other code will connect to the host must be
-// opened with this family.
+// Finds the address family of a host. A socket that is opened before other code connects it to the
+// host must be opened with this family.
 #pragma once
 
 #include <atomic>

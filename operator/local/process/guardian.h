@@ -1,5 +1,5 @@
-// Runs a helper process that, once this program has exited for whatever reason, kills the process
-// groups entrusted to it.
+// Runs a helper process that kills the protected process groups once this program has exited, for
+// whatever reason.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +11,8 @@
 
 namespace tfjob::process {
 
-// Thread-safe. The destructor makes the guardian kill the groups that are still entrusted to it,
-// and exit.
+// Thread-safe. The destructor makes the guardian kill the groups that are still protected, and
+// exit.
 class Guardian {
  public:
   static StatusOr<std::unique_ptr<Guardian>> Create();
@@ -20,6 +20,8 @@ class Guardian {
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
+  // Add and remove a process group. At most 8,192 groups can be protected at a time; further groups
+  // are ignored. If the guardian was killed, these functions have no effect.
   void Protect(pid_t group);
   void Release(pid_t group);
   pid_t pid() const { return pid_; }

@@ -63,7 +63,7 @@ class PodLifecycle {
   // Once all containers have ended, Advance returns kDeleteObject.
   void Delete(Duration grace, Moment now);
 
-  // The pod, with its status as of the last input.
+  // Returns the pod, with its status as of the last input.
   const objects::Pod& pod() const { return pod_; }
   bool running() const;  // whether any process is alive
   // Returns the number of restarts of a container.

@@ -75,7 +75,7 @@ std::string Supervisor::PodFolder() const {
 
 void Supervisor::Step() {
   retry_at_.reset();
-  WriteStatus();  // shows that a container has exited even if it restarts at once
+  WriteStatus();  // shows that a container has exited even if it restarts immediately
   for (auto actions = lifecycle_.Advance(Now()); !actions.empty() && !object_gone_;
        actions = lifecycle_.Advance(Now())) {
     for (const PodLifecycle::Action& action : actions) CarryOut(action);

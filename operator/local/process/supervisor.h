@@ -43,8 +43,8 @@ class Supervisor {
   std::optional<Duration> wake_at() const;
 
   void Delete(Duration grace);
-  // Call this when the object is gone from the store. Kills all processes at once; nothing more is
-  // written.
+  // Call this when the object is gone from the store. Kills all processes immediately; nothing more
+  // is written.
   void Abandon();
   // Call this when the process of a container (given by its index) has exited.
   void OnEnded(size_t container);

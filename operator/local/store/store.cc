@@ -45,7 +45,8 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
-// As on an API server, the last version of a pod that is deleted at once has a deletion timestamp.
+// Returns the last version of a pod that is deleted immediately. As on an API server, it has a
+// deletion timestamp.
 Record DeletedAtOnce(const Record& pod, ObjectMeta metadata, Time now) {
   metadata.deletion_timestamp = TruncateToSeconds(now);
   metadata.deletion_grace_period_seconds = 0;

@@ -6,8 +6,8 @@
 // - UIDs consist of a prefix and a counter, and creation times come from the clock, so two runs of
 //   a script with the same prefix yield the same objects.
 // - Deleting a pod that is bound to a node and has not finished marks it as terminating. It is
-//   removed when it is deleted with grace period 0 (as a kubelet does). Other pods are removed at
-//   once.
+//   removed when it is deleted with grace period 0, as a kubelet deletes it. Other pods are removed
+//   immediately.
 // - An object whose owners are all gone is deleted in the same step as the last owner (background
 //   propagation).
 // - A new pod starts in phase Pending.
@@ -39,7 +39,7 @@ struct StoreOptions {
   bool deliver_by_hand = false;
   // Keep changes until Compact(), so that watches can be cut and mended.
   bool keep_changes = false;
-  // New pods without spec.nodeName are bound to this node at once. If the name is "", such pods
+  // New pods without spec.nodeName are immediately bound to this node. If the name is "", such pods
   // wait until a patch sets spec.nodeName.
   std::string node_name;
   // The first part of every UID. It is followed by the counter as twelve hexadecimal digits.

@@ -26,8 +26,9 @@ struct DecisionOptions {
   // How often the creation of a pod or service is retried while an object of another owner holds
   // its name.
   Duration blocked_retry = 2s;
-  // How long after first seeing a job an operator waits for a key that is not in its mounted folder
-  // of keys yet, and how often it checks. A kubelet takes about a minute to update a mount.
+  // How long an operator waits for a key that is not in its mounted folder of keys yet, counted
+  // from when it first saw the job, and how often it checks. A kubelet takes about a minute to
+  // update a mount.
   Duration key_patience = 2min;
   Duration key_retry = 10s;
   // A terminating pod whose node is not Ready, or is gone, counts as lost this long after the end

@@ -74,7 +74,7 @@ struct History {
   // The API server's message if it refused to create an object of the job when the loop last tried;
   // "" otherwise. Maintained by the loop.
   std::string refusal;
-  // How often the loop has changed the job's NetworkPolicy, when it first did (by the wall
+  // How many times the loop has changed the job's NetworkPolicy, when it first did (by the wall
   // clock), and when it last did. The loop calls RecordPolicyChange; Remember sets the number to 0
   // once the last change was restart_delay_reset ago.
   int32_t policy_changes = 0;
@@ -83,7 +83,7 @@ struct History {
 
   // Returns the history of the slot; nullptr if no pod has been seen in the slot yet.
   const IndexHistory* Find(const Slot& slot) const;
-  // True if an object of another owner holds the name of the slot's pod.
+  // Returns true if an object of another owner holds the name of the slot's pod.
   bool BlocksPod(const api::TFJob& job, const Slot& slot) const;
   void RecordPolicyChange(Time now, Duration steady_now);
 };

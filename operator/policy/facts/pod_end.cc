@@ -71,7 +71,7 @@ Stop StopOf(const objects::Pod& pod) {
   return Stop::kNone;
 }
 
-// True if the pod ran longer than its own spec.activeDeadlineSeconds allows.
+// Returns true if the pod ran longer than its own spec.activeDeadlineSeconds allows.
 bool IsOverdue(const objects::Pod& pod) {
   return pod.phase == PodPhase::kFailed && pod.reason == "DeadlineExceeded";
 }

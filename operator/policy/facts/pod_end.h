@@ -28,15 +28,15 @@ enum class PodEnd {
 
 // Judges how the pod ended, given its replica's restart policy. No other function judges this.
 //
-// An exit may be the program's answer to being stopped. That is the case if it came
+// An exit may be the program's response to being stopped. That is the case if it came
 //  * after the deletion of the pod was requested (deletionTimestamp less the grace period), or
 //  * after the pod's disruption began (the last transition of the condition DisruptionTarget). If
-//    the pod was disrupted but this time is unknown, every exit counts as an answer.
-// Both times are taken to be kClockSkew earlier than recorded. An exit without a time counts as an
-// answer, too. If ended_before_deletion is set, no exit was an answer to the deletion.
+//    the pod was disrupted but this time is unknown, every exit counts as a response.
+// Both times are taken to be kClockSkew earlier than recorded. An exit without a time also counts
+// as a response. If ended_before_deletion is set, no exit was a response to the deletion.
 //
-//  * If the exit was an answer to a deletion, the pod is kDeleted, whatever its exit code.
-//  * If it was an answer to a disruption, the pod is kDisrupted once its phase is Failed or
+//  * If the exit was a response to a deletion, the pod is kDeleted, whatever its exit code.
+//  * If it was a response to a disruption, the pod is kDisrupted once its phase is Failed or
 //    Succeeded, whatever its exit code; under Never, it is kFailed.
 //  * Otherwise, exit code 0 means kDone in every phase. Under Always, the kubelet starts the
 //    container again, so the pod is never done. Exit code 0 does not mean kDone, either, if the

@@ -264,7 +264,8 @@ TEST(JudgeEnd, FollowsTheTable) {
   }
 }
 
-// If an evicted pod is drained later, the time of the drain says nothing about the eviction.
+// If the node of an evicted pod is drained later, the time of the drain says nothing about the
+// eviction.
 TEST(JudgeEnd, DoesNotTakeADrainForTheEviction) {
   objects::Pod pod = Exited("p", 0);
   pod.phase = PodPhase::kFailed;

@@ -40,7 +40,7 @@ struct Replica {
   // kFailed, kRetryable or kDisrupted otherwise.
   bool departed = false;
 
-  // True if the slot has a pod that is pending or active and should stay.
+  // Returns true if the slot has a pod that is pending or active and should stay.
   bool alive() const { return state == ReplicaState::kPending || state == ReplicaState::kActive; }
 };
 
@@ -65,7 +65,7 @@ struct Replicas {
 
   // Returns the type's group; nullptr if the type is not in the spec or has 0 replicas.
   const ReplicaGroup* Find(api::ReplicaType type) const;
-  // True if `slot` is set and the job has this slot.
+  // Returns true if `slot` is set and the job has this slot.
   bool Has(const std::optional<Slot>& slot) const;
   // Returns the number of slots of all types.
   int64_t Size() const;
@@ -74,8 +74,9 @@ struct Replicas {
 // Arranges the pods of the snapshot. `status` determines which indexes are completed, which pods
 // are being replaced, and which attempt is current; it is often newer than job.status.
 //
-// `departed` selects the pods of Snapshot::departed that empty slots show: none, only those whose
-// replica has completed or is already being replaced, or also those that failed or were disrupted.
+// `departed` selects the pods of Snapshot::departed that are assigned to empty slots: none, only
+// those whose replica has completed or is already being replaced, or also those that failed or were
+// disrupted.
 enum class DepartedPods { kNone, kCompleted, kAll };
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  DepartedPods departed = DepartedPods::kAll);

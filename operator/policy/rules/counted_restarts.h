@@ -24,7 +24,7 @@ int64_t RestartsOfLivingPods(const Replicas& replicas);
 // pod's UID in `replacing`, so that it is counted only once, however often it is seen.
 void CountPod(const objects::Pod& pod, api::ReplicaType type, int32_t recreations,
               api::TFJobStatus& status);
-// True if CountPod has already counted the pod.
+// Returns true if CountPod has already counted the pod.
 bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobStatus& status);
 
 // Removes the recorded UIDs of pods that have been gone for DecisionOptions::keep_counted. Until

@@ -1,5 +1,4 @@
-// Decides whether a reconcile ends the job, and by which rule. Success is checked first, then
-// permanent failures, then the backoff limit and the deadline.
+// Decides whether a reconcile ends the job, and by which rule.
 #pragma once
 
 #include <optional>
@@ -21,6 +20,8 @@ struct End {
   bool operator==(const End&) const = default;
 };
 
+// Returns how the job ends; nullopt if it continues. Checks success first, then permanent failures,
+// then the backoff limit and the deadline.
 std::optional<End> FindEnd(const api::TFJob& job, const api::TFJobStatus& status,
                            const Replicas& replicas, Time now);
 

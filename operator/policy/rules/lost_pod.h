@@ -19,7 +19,7 @@ std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
                                    const DecisionOptions& options);
 
-// True if the job's annotation asks for lost pods to be deleted with grace period 0.
+// Returns true if the job's annotation asks for lost pods to be deleted with grace period 0.
 bool ForcesDeletion(const api::TFJob& job);
 
 }  // namespace tfjob::policy

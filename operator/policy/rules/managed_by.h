@@ -7,8 +7,9 @@ namespace tfjob::policy {
 
 inline constexpr char kManagedByUs[] = "kubeflow.org/training-operator";
 
-// True if spec.runPolicy.managedBy assigns the job to another controller, such as MultiKueue. An
-// empty name counts as another controller. The operator does not touch such a job at all.
+// Returns true if spec.runPolicy.managedBy assigns the job to another controller, such as
+// MultiKueue. An empty name counts as another controller. The operator does not touch such a job at
+// all.
 bool IsManagedElsewhere(const api::TFJob& job);
 
 }  // namespace tfjob::policy

@@ -18,8 +18,8 @@ struct PermanentFailure {
   bool operator==(const PermanentFailure&) const = default;
 };
 
-// True if a permanent failure of the type's replicas does not end the job, which is the case for
-// workers if enableDynamicWorker is set. The failed pod is kept for its logs.
+// Returns true if a permanent failure of the type's replicas does not end the job, which is the
+// case for workers if enableDynamicWorker is set. The failed pod is kept for its logs.
 bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type);
 
 // Returns the failure of the first type (in the order of api::kReplicaTypes) that has a permanently
