@@ -268,7 +268,7 @@ TEST(IndexSet, AnswersWhatItHolds) {
   EXPECT_TRUE(IndexSet().empty());
 }
 
-// Whatever the order of insertion, the set holds the same indexes as a std::set and prints the
+// For any order of insertion, the set contains the same indexes as a std::set and prints the
 // shortest text.
 TEST(IndexSet, HoldsWhatWasInsertedInAnyOrder) {
   constexpr int32_t kIndexes = 60;

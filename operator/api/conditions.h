@@ -8,7 +8,7 @@
 
 namespace tfjob::api {
 
-// Returns the condition of the given type, whatever its status; nullptr if there is none.
+// Returns the condition of the given type, whether True or False; nullptr if there is none.
 const Condition* Find(const TFJobStatus& status, ConditionType type);
 // Returns whether a condition of the given type exists and is True.
 bool IsTrue(const TFJobStatus& status, ConditionType type);

@@ -17,8 +17,8 @@ bool IsLocal(const TFJob& job);
 // Returns the restart policy of the spec, or Never if it has none.
 RestartPolicy EffectiveRestartPolicy(const ReplicaSpec& spec);
 
-// Returns spec.containers of a pod template if it is an array, whatever its elements; otherwise,
-// returns nullptr.
+// Returns spec.containers of a pod template if it is an array, even one with invalid elements;
+// otherwise, returns nullptr.
 const Json* Containers(const Json& pod_template);
 // Returns the container named "tensorflow" of a pod template; nullptr if there is none.
 const Json* TensorflowContainer(const Json& pod_template);

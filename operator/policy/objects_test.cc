@@ -71,7 +71,7 @@ TEST(Scale, RemembersWhatWasDone) {
 }
 
 // A pod is deleted if its type is not in the spec, its index is beyond the slots, or its name is
-// not that of a slot, whatever its labels say.
+// not that of a slot, regardless of its labels.
 TEST(Scale, DeletesStrays) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Running("mnist-worker-0"));

@@ -14,8 +14,8 @@ struct OperatorHooks {
   // Called when the server configured by `flag` has started to listen.
   std::function<void(const std::string& flag, uint16_t port)> listening;
   // Called once, with the exit code, when shutdown begins. The process may exit shortly after the
-  // call, even if parts of the operator are still running. Called on a separate thread, whatever
-  // the operator is doing.
+  // call, even if parts of the operator are still running. Called on a separate thread, regardless
+  // of what the operator is doing.
   std::function<void(int code)> leaving;
   // The clock that measures how long the operator has waited for the server.
   Clock* clock = &RealClock();

@@ -89,7 +89,7 @@ TEST(PrintableTest, EscapesBytesThatAreNotText) {
   EXPECT_EQ(PrintableLine("\xff"
                           "é"),
             "\\xffé");
-  // Whatever the bytes are, nothing that a terminal could act upon is left.
+  // For any bytes, the result contains nothing that a terminal could act upon.
   std::string all;
   for (int i = 0; i < 256; ++i) all += {static_cast<char>(i), 'x', static_cast<char>(255 - i)};
   const std::string safe = PrintableLine(all);

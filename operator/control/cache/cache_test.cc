@@ -311,8 +311,8 @@ TEST_F(CacheTest, RemembersDepartedPodsUntilTheyAreAcknowledged) {
   EXPECT_EQ(cache_.SnapshotOf(kKey, kUid).departed.size(), 1u);
 }
 
-// The order of a pod's versions shows that it ended before its deletion was requested, whatever the
-// clocks say.
+// The order of a pod's versions shows that it ended before its deletion was requested, regardless
+// of any clocks.
 TEST_F(CacheTest, RemembersThatAPodEndedBeforeItsDeletion) {
   const auto pod = [](objects::PodPhase phase, bool terminating) {
     auto version = std::make_shared<objects::Pod>(*MakePod("a", "1"));

@@ -2,10 +2,10 @@
 // the JSON text, without a JSON tree, or from protobuf (decode_protobuf.h). Nodes keep only the
 // fields that decisions need; objects of other kinds keep everything except metadata.managedFields.
 //
-// Whatever one object contains, the other objects of the list or stream can still be read. A TFJob
-// that cannot be decoded completely (decode_odd.h) is returned without the parts that cannot be
-// read, and with CustomResource::problem set. For an object of any other kind that cannot be
-// decoded completely, an error is returned.
+// If one object cannot be decoded, the other objects of the list or stream still can. A TFJob that
+// cannot be decoded completely (decode_odd.h) is returned without the parts that cannot be read,
+// and with CustomResource::problem set. For an object of any other kind that cannot be decoded
+// completely, an error is returned.
 #pragma once
 
 #include <functional>

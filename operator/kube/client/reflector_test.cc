@@ -66,7 +66,7 @@ std::string JobEvent(const char* type, const char* name, const char* version,
                 R"(","resourceVersion":")", version, R"("},"spec":)", spec, "}}\n");
 }
 
-// The stream continues and delivers the other objects, whatever one object contains.
+// The stream continues and delivers the other objects, regardless of what one object contains.
 TEST_F(OddReflectorTest, AnOddObjectDoesNotEndTheStream) {
   std::string odd;
   for (int i = 0; i < 300; ++i) odd += "{\"x\":";

@@ -1,5 +1,5 @@
-// Describes how to reach an API server, and as which user, whatever the source of the configuration
-// (kubeconfig.h or in_cluster.h; load.h documents the order in which they are tried).
+// Describes how to reach an API server, and as which user, regardless of the source of the
+// configuration (kubeconfig.h or in_cluster.h; load.h documents the order in which they are tried).
 #pragma once
 
 #include <memory>

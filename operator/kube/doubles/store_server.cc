@@ -302,8 +302,8 @@ class StoreServer::Impl {
     return Json{{"kind", "List"}, {"metadata", metadata}, {"items", items}};
   }
 
-  // Returns the newest resourceVersion of all objects, whatever their kind, because the store
-  // numbers versions across kinds.
+  // Returns the newest resourceVersion of all objects of all kinds, because the kinds share one
+  // sequence of versions.
   int64_t NewestVersion() {
     int64_t newest = 0;
     for (const Kind kind : kKinds) {

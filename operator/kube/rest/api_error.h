@@ -1,5 +1,5 @@
-// Describes an error response: a metav1.Status from the API server, or whatever a proxy in between
-// sent.
+// Describes an error response: a metav1.Status from the API server, or the response of a proxy in
+// between.
 #pragma once
 
 #include <optional>

@@ -63,8 +63,8 @@ class RestClient {
   // A 401 is retried once with renewed credentials.
   StatusOr<HttpResponse> Call(HttpRequest request);
 
-  // A stream whose response has begun. `head` is its status line and headers, whatever the code.
-  // Streams are neither delayed by flow control nor retried.
+  // A stream whose response has begun. `head` is its status line and headers, regardless of the
+  // code. Streams are neither delayed by flow control nor retried.
   struct Opened {
     HttpResponse head;
     std::unique_ptr<HttpStream> stream;

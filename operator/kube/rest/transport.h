@@ -5,10 +5,10 @@
 //
 // Errors: Unavailable (no connection, a TLS error, a response that breaks off), DeadlineExceeded,
 // Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each message names the
-// server. A response is not an error here, whatever its code.
+// server. A response is not an error here, regardless of its code.
 //
 // If a reused connection turns out to be closed, the request is sent again on a new connection,
-// whatever its method, so the server may receive it twice.
+// regardless of its method, so the server may receive it twice.
 #pragma once
 
 #include <memory>

@@ -105,7 +105,7 @@ TEST_F(WorkloadTest, FindsTheModelFolderOnlyWhereItOutlivesTheRun) {
       {config + ", {name: m, emptyDir: {}}", "{name: m, mountPath: /model}", ""},
       {host, "{name: m, mountPath: /model}", ""},
       {config + ", " + claim, "{name: p, mountPath: /model}", "/home/me/claims/default/models/run"},
-      // The innermost mount contains the folder, whatever the order of the mounts.
+      // The innermost mount contains the folder, regardless of the order of the mounts.
       {config + ", " + host + ", " + claim,
        "{name: m, mountPath: /model}, {name: p, mountPath: /model/run}",
        "/home/me/claims/default/models"},

@@ -66,8 +66,8 @@ struct GangTraits {
 const GangTraits& TraitsOf(GangScheduler scheduler);
 // Returns the row whose name is `name`, which may be "none"; nullptr if the name is unknown.
 const GangTraits* FindGangScheduler(std::string_view name);
-// Returns the row of the scheduler whose pod groups belong to the API group of `api_version`,
-// whatever the version; nullptr if there is none.
+// Returns the row of the scheduler whose pod groups belong to the API group of `api_version`, in
+// any version; nullptr if there is none.
 const GangTraits* FindGangSchedulerOfGroup(std::string_view api_version);
 
 std::string_view Name(GangScheduler scheduler);  // "volcano"

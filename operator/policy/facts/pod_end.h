@@ -35,9 +35,9 @@ enum class PodEnd {
 // Both times are taken to be kClockSkew earlier than recorded. An exit without a time also counts
 // as a response. If ended_before_deletion is set, no exit was a response to the deletion.
 //
-//  * If the exit was a response to a deletion, the pod is kDeleted, whatever its exit code.
+//  * If the exit was a response to a deletion, the pod is kDeleted, regardless of its exit code.
 //  * If it was a response to a disruption, the pod is kDisrupted once its phase is Failed or
-//    Succeeded, whatever its exit code; under Never, it is kFailed.
+//    Succeeded, regardless of its exit code; under Never, it is kFailed.
 //  * Otherwise, exit code 0 means kDone in every phase. Under Always, the kubelet starts the
 //    container again, so the pod is never done. Exit code 0 does not mean kDone, either, if the
 //    pod's own activeDeadlineSeconds stopped it.

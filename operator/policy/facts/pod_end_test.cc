@@ -23,7 +23,7 @@ TEST(SlotOfName, ReadsOurNamesOnly) {
   }
 }
 
-// A replica is done once its container has exited with 0, whatever its sidecars do. Under Always,
+// A replica is done once its container has exited with 0, regardless of its sidecars. Under Always,
 // it is never done.
 TEST(JudgeEnd, GoesByTheTensorflowContainer) {
   const struct {
