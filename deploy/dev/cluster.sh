@@ -6,7 +6,7 @@
 #   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]    (the node needs root)
 #     [--feature-gates GATE=true,…] [--runtime-config API=true,…]    (same syntax as in Kubernetes)
 #                          starts the components that are not running; returns when all are ready
-#   deploy/dev/cluster.sh down           stops the cluster; removes all its files but the programs
+#   deploy/dev/cluster.sh down           stops the cluster; removes its files, except the programs
 #   deploy/dev/cluster.sh status         lists the components
 #   deploy/dev/cluster.sh load-image FILE…   loads images (OCI or docker archives) into the node
 #   deploy/dev/cluster.sh kubeconfig     prints the path of the administrator's kubeconfig

@@ -54,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* Returns the name of the Secret with the operator's keys, or nothing if the operator gets no keys. */}}
+{{- /* Returns the name of the Secret with the operator's keys; an empty string if the operator gets no keys. */}}
 {{- define "tfjob-operator.keySecret" -}}
 {{- if .Values.jobKey.existingSecret }}
 {{- .Values.jobKey.existingSecret }}
@@ -64,7 +64,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- /*
-Returns text if Helm is connected to a cluster, and nothing in `helm template` and Argo CD. To find out, looks up an
+Returns "yes" if Helm is connected to a cluster; an empty string in `helm template` and Argo CD. To find out, looks up an
 object that exists in every cluster and that whoever installs this release may read: a ClusterRole if the release
 contains ClusterRoles, and otherwise the release's namespace.
 */}}
