@@ -34,7 +34,7 @@ struct Fault {
 
 class FaultyClient : public Client {
  public:
-  // `inner` must outlive this.
+  // `inner` must outlive this object.
   explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);

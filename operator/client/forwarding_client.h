@@ -13,7 +13,7 @@ namespace tfjob::client {
 // As thread-safe as the inner client.
 class ForwardingClient : public Client {
  public:
-  // `inner` must outlive this.
+  // `inner` must outlive this object.
   explicit ForwardingClient(Client& inner) : inner_(inner) {}
   // Not copyable: copying a wrapper into a ForwardingClient would slice off its overrides.
   ForwardingClient(const ForwardingClient&) = delete;

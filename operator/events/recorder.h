@@ -74,7 +74,7 @@ class Recorder {
   ~Recorder();
 
   // Queues an event. Never blocks and never fails. If the queue is full, the event is dropped.
-  // Dropped events are logged, at most once a minute, unless they are routine. `name` is the name
+  // Dropped events are logged, at most once per minute, unless they are routine. `name` is the name
   // of the Event object; if empty, it is derived from the event and the time.
   void Record(std::string name, objects::Event event);
 

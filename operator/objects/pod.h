@@ -79,8 +79,8 @@ struct Pod {
   bool operator==(const Pod&) const = default;
 };
 
-// Returns the value of kKeyIdAnnotation; "" if there is none, "invalid" if the value cannot be an
-// id. (Anyone who may change pods can write any value, and messages contain it.)
+// Returns the value of kKeyIdAnnotation; "" if there is none. Returns "invalid" if the value cannot
+// be an id: anyone who may change pods can set it, and messages contain it.
 std::string KeyIdOf(const ObjectMeta& pod);
 
 // If the pod has container statuses, removes the conditions that no longer matter: those that are

@@ -1,5 +1,5 @@
 // Checks which connections a job's NetworkPolicy allows. The test evaluates the ingress rules of
-// networking.k8s.io/v1 with code of its own, not with the code that builds the policy. It does not
+// networking.k8s.io/v1 with its own code, not with the code that builds the policy. It does not
 // test whether a cluster's network enforces the policy.
 #include "operator/render/network_policy.h"
 

@@ -12,8 +12,8 @@ namespace tfjob::cli {
 
 class ReplicaChoice {
  public:
-  // Parses "worker/1", "worker-1" or "worker", in any letter case. An empty list selects all
-  // replicas. Returns InvalidArgument for any other text.
+  // Parses texts such as "worker/1", "worker-1" or "worker", in any letter case; returns
+  // InvalidArgument for any other text. An empty list selects all replicas.
   static StatusOr<ReplicaChoice> Parse(const std::vector<std::string>& texts);
 
   bool all() const { return parts_.empty(); }

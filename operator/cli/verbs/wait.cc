@@ -33,7 +33,7 @@ std::optional<ConditionType> ConditionOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns whether the job has not ended. Its conditions can then still change.
+// Returns whether the job has not ended, so that its conditions can still change.
 bool IsOpen(const api::TFJob& job) {
   return !api::IsFinished(job.status);
 }

@@ -13,7 +13,7 @@
 namespace tfjob::kube {
 
 // The largest number of values read from an object; further values are left out. A value takes
-// about 80 bytes in memory, but as few as 3 in the text. Ordinary objects have fewer than 5,000
+// about 80 bytes of memory, but as few as 3 bytes of text. Ordinary objects have fewer than 5,000
 // values.
 inline constexpr size_t kMaxJsonValues = 50'000;
 

@@ -10,8 +10,8 @@ namespace tfjob::kube {
 // Not thread-safe. Callers are served in the order of their calls.
 class TokenBucket {
  public:
-  // Adds `rate` tokens per second, up to `burst` tokens. Starts full. If `rate` is 0, there is
-  // no limit.
+  // The bucket gains `rate` tokens per second and holds at most `burst`. It starts full. If `rate`
+  // is 0, there is no limit.
   TokenBucket(double rate, int burst);
 
   // Takes a token that is available now or later, and returns how long the caller must wait for it.

@@ -36,7 +36,7 @@ StatusOr<Variables> ResolveEnvironment(const PodSpec& pod, const Container& cont
                                        const std::string& pod_ip,
                                        const ConfigMapReader& config_maps, const Variables& base);
 
-// An image that stands for a program on this machine.
+// An image that is mapped to a program on this machine.
 struct LocalImage {
   std::string repository;  // such as "tfjob/trainer", which matches any registry, tag and digest
   std::string program;     // absolute path

@@ -66,7 +66,7 @@ const Json& CustomOf(const Record& record) {
   return *std::get<std::shared_ptr<const CustomResource>>(record.object)->object;
 }
 
-// Decoded pods keep only one annotation, the id of their key.
+// Stores a pod. Its decoded form keeps only one annotation, the id of its key.
 void StorePod(Record& record, Pod pod, ObjectMeta metadata) {
   pod.key_id = objects::KeyIdOf(metadata);
   record.annotations = std::exchange(metadata.annotations, {});

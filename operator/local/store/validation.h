@@ -13,11 +13,11 @@ Status ValidateNew(objects::Kind kind, const Json& object, const objects::Object
 // Checks an update. Only the labels are checked.
 Status ValidateLabels(objects::Kind kind, const objects::ObjectMeta& metadata);
 
-// Returns whether `text` is a subdomain as in RFC 1123: parts joined by dots, at most
-// 253 characters.
+// Returns whether `text` is a subdomain as in RFC 1123: parts of lower-case letters, digits and
+// '-', joined by dots, with at most 253 characters in all.
 bool IsDnsSubdomain(std::string_view text);
-// Returns whether `text` is a label as in RFC 1035: lower case letters, digits and '-', starting
-// with a letter, at most 63 characters.
+// Returns whether `text` is a label as in RFC 1035: at most 63 lower-case letters, digits and '-',
+// starting with a letter and not ending with '-'.
 bool IsDnsLabel(std::string_view text);
 
 }  // namespace tfjob::store

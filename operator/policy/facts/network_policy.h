@@ -17,7 +17,7 @@ enum class NetworkPolicies {
   kNone,       // no job; a job that asks for a policy waits
   kAnnotated,  // jobs with the annotation tfjob.dev/network-policy: "true"
   kAll,        // all jobs except those with the annotation "false"
-  kIgnored,    // no job, whatever its annotation says: there is no network to protect
+  kIgnored,    // no job, regardless of its annotation: there is no network to protect
 };
 // Returns whether any job can get a NetworkPolicy.
 bool LetsJobsHaveOne(NetworkPolicies setting);
@@ -40,7 +40,7 @@ struct NetworkPolicySpec {
 };
 
 // Returns the policy that the job's pods need. Its ports are the tfjob-ports of all replica types
-// that have replicas, on which the tasks talk to each other. Ports that the API server would reject
+// that have replicas, through which the tasks communicate. Ports that the API server would reject
 // are left out. Other ports of a template, such as those for metrics, stay open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 

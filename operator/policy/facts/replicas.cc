@@ -31,8 +31,8 @@ bool IsReplacing(const api::TFJobStatus& status, api::ReplicaType type, const st
          std::binary_search(replica->replacing.begin(), replica->replacing.end(), uid);
 }
 
-// Returns the state of a replica whose pod ended in this way, which applies until the status
-// records this end; kMissing if this end alone does not determine the state.
+// Returns the state of a replica whose pod ended in this way, as long as the status does not record
+// this end; kMissing if the end alone does not determine the state.
 ReplicaState StateAfter(PodEnd end) {
   switch (end) {
     case PodEnd::kDone:

@@ -17,11 +17,12 @@ struct KeyChoice {
   bool operator==(const KeyChoice&) const = default;
 };
 
-// Tasks can only talk to each other if they have the same key. New pods therefore get the key of
-// the live pods (pending or active, in their slots, of the current attempt), and none if the live
-// pods have none. If live pods have different keys, the most common key is chosen; in a tie, the
-// key that comes first in slot order. If no pod is live, or the operator no longer has that key,
-// new pods get the newest key. `key_ids` lists the operator's keys, from the oldest to the newest.
+// Returns the key for new pods. Tasks can only communicate if they have the same key. New pods
+// therefore get the key of the live pods (pending or active, in their slots, of the current
+// attempt), and none if the live pods have none. If live pods have different keys, the most common
+// key is chosen; in a tie, the key that comes first in slot order. If no pod is live, or the
+// operator no longer has that key, new pods get the newest key. `key_ids` lists the operator's
+// keys, from the oldest to the newest.
 KeyChoice ChooseKey(const Replicas& replicas, const std::vector<std::string>& key_ids);
 
 }  // namespace tfjob::policy
