@@ -21,7 +21,8 @@ struct CustomResource {
   Status problem;
 };
 
-// Returns InvalidArgument, with the path, if the apiVersion, the kind or the metadata cannot be read.
+// Returns InvalidArgument, with the path, if the apiVersion, the kind or the metadata cannot
+// be read.
 StatusOr<CustomResource> ParseCustomResource(Json object);
 
 }  // namespace tfjob::objects
