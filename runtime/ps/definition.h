@@ -91,9 +91,9 @@ struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// These convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument
-// if the text is not an assignment, if the definition is invalid, or if there are more than
-// kMaxServers servers.
+// Convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument if the
+// text is not an assignment, if the definition is invalid, or if there are more than kMaxServers
+// servers.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 

@@ -45,7 +45,7 @@ class GroupMember {
   // in no generation until the next Join.
   void Depart();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
-  // when the leader has done so.
+  // once the leader has done so.
   void FailRun(const Status& failure);
 
   // ---- events
@@ -76,12 +76,12 @@ class GroupMember {
   bool InGeneration() const {
     return phase_ == Phase::kConnecting || phase_ == Phase::kReady || phase_ == Phase::kGoing;
   }
-  // The generation, while InGeneration().
+  // Returns the generation. Valid only while InGeneration().
   const FormOrder& formation() const { return formation_; }
   int rank() const { return rank_; }
-  // The ranks to which there is no socket yet.
+  // Returns the ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // The error with which the task ends; Cancelled if the job has ended.
+  // Returns the error with which the task ends; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.

@@ -76,7 +76,7 @@ class Board {
 
   // Begins a round. Own, Of and parity refer to this round until the next Begin.
   void Begin() { ++round_; }
-  // 0 or 1, alternating from round to round.
+  // Returns 0 and 1 alternately, from round to round.
   int parity() const { return static_cast<int>(round_ & 1); }
   Notice& Own() { return Of(rank_); }
   Notice& Of(int rank);

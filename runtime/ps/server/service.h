@@ -74,7 +74,7 @@ class Service : public ParameterServer {
     int64_t drawn = 0;  // the task's position in its data
   };
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
-  // Other servers: see Incarnations::Announce.
+  // Servers other than ps 0: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
   // Called when the task will make no more contributions.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
