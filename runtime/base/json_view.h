@@ -80,7 +80,7 @@ Json ToJson(const JsonView& view);
 // Not thread-safe.
 class JsonDocument {
  public:
-  // Number of readable bytes, with any content, that must follow a text passed to ParsePadded.
+  // A text passed to ParsePadded must be followed by this many readable bytes, with any content.
   static constexpr size_t kPadding = 64;
 
   JsonDocument();

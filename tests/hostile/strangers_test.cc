@@ -134,8 +134,8 @@ class HostileTest : public testing::Test {
   static void Say(const UniqueFd& fd, std::string_view bytes) {
     (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Returns what arrives until the task closes the connection. Fails if the task does not close it
-  // within 20 s.
+  // Returns the bytes that arrive until the task closes the connection. Fails if the task does not
+  // close it within 20 s.
   static std::string HearToTheEnd(const UniqueFd& fd) {
     std::string heard;
     char buffer[256];

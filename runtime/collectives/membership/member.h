@@ -1,5 +1,5 @@
-// Decides what a task does to train in a group: it joins, connects to the other members of the
-// generation that the leader forms, and begins when the leader sends the order. When the generation
+// Implements a task's part in a group: the task joins, connects to the other members of the
+// generation that the leader forms, and begins when the leader sends the order. If the generation
 // is withdrawn, or the leader is lost, the task leaves the generation and must join again.
 //
 // Pure: the caller passes in every event, and carries out what the functions return. Not
@@ -34,7 +34,7 @@ class GroupMember {
   // and address.
   GroupMember(Member self, Member leader);
 
-  // ---- what the task wants
+  // ---- requests of the task
 
   // Leaves the generation, if the task is in one, and joins the next generation. Has no effect in
   // the phase kEnded.

@@ -123,7 +123,7 @@ class GroupSimulation : private SimulatedGroup {
     CheckGenerations();
   }
 
-  // ---- what must hold
+  // ---- invariants
 
   // Returns the processes of the generation if all of them are in it, and can train.
   std::vector<Process*> CompleteGroup(const Process& process) {

@@ -85,8 +85,8 @@ TEST(TaskCommunicator, ASingleRankNeedsNoTransport) {
   ExpectToWorkOver("tcp", MakeAll(1, TransportChoice::kSharedMemory));
 }
 
-// The last rank runs in a process with its own network namespace, as a pod does. Returns what each
-// rank reports.
+// The last rank runs in a process with its own network namespace, as a pod does. Returns the report
+// of each rank.
 std::vector<std::string> InTwoNamespaces(
     size_t ranks, const std::function<std::string(size_t rank, Sockets&)>& body) {
   Sockets sockets = ConnectRanks(ranks);

@@ -197,7 +197,7 @@ class Service : public ParameterServer {
   int tables_kept_ ABSL_GUARDED_BY(mutex_) = 0;  // see OnTablesKept
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that were connected, but are not any more.
+  // Tasks that were connected, but no longer are.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end
