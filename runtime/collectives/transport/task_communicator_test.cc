@@ -163,8 +163,7 @@ class Victim {
     if (thread_.joinable()) thread_.Join();
   }
 
-  // Plays rank 0 up to the point where rank 1 waits for the connection. Returns the offer of rank
-  // 1.
+  // Acts as rank 0 up to the point where rank 1 waits for the connection. Returns rank 1's offer.
   MachineOffer Offer() {
     EXPECT_TRUE(Agree(OkStatus()).ok());
     MachineOffer own{};
