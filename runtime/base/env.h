@@ -11,9 +11,9 @@ namespace tfjob {
 // Returns the variable's value, or nullopt if it is not set. A variable that is set to "" counts as
 // set.
 std::optional<std::string> GetEnv(const char* name);
-// Returns the variable's value like GetEnv, and erases the variable: overwrites its memory, which
-// /proc/<pid>/environ shows, and removes it from the environment, so that children do not inherit
-// it. Not thread-safe: call it before threads start.
+// Like GetEnv, but also erases the variable: overwrites its memory, so that /proc/<pid>/environ
+// does not show the value, and removes it from the environment, so that children do not inherit it.
+// Not thread-safe: call it before threads start.
 std::optional<std::string> TakeEnv(const char* name);
 // Returns "NAME=value" for every variable.
 std::vector<std::string> EnvironmentBlock();

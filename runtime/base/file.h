@@ -14,8 +14,7 @@ namespace tfjob {
 StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
-// After a crash, the file has either its old or its new content, never only a part of the new
-// content.
+// After a crash, the file contains either all of its old content or all of the new content.
 Status WriteFileAtomically(const std::string& path, std::string_view content,
                            FileSystem& files = RealFileSystem());
 // Like the above, for content that `write` appends to the file, piece by piece.

@@ -40,8 +40,8 @@ class FileSystem {
 FileSystem& RealFileSystem();
 
 // Returns a name next to `path` that cannot be guessed: "<path>.tmp.<16 hexadecimal digits>". The
-// digits are random. A process id would not do: it is 1 in every container, so an attacker who may
-// write to the folder could place a link there that has the expected name.
+// digits are random. A process id would be unsafe: it is 1 in every container, so an attacker who
+// can write to the folder could place a link with the expected name there.
 std::string TemporaryPath(const std::string& path);
 // Returns whether a file name (without its folder) has the form that TemporaryPath returns, or the
 // form that earlier versions used: "<name>.tmp.<process id>".

@@ -1,6 +1,6 @@
-// The 64-bit hash FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/). Unlike std::hash, it returns
-// the same value in every build and process. Inputs with equal hashes are easy to construct, so it
-// finds accidental differences only.
+// Computes the 64-bit hash FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/). Unlike std::hash,
+// it returns the same value in every build and process. It detects only accidental differences:
+// inputs with equal hashes are easy to construct.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Finds the parts of a JSON text without parsing them: the members of an object, or the elements of
-// a list. Meant for texts that contain the values of many owners, where one value that cannot be
-// parsed must not make the others unreadable.
+// a list. Meant for texts that combine values from many owners, where one malformed value must not
+// make the others unreadable.
 //
 //   ASSIGN_OR_RETURN(const auto members, SplitJsonObject(R"({"a":[1,2],"b":"x"})"));
 //   // {"a", "[1,2]"}, {"b", "\"x\""}

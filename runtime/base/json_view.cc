@@ -11,8 +11,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A parser with a larger capacity than this is replaced if a text is less than a quarter of that
-// capacity.
+// A parser whose capacity exceeds this is replaced if the next text is shorter than a quarter of
+// its capacity.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 

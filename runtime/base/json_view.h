@@ -80,7 +80,7 @@ Json ToJson(const JsonView& view);
 // Not thread-safe.
 class JsonDocument {
  public:
-  // Number of readable bytes, with any content, that must follow a text passed to ParsePadded.
+  // A text passed to ParsePadded must be followed by this many readable bytes, with any content.
   static constexpr size_t kPadding = 64;
 
   JsonDocument();
@@ -92,7 +92,7 @@ class JsonDocument {
   // kPadding readable bytes. Return InvalidArgument, with simdjson's reason, if the text is not
   // JSON, is not UTF-8, is nested deeper than 200 levels, or contains half of a surrogate pair, an
   // integer beyond 64 bits or a number beyond the range of double. Return ResourceExhausted if
-  // there is not enough memory, of which a text takes up to 15 times its size.
+  // memory runs out; a text needs up to 15 times its size.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

@@ -39,7 +39,7 @@ TEST(Philox, UniformAndBelowCoverTheirRangesEvenly) {
   for (int count : counts) EXPECT_NEAR(count, 10000, 500);
 }
 
-// The values are from the test vectors of the page that the header names.
+// The values come from the test vectors on the page that the header names.
 TEST(Fnv1a, ReturnsThePublishedHashes) {
   EXPECT_EQ(Fnv1a().hash(), 0xCBF29CE484222325u);
   EXPECT_EQ(Fnv1a().Add("a").hash(), 0xAF63DC4C8601EC8Cu);

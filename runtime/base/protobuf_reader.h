@@ -1,5 +1,5 @@
-// Reads messages in protobuf's wire format without a schema and without copying. Trusts no byte of
-// a message. https://protobuf.dev/programming-guides/encoding/
+// Reads messages in protobuf's wire format without a schema and without copying. Messages may be
+// hostile. https://protobuf.dev/programming-guides/encoding/
 //
 //   ProtobufReader reader(message);
 //   while (reader.Next()) {
@@ -29,7 +29,7 @@ class ProtobufReader {
   // Advances to the next field. Returns false at the end of the message and after an error.
   bool Next();
   // Returns OK; InvalidArgument if the message is malformed or a field has a different type than
-  // the caller asked for; or the error with which Fail was called. The first error is kept.
+  // the caller asked for; or the error passed to Fail. The first error is kept.
   const Status& status() const { return status_; }
   // Stops reading with this error, for example the error of a nested message. An OK status changes
   // nothing.

@@ -10,7 +10,8 @@
 
 namespace tfjob {
 
-// Reads no clock. Remembers at most kMaxSources addresses. All other addresses share one entry.
+// Not thread-safe. Reads no clock. Remembers at most kMaxSources addresses; all other addresses
+// share one entry.
 class SourceLog {
  public:
   static constexpr size_t kMaxSources = 256;

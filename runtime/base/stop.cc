@@ -19,7 +19,7 @@ namespace {
 constexpr int kStopSignals[] = {SIGTERM, SIGINT};
 
 std::atomic<StopSource*> signalled{nullptr};
-// The sources of the ScopedStopOnSignals objects. Objects beyond this number get no requests.
+// The sources of the ScopedStopOnSignals objects. Objects beyond this number receive no requests.
 constexpr int kMostScopes = 256;
 std::atomic<StopSource*> scoped_sources[kMostScopes];
 std::atomic<int> last_stop_signal{0};

@@ -59,11 +59,11 @@ class StopSource {
 // once, before threads start. `source` must exist until the process exits.
 void StopOnSignals(StopSource& source);
 
-// Does the same for a library, which does not own the process: only as long as such an object
-// exists, and only for signals whose action is the default one. If several objects exist, in any
-// threads, a signal requests a stop of all of them. Every object begins without a request.
-// Functions of the program that a signal interrupts are restarted, as far as the system does that
-// (SA_RESTART). StopOnSignals must not be used in the same process.
+// Does the same for a library, which does not own the process: only while such an object exists,
+// and only for signals whose action is the default one. If several objects exist, in any threads, a
+// signal requests a stop of all of them. Every object begins without a request. System calls of the
+// program that a signal interrupts are restarted if the system supports that (SA_RESTART).
+// StopOnSignals must not be used in the same process.
 class ScopedStopOnSignals {
  public:
   ScopedStopOnSignals();

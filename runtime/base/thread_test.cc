@@ -1,4 +1,4 @@
-// Tests what mutex.h and thread_pool.h promise about waits and closures.
+// Tests the promises of mutex.h and thread_pool.h about waits and closures.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

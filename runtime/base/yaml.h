@@ -11,9 +11,9 @@
 namespace tfjob {
 
 // Parses the documents of the text. Omits empty documents. JSON is valid YAML. Error messages
-// contain `what`, the line and, except for invalid UTF-8, the column. Among the errors are invalid
-// UTF-8, duplicate keys, keys that are null or not scalars, an alias inside the value to which it
-// refers, anchors and aliases that expand to too much data, and nesting deeper than 200 levels.
+// contain `what`, the line and, except for invalid UTF-8, the column. Errors include invalid UTF-8,
+// duplicate keys, keys that are null or not scalars, an alias inside the value to which it refers,
+// anchors and aliases that expand to too much data, and nesting deeper than 200 levels.
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what);
 
 // Prints a value in block style, with the members of objects sorted by key.

@@ -4,9 +4,9 @@
 // https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
-// The sparse form lets workers join and leave. In it, the tasks of a type are an object that maps
-// each index to an address. A worker gets its own address and the servers' addresses; a server gets
-// only its own, as a list of one:
+// The sparse form lets workers join and leave: the tasks of a type are an object that maps each
+// index to an address. A worker gets its own address and the servers' addresses; a server gets only
+// its own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
 // tf-operator before 1.2 used the key "sparseCluster" for this form; both keys are accepted. The

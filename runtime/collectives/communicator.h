@@ -4,8 +4,8 @@
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
 // arguments. Spans must be aligned to their elements. A sum has one definition, the pairwise tree
-// over the ranks in rank order (reduction.h). All ranks therefore get the same bits, whatever the
-// algorithm, the transport, the size of the spans and the order in which the ranks arrive.
+// over the ranks in rank order (reduction.h). All ranks therefore get the same bits, regardless of
+// the algorithm, the transport, the size of the spans and the order in which the ranks arrive.
 //
 // Only one thread at a time may call the operations, and each call blocks until it is complete.
 // Abort and CurrentWait may be called on any thread. After the first error, every further operation
@@ -102,7 +102,7 @@ class Communicator {
   // nothing if the communicator already has an error.
   virtual void Abort(const Status& why) = 0;
   // Returns which rank the operation in progress waits for, and since when it has received nothing
-  // from that rank. Between two waits, `on` is −1 for a moment.
+  // from that rank. Between two waits, `on` is briefly −1.
   virtual Waiting CurrentWait() const = 0;
 };
 

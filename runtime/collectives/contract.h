@@ -1,4 +1,4 @@
-// Checks a communicator against what communicator.h promises, for any transport.
+// Checks that a communicator keeps the promises of communicator.h, with any transport.
 #pragma once
 
 #include <cstdint>

@@ -29,9 +29,9 @@ class RowSum {
   // Finds the rows that at least one rank has. `ranks` has one entry per rank, in rank order, and
   // is not empty.
   void Find(std::span<const MatrixRows> ranks);
-  // The number of rows that Find has found.
+  // Returns the number of rows that Find has found.
   size_t rows() const { return indices_.size(); }
-  // The indices of these rows, ascending.
+  // Returns the indices of these rows, in ascending order.
   std::span<const int64_t> indices() const { return indices_; }
 
   // Sets `sum` to the sums of these rows, one after another. `ranks` must be the argument of the

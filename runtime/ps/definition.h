@@ -30,8 +30,8 @@ enum class Placement : uint8_t {
 struct Definition {
   state::TrainingState state;
   Mode mode = Mode::kAsynchronous;
-  // Synchronous only: the number of gradients whose mean is one step. The value that the chief had
-  // when it filled the servers applies.
+  // Synchronous only: the number of gradients whose mean is one step. The servers use the value of
+  // the chief that filled them.
   int replicas_to_aggregate = 1;
   // Synchronous only: the tasks whose gradients are expected, as far as the chief knows them. The
   // first step waits for them for up to `start_timeout`.
@@ -91,9 +91,9 @@ struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// These convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument
-// if the text is not an assignment, if the definition is invalid, or if there are more than
-// kMaxServers servers.
+// Convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument if the
+// text is not an assignment, if the definition is invalid, or if there are more than kMaxServers
+// servers.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 

@@ -227,7 +227,7 @@ TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRol
             StatusCode::kInvalidArgument)
       << "nothing was filled";
   Bring(chief, Mode::kSynchronous, 2);
-  // A step takes two contributions. One has arrived; the worker only claims that the other has.
+  // A step needs two contributions. One has arrived; the worker only claims that the other has.
   ASSERT_TRUE(chief.Send(Push(1, 0, 2), {{.bytes = Floats(4, 1)}}).ok());
   const std::vector<Bytes> staged = {{.bytes = "staged 2 0 worker 1 1 1 0"}};
   ASSERT_TRUE(worker.Send({.type = wire::kParticipant}, staged).ok());

@@ -1,5 +1,5 @@
-// Tests tables of which tasks read only rows: what tasks read, how they continue after a loss, what
-// clients refuse, and how a chief copies tables.
+// Tests tables, of which tasks read only rows: the rows that tasks read, how they continue after a
+// loss, the requests that clients refuse, and how a chief copies tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>

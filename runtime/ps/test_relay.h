@@ -93,7 +93,8 @@ class BreakingRelay {
       pairs_.push_back(std::move(pair));
   }
 
-  // Forwards what has arrived. Returns false if the connection has ended or is to be broken.
+  // Forwards the bytes that have arrived. Returns false if the connection has ended or is to be
+  // broken.
   bool Forward(Pair& pair, size_t from) {
     if (pair.stalled && from == 1) return false;  // the server has closed its end
     char buffer[1 << 16];

@@ -44,7 +44,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   static std::shared_ptr<BufferPool> Create(size_t most_free_bytes = kMostFreeBytes) {
     return std::shared_ptr<BufferPool>(new BufferPool(most_free_bytes));
   }
-  // Changes the limit, and frees what exceeds it.
+  // Changes the limit, and frees the buffers that exceed it.
   void KeepAtMost(size_t bytes);
   // Returns a lease on a buffer of at least `bytes` bytes, whose contents are undefined.
   Lease* Take(size_t bytes);

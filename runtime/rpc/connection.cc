@@ -60,7 +60,7 @@ void Connection::ReadFrames() {
   Status status;
   while (status.ok()) {
     status = transport_.BeginRead(frame);
-    if (!status.ok() || cancelled_) break;  // neither is a sign of life
+    if (!status.ok() || cancelled_) break;  // neither shows that the peer is alive
     last_heard_us_ = NowMicroseconds();
     handling_ = true;
     status = Handle(frame);

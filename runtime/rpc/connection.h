@@ -3,12 +3,12 @@
 //
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
-// its handler has consumed. Only the connection's own writer waits for the network, and so perhaps
-// for the other side's handler; threads that call Flush leave to the writer any bytes that the
-// network does not take at once. A reader therefore never waits for the other side to read, so two
-// sides that both send cannot block each other. Messages (see Send) need no credit, but the number
-// of messages that may wait is limited. The stream breaks (DataLoss) if a peer returns credit for
-// bytes that were not sent to it, or sends far more than its credit allows.
+// its handler has consumed. Only the connection's own writer waits for the network, which may mean
+// waiting for the other side's handler; a thread that calls Flush leaves the bytes that the network
+// does not take at once to the writer. A reader therefore never waits for the other side to read,
+// so two sides that both send cannot block each other. Messages (see Send) need no credit, but the
+// number of messages that may wait is limited. The stream breaks (DataLoss) if a peer returns
+// credit for bytes that were not sent to it, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -45,8 +45,8 @@ struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
   // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
-  // If a message would have to wait behind more bytes or messages than this, the peer is not
-  // reading the answers that it asks for, and the stream is broken (ResourceExhausted).
+  // If more bytes or messages than this are waiting, the peer is not reading the answers that it
+  // asks for, and the next message breaks the stream (ResourceExhausted).
   size_t max_queued_bytes = 2 * kMaxFrameBytes;
   size_t max_queued_messages = size_t{1} << 14;
 };
@@ -69,9 +69,9 @@ class Connection {
   bool Drained();
   // Signals that there may be data to send. NextFrame will then be called.
   void Wake();
-  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself, which
-  // saves waking the writer. Meant for small frames: bytes that the network does not take at once
-  // are left to the writer. The caller must not hold a lock that NextFrame takes.
+  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself
+  // instead of waking the writer. Meant for small frames: bytes that the network does not take at
+  // once are left to the writer. The caller must not hold a lock that NextFrame takes.
   void Flush();
   // Breaks the stream. Run then returns `why`, without handling frames that have already arrived.
   // If called several times, Run returns the first reason.

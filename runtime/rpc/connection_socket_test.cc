@@ -1,4 +1,4 @@
-// Tests what happens to a connection only over a socket: frames arrive in part or together with
+// Tests a connection in cases that occur only over a socket: frames arrive in part or together with
 // others, and the socket takes no more bytes.
 #include <gtest/gtest.h>
 #include <sys/socket.h>

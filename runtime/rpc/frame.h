@@ -45,8 +45,8 @@ inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 // sent in several frames: an arriving frame shows that the peer is alive, so no single frame may
 // take long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
-// A frame of this many segments is also full, however few bytes they have. The number is far below
-// kMaxSegments, because the table takes kSegmentBytes for each segment.
+// A frame with this many segments is also full, no matter how few bytes they have. The number is
+// far below kMaxSegments, because each segment takes kSegmentBytes in the table.
 inline constexpr size_t kFrameTargetSegments = size_t{1} << 12;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
@@ -121,8 +121,8 @@ class IncomingFrame {
   // table states, or has too many segments.
   Status Parse();
   // For transports that return a frame before its payload has arrived: set `pieces` to the header
-  // and the table, then call ParsePrefix, which returns the length of the payload, and then Await,
-  // with the source of the payload. The limits are those of Parse and kMaxFrameBytes.
+  // and the table, call ParsePrefix, which returns the payload's length, and then call Await with
+  // the payload's source. The limits are those of Parse and kMaxFrameBytes.
   StatusOr<size_t> ParsePrefix();
   void Await(size_t payload, PayloadSource& source);
 

@@ -11,8 +11,8 @@
 
 namespace tfjob::rpc {
 
-// Requests have a few bytes, and tasks never compress them. Compressed messages are refused,
-// because gRPC would compare only their compressed size with the limit.
+// Requests are a few bytes long, and tasks never compress them. Compressed messages are refused,
+// because gRPC would check only their compressed size against the limit.
 inline constexpr std::pair<const char*, int> kServerArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 64 << 10},
     {GRPC_ARG_MAX_CONCURRENT_STREAMS, 64},

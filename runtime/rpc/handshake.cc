@@ -14,7 +14,7 @@ namespace {
 constexpr uint16_t kHello = 0xFFF1;
 constexpr uint16_t kWelcome = 0xFFF2;
 constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; the text is its message
-// Limits what a peer may send before it is identified.
+// The size of the largest message that a peer may send before it is identified.
 constexpr size_t kMaxHelloBytes = 64 << 10;
 constexpr size_t kMaxNameBytes = 63;  // as in Kubernetes
 constexpr size_t kMaxUidBytes = 256;

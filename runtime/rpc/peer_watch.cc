@@ -47,8 +47,8 @@ void PeerWatch::Loop() {
       MutexLock lock(mutex_);
       if (!stopping_) wake_.WaitFor(mutex_, interval);
       if (stopping_) return;
-      // If this process has been paused (it was stopped, or got no CPU time), every peer appears
-      // silent. In that case one check is skipped, so that the readers can catch up.
+      // If this process has been paused (stopped, or given no CPU time), every peer appears silent.
+      // In that case, one check is skipped, so that the readers can catch up.
       const Duration now = RealClock().Monotonic();
       const bool paused = now - looked >= rules_.suspect_after;
       looked = now;

@@ -40,7 +40,8 @@ Status StreamServer::Admit(const Identity& peer, const std::string&) {
   return OkStatus();
 }
 
-// A task that no handler admits gets no thread, whatever service it requests.
+// Returns OK if any handler admits the task, and the first refusal otherwise. A task that no
+// handler admits gets no thread, whichever service it requests.
 Status StreamServer::AdmitAnywhere(const Identity& peer) const {
   Status refusal;
   for (const auto& [service, handler] : handlers_) {

@@ -42,8 +42,8 @@ class StreamServer : public DataHandler {
   Status Admit(const Identity& peer, const std::string& channel) override;
   // Begins to serve a stream.
   void Accept(DataConnection connection) override;
-  // Lets open streams end until the timeout, then breaks the rest. Returns once no handler is used
-  // any more. Accept must not be called any more.
+  // Lets open streams end until the timeout, then breaks the rest. Returns once no handler is in
+  // use. Accept must not be called again.
   void Stop(Duration timeout);
 
  private:

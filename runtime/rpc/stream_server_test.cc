@@ -111,7 +111,7 @@ TEST_F(HostileStream, HasALimitPerTask) {
   Identity other = worker_;
   other.task_index = 2;
   EXPECT_TRUE(connector->Connect(address(), "echo", other, 20s).ok());
-  // When a stream has ended, there is room for another.
+  // Once a stream has ended, there is room for another.
   streams.pop_back();
   const Duration deadline = RealClock().Monotonic() + 20s;
   Status status = ResourceExhausted("");

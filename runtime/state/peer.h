@@ -21,7 +21,7 @@ PeerRole RoleOfTask(std::string_view task);
 enum class PeerHealth {
   kConnected,
   kSuspected,  // connected, but silent for 2 s
-  kStuck,    // responds, but has kept the others waiting for long. With parameter servers, they no
+  kStuck,    // responds, but has kept the others waiting too long. With parameter servers, they no
              // longer wait for its gradient (its step lease has expired).
   kLost,     // no longer connected
   kUnknown,  // not connected yet

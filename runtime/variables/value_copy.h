@@ -2,8 +2,9 @@
 // the value that the variable had when the copy began, because the variable is not overwritten
 // before the copy is finished: every writer calls Variable::BeforeWrite, which finishes the copy.
 //
-// The value is copied in pieces. Several threads may copy different pieces at the same time, so a
-// writer never waits longer than another thread needs to copy one piece.
+// The value is copied in pieces, and several threads may copy different pieces at the same time. A
+// writer copies the pieces that no thread has begun, and then waits for at most one piece of each
+// other thread.
 #pragma once
 
 #include <cstddef>

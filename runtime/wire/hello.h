@@ -57,7 +57,7 @@ std::string Printable(std::string_view bytes);
 // Collects the messages that the peer sends. Never holds more than one message.
 class MessageReader {
  public:
-  // The number of bytes that Append accepts next; 0 once the message is complete.
+  // Returns the number of bytes that Append accepts next; 0 once the message is complete.
   size_t wanted() const;
   // `bytes` must not exceed wanted(). Fails as soon as the bytes cannot be a message: with DataLoss
   // if they are not part of a hello, with FailedPrecondition if the hello has a different version.
@@ -80,14 +80,14 @@ class CallerHello {
 
   // Returns the bytes to send now. Returns each byte only once.
   std::string TakeOutput() { return std::exchange(output_, {}); }
-  // The number of bytes to read next; 0 once the hello has ended. Reading more would consume bytes
-  // that follow the hello.
+  // Returns the number of bytes to read next; 0 once the hello has ended. Reading more would
+  // consume bytes that follow the hello.
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
   // Takes at most wanted() bytes. An error ends the hello: FailedPrecondition if one side refuses
   // the other, DataLoss if the listener does not use this protocol, or the listener's denial.
   Status Feed(std::string_view bytes);
   bool done() const { return done_; }
-  // The claims of the listener, which it has proven if there is a key. Valid after the hello has
+  // Returns the listener's claims, which it has proven if there is a key. Valid after the hello has
   // ended without an error.
   const std::string& peer_claims() const { return peer_claims_; }
 
@@ -131,7 +131,7 @@ class ListenerHello {
   bool done() const { return done_; }
   const std::string& peer_claims() const { return peer_claims_; }
   Purpose purpose() const { return purpose_; }
-  // The bytes of a message that has arrived only in part, for the log.
+  // Returns the bytes of a message that has arrived only in part, for the log.
   const std::string& begun() const { return reader_.bytes(); }
   bool opened() const { return opened_; }
 

@@ -121,9 +121,8 @@ bool Listener::AcceptOne() {
   return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
-// Closes the oldest unproven connection or, if there is none, stops accepting for a while.
-// Otherwise, the waiting connection would wake the thread again at once, although it cannot be
-// accepted.
+// Closes the oldest unproven connection or, if there is none, stops accepting for a while: the
+// waiting connection cannot be accepted, but would wake the thread again at once.
 void Listener::OutOfDescriptors() {
   if (!unproven_.empty()) {
     Close(unproven_.begin(), "this process has no descriptor left");

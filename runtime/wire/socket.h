@@ -45,8 +45,8 @@ std::string AddressText(const sockaddr_storage& address);
 // connection ends within 20 s if the peer's machine does not acknowledge the bytes that were sent.
 void PrepareSocket(int fd);
 
-// Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, a time on
-// the clock RealClock().Monotonic().
+// Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a
+// time of RealClock().Monotonic().
 bool AwaitSocket(int fd, short events, Duration deadline);
 
 }  // namespace tfjob::wire

@@ -1,6 +1,5 @@
 // Attacks the port of a parameter server while its job trains. Whatever arrives, the job must keep
-// training, use at most 64 MiB more memory than without attacks, and log once per source what
-// arrived.
+// training, use at most 64 MiB more memory than without attacks, and log attacks once per source.
 #include <arpa/inet.h>
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
@@ -135,8 +134,8 @@ class HostileTest : public testing::Test {
   static void Say(const UniqueFd& fd, std::string_view bytes) {
     (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Returns what arrives until the task closes the connection. Fails if the task does not close it
-  // within 20 s.
+  // Returns the bytes that arrive until the task closes the connection. Fails if the task does not
+  // close it within 20 s.
   static std::string HearToTheEnd(const UniqueFd& fd) {
     std::string heard;
     char buffer[256];
@@ -269,7 +268,7 @@ TEST_F(HostileTest, OtherProtocols) {
   ExpectLoggedOnce("not a TFJob peer (got \\\"PRI * HT\\\")");
 }
 
-// Silent, half and slow hellos have the same time limit, so one test of 5 s covers all of them.
+// Silent, partial and slow hellos have the same time limit, so one test of 5 s covers all of them.
 TEST_F(HostileTest, SilentAndHalfAndSlowHellosAreClosedAfterFiveSeconds) {
   const Duration begin = Now();
   UniqueFd silent = Connect(), half = Connect(), slow = Connect();

@@ -90,7 +90,7 @@ TEST_F(GraceTest, ATaskThatCannotEndIsGoneBeforeItsPeriodIsOver) {
   EXPECT_LT(took, 15s);
 }
 
-// With the usual grace period, the server would serve for 20 s.
+// With the usual grace period, the server would keep serving for 20 s.
 TEST_F(GraceTest, AServerDoesNotWaitLongerForTheChiefThanItsPeriodAllows) {
   const Duration took = EndWithout(*chief_, *ps_);
   EXPECT_TRUE(Contains(*ps_, "waits until the chief has the state at_most=2s")) << ps_->Output();

@@ -1,7 +1,7 @@
 // Kills and stops tasks of a group at random times, drawn from a seed, and starts killed tasks
-// again, as a platform does. Every run must make all of its steps, each once, and end with the
-// checkpoint of an undisturbed run: byte for byte if the group waits for lost tasks (even seeds),
-// and up to rounding if it continues without them (odd seeds).
+// again, as a platform does. Every run must take all of its steps, each exactly once, and end with
+// the checkpoint of an undisturbed run: byte for byte if the group waits for lost tasks (even
+// seeds), and up to rounding if it continues without them (odd seeds).
 //
 // TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n.
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Disturbs a job with the strategy multi_worker_mirrored that runs as processes. Each run must
-// write the checkpoint of an undisturbed run, byte for byte: a step that is lost, repeated, or made
-// without one of the tasks would change the checkpoint.
+// write the checkpoint of an undisturbed run, byte for byte: a step that is lost, repeated, or
+// taken without one of the tasks would change the checkpoint.
 #include <gtest/gtest.h>
 #include <signal.h>
 

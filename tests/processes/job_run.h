@@ -45,13 +45,13 @@ class JobRun {
   // Waits until a task reports `step` or a later step. Returns false if the job ends or the time
   // expires first.
   bool AwaitStep(int64_t step, Duration timeout);
-  // Waits until the chief has done the fraction `part` of its steps. Returns false if the job ends
-  // or the time expires first.
+  // Waits until the chief has completed the fraction `part` of its steps. Returns false if the job
+  // ends or the time expires first.
   bool AwaitPart(double part, Duration timeout);
   // Sends a signal to a task's process. Returns the pid of the process; 0 if there is none.
   pid_t SignalTask(const cluster::Task& task, int number) const;
 
-  // These functions apply to the process of `tfjob run`; see Program.
+  // Apply to the process of `tfjob run`; see Program.
   bool Ended() { return program_.Ended(); }
   int AwaitEnd(Duration timeout) { return program_.AwaitEnd(timeout); }
   void Signal(int number) const { program_.Signal(number); }

@@ -81,7 +81,7 @@ class SynchronousJob {
     }
   }
 
-  // Returns what a task has printed; `name` is a name such as "worker0".
+  // Returns the output of a task; `name` is a name such as "worker0".
   std::string Output(const std::string& name) const { return programs_.at(name)->Output(); }
   // Returns the contents of the last checkpoint's files, by name.
   std::map<std::string, std::string> Files() const {

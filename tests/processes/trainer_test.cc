@@ -201,7 +201,7 @@ TEST_F(TrainerTest, BadInputEndsWithTwo) {
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
 }
 
-// Describes a run with ten examples of three classes. It is valid except for what a case changes.
+// Describes a run with ten examples of three classes. It is valid except for a case's changes.
 // The strings for images and labels are file names.
 struct BadInput {
   const char* name = "";

@@ -60,7 +60,8 @@ class Cluster {
   bool alive() const { return alive_; }
   // Returns how many operators have been started so far.
   int starts() const { return starts_; }
-  // True if no watch is cut and the operator is running. It then sees everything once it is idle.
+  // Returns whether the operator is running and no watch is cut. If so, the operator has seen
+  // everything once it is idle.
   bool sees_everything() const { return alive_ && !stale_since_; }
   // Starts another operator on the same store. Its calls never fail. This simulates the time in
   // which a leader has not yet noticed that it has lost the lease.
@@ -69,8 +70,8 @@ class Cluster {
   bool has_second_operator() const { return second_ != nullptr; }
   bool had_second_operator() const { return had_second_operator_; }
   bool makes_policies() const { return settings_.has_policies; }
-  // True if there are two operators and a watch of either of them is currently cut, so that one may
-  // see changes that the other does not.
+  // Returns whether there are two operators and a watch of either of them is currently cut, so that
+  // one may see changes that the other does not.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
   // Cuts all watches if `all` is true, and otherwise one. (Each operator watches each kind of
@@ -87,8 +88,8 @@ class Cluster {
   // Delivers events and reconciles until nothing is left to do. Returns false if the loop never
   // becomes idle.
   bool RunUntilIdle();
-  // Moves the clock and runs everything that becomes due in the meantime. Returns false if the loop
-  // never becomes idle.
+  // Advances the clock, and runs everything that becomes due in the meantime. Returns false if the
+  // loop never becomes idle.
   bool Advance(Duration by);
 
   // Returns the server's copy of the job; nullopt if there is none. If the spec of the job cannot

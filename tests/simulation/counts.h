@@ -31,7 +31,7 @@ class Counts {
     api::ReplicaType type;
     Duration at{0};
   };
-  // True if the operator may never count the failures that it has not counted yet.
+  // Returns whether the operator may never count the failures that it has not counted yet.
   bool MayBeForgotten(Cluster& cluster, const api::TFJob& job) const;
   void Settle(Duration now);
 

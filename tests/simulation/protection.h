@@ -1,5 +1,5 @@
 // Simulates the keys that protect the tasks of a job: they are rotated while jobs run, and reach
-// each operator at a different time. Checks what must hold for the keys and the NetworkPolicies of
+// each operator at a different time. Checks the invariants of the keys and the NetworkPolicies of
 // jobs.
 #pragma once
 

@@ -13,8 +13,8 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  // With two thirds of the seeds, the operators have keys. Independently, with half of the seeds,
-  // the jobs have NetworkPolicies.
+  // For two thirds of the seeds, the operators have keys. Independently, for half of the seeds, the
+  // jobs have NetworkPolicies.
   explicit Simulation(uint64_t seed)
       : random_(seed),
         cluster_({.seed = ~seed,

@@ -10,7 +10,7 @@ namespace tfjob::simulation {
 namespace {
 
 constexpr int kGroups = 16;
-// A sanitizer makes a simulation five times as slow.
+// A sanitizer makes a simulation five times slower.
 constexpr int kSeeds = kSanitized ? 500 : 5000;
 
 // TFJOB_SEED=n runs only the simulation with seed n, and logs:

@@ -63,9 +63,9 @@ struct Joining {
 
 // Owned by one thread, except that any thread may call Peers.
 //
-// A task ends its part in the group with one of three calls: Leave if it has taken its last step;
+// A task ends its participation with one of three calls: Leave if it has taken its last step;
 // Depart if its process ends before that, and a replacement will continue; Fail if the run has
-// failed for all. Each of these calls may also follow a Join that has returned an error.
+// failed for all tasks. Each of these calls may also follow a Join that has returned an error.
 class Group {
  public:
   virtual ~Group() = default;

@@ -363,8 +363,8 @@ void Leader::Tick(Duration now) {
 }
 
 // The members that also belonged to the last generation were connected to each other. The likely
-// causes are therefore those new members that are not connected to all others. The group does
-// without these new members for a pause.
+// causes are therefore the new members that are not connected to all others. The group continues
+// without them for the length of a pause.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];

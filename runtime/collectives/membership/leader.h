@@ -38,8 +38,8 @@ struct LeaderRules {
   bool shrinks = false;
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
-  // How long a group that shrinks does without a returning task to which the other members could
-  // not connect. Doubled after each further failure, up to longest_pause.
+  // How long a group that shrinks continues without a returning task to which the other members
+  // could not connect. Doubled after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
@@ -110,7 +110,7 @@ class Leader {
     bool was_member = false;
     bool survives = false;  // was_member, and it is still the same process
     Duration lost{0};       // when the session was lost
-    // The other tasks could not connect to this task, and do without it for `pause`, until
+    // The other tasks could not connect to this task, and continue without it for `pause`, until
     // `paused_until`.
     Duration pause{0}, paused_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member

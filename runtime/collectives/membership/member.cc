@@ -11,7 +11,7 @@ GroupMember::GroupMember(Member self, Member leader)
       leader_(std::move(leader)),
       why_disconnected_(Unavailable("not connected yet")) {}
 
-// ---- what the task wants
+// ---- requests of the task
 
 void GroupMember::Join(const Joining& joining) {
   if (phase_ == Phase::kEnded) return;

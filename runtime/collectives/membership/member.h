@@ -1,5 +1,5 @@
-// Decides what a task does to train in a group: it joins, connects to the other members of the
-// generation that the leader forms, and begins when the leader sends the order. When the generation
+// Implements a task's part in a group: the task joins, connects to the other members of the
+// generation that the leader forms, and begins when the leader sends the order. If the generation
 // is withdrawn, or the leader is lost, the task leaves the generation and must join again.
 //
 // Pure: the caller passes in every event, and carries out what the functions return. Not
@@ -34,7 +34,7 @@ class GroupMember {
   // and address.
   GroupMember(Member self, Member leader);
 
-  // ---- what the task wants
+  // ---- requests of the task
 
   // Leaves the generation, if the task is in one, and joins the next generation. Has no effect in
   // the phase kEnded.
@@ -45,7 +45,7 @@ class GroupMember {
   // in no generation until the next Join.
   void Depart();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
-  // when the leader has done so.
+  // once the leader has done so.
   void FailRun(const Status& failure);
 
   // ---- events
@@ -76,12 +76,12 @@ class GroupMember {
   bool InGeneration() const {
     return phase_ == Phase::kConnecting || phase_ == Phase::kReady || phase_ == Phase::kGoing;
   }
-  // The generation, while InGeneration().
+  // Returns the generation. Valid only while InGeneration().
   const FormOrder& formation() const { return formation_; }
   int rank() const { return rank_; }
-  // The ranks to which there is no socket yet.
+  // Returns the ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // The error with which the task ends; Cancelled if the job has ended.
+  // Returns the error with which the task ends; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.

@@ -37,7 +37,7 @@ class GroupSimulation : private SimulatedGroup {
     Repeat(kStep, [this] { Train(); });
   }
 
-  // Returns "" if all went well; otherwise, what went wrong.
+  // Returns "" if all went well; otherwise, a description of the first failure.
   std::string Run() {
     RunUntil(kEnd - 30s, [this] { return !wrong_.empty(); });
     if (wrong_.empty()) CheckAllTrain();
@@ -123,7 +123,7 @@ class GroupSimulation : private SimulatedGroup {
     CheckGenerations();
   }
 
-  // ---- what must hold
+  // ---- invariants
 
   // Returns the processes of the generation if all of them are in it, and can train.
   std::vector<Process*> CompleteGroup(const Process& process) {

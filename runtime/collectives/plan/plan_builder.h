@@ -34,11 +34,12 @@ class PlanBuilder {
   int rank() const { return plan_.rank; }
   int ranks() const { return plan_.ranks; }
   int root() const { return plan_.call.root; }
-  // The number of elements of the span.
+  // Returns the number of elements of the span.
   int64_t count() const { return plan_.call.bytes / plan_.call.element_bytes; }
-  // The other ranks in the order in which this rank serves them, so that not all begin with rank 0.
+  // Returns the i-th rank that this rank serves. The order differs by rank, so that not all ranks
+  // begin with rank 0.
   int Peer(int i) const { return (plan_.rank + i) % plan_.ranks; }  // i in [1, ranks)
-  // The number of pieces into which a slice of `elements` elements is cut.
+  // Returns the number of pieces into which a slice of `elements` elements is cut.
   int Pieces(int64_t elements) const;
 
  private:

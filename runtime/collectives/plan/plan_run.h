@@ -38,7 +38,7 @@ class PlanRun {
   bool receives_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].receives); }
 
   std::span<std::byte> Bytes(const PlanRange& range) const;
-  // Call these when the next send to, or receive from, the peer is complete.
+  // Report that the next send to, or receive from, the peer is complete.
   void SendDone(int peer) { Complete(links_[static_cast<size_t>(peer)].sends); }
   void ReceiveDone(int peer) { Complete(links_[static_cast<size_t>(peer)].receives); }
   bool done() const { return left_ == 0; }

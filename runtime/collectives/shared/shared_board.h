@@ -4,8 +4,8 @@
 // threads sleep on a futex, after a short spin if that is allowed (MaySpin).
 //
 // There are two sets of notices and of slots (shared_operations.h), which alternate from round to
-// round. When a rank has seen the notices of all ranks for a round, all ranks have finished what
-// they did after the previous round, so the memory of the previous round may be overwritten.
+// round. Once a rank has seen the notices of all ranks for a round, all ranks have finished the
+// work that followed the previous round, so the memory of the previous round may be overwritten.
 //
 // Between processes, no word that another rank writes is trusted: it may have any value and may
 // change at any time. Such a word is read only once, into a copy, which is then checked.
@@ -76,7 +76,7 @@ class Board {
 
   // Begins a round. Own, Of and parity refer to this round until the next Begin.
   void Begin() { ++round_; }
-  // 0 or 1, alternating from round to round.
+  // Returns 0 and 1 alternately, from round to round.
   int parity() const { return static_cast<int>(round_ & 1); }
   Notice& Own() { return Of(rank_); }
   Notice& Of(int rank);

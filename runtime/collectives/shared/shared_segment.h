@@ -76,9 +76,9 @@ struct ReceivedMessage {
   SegmentMessage message;
   wire::UniqueFd descriptor;  // not valid if none came with the message
 };
-// Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks only the
-// message's length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline,
-// or the error of `interrupt`.
+// Waits for a message until the deadline, which is a time of RealClock().Monotonic(). Checks only
+// the message's length. Returns Unavailable if the socket is closed, DeadlineExceeded at the
+// deadline, or the error of `interrupt`.
 StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline,
                                          const Interrupt& interrupt = nullptr);
 

@@ -31,7 +31,7 @@ class SocketLink {
   // Sends as much as the socket accepts. Returns whether it accepted anything.
   StatusOr<bool> Send();
   bool writable() const { return writable_; }
-  // The peer receives no more data. Data that it has already sent can still be received.
+  // Returns whether the peer no longer receives data. Data that it has sent can still be received.
   bool broken() const { return broken_; }
 
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
@@ -50,7 +50,7 @@ class SocketLink {
   StatusOr<bool> Receive();
   bool readable() const { return readable_; }
 
-  // The peer has closed its end, or the connection is broken.
+  // Returns whether the peer has closed its end, or the connection is broken.
   bool ended() const { return ended_; }
   // Reports that poll found the socket ready.
   void Ready(bool to_read, bool to_write);

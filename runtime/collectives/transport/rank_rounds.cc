@@ -14,7 +14,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// What Agree exchanges.
+// The message that Agree exchanges.
 struct VerdictMessage {
   static constexpr uint32_t kVerdict = 0x31564654;  // "TFV1"
 

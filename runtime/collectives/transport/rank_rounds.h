@@ -30,7 +30,7 @@ class RankRounds {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(sockets_.size()); }
   const Interrupt& interrupt() const { return interrupt_; }
-  // The data socket to another rank, for poll.
+  // Returns the data socket to another rank, for poll.
   int of(int rank) const { return sockets_[static_cast<size_t>(rank)].get(); }
 
   // Sends message r of `sent` to every other rank r. Returns the messages from all ranks; this

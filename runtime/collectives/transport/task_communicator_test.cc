@@ -85,8 +85,8 @@ TEST(TaskCommunicator, ASingleRankNeedsNoTransport) {
   ExpectToWorkOver("tcp", MakeAll(1, TransportChoice::kSharedMemory));
 }
 
-// The last rank runs in a process with its own network namespace, as a pod does. Returns what each
-// rank reports.
+// The last rank runs in a process with its own network namespace, as a pod does. Returns the report
+// of each rank.
 std::vector<std::string> InTwoNamespaces(
     size_t ranks, const std::function<std::string(size_t rank, Sockets&)>& body) {
   Sockets sockets = ConnectRanks(ranks);
@@ -163,8 +163,7 @@ class Victim {
     if (thread_.joinable()) thread_.Join();
   }
 
-  // Plays rank 0 up to the point where rank 1 waits for the connection. Returns the offer of rank
-  // 1.
+  // Acts as rank 0 up to the point where rank 1 waits for the connection. Returns rank 1's offer.
   MachineOffer Offer() {
     EXPECT_TRUE(Agree(OkStatus()).ok());
     MachineOffer own{};

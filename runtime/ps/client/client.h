@@ -1,5 +1,5 @@
-// Gives a training task access to the parameter servers. The caller passes spans of its memory;
-// connections stay hidden.
+// Gives a training task access to the parameter servers. The caller passes spans of its own memory,
+// and does not deal with connections.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
@@ -16,8 +16,8 @@
 // EndStep recovers from lost connections and servers: it reconnects, repeats unanswered requests
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
 // server that lost its state. In the chief, EndStep refills the server itself. Servers are
-// connected, queried, filled and copied in parallel. A wait is reported every 10 s, with what is
-// awaited and from which tasks.
+// connected, queried, filled and copied in parallel. During a wait, the client reports every 10 s
+// what it awaits, and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ struct ClientOptions {
   // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
   // step end with Cancelled. To stop a task, use this function rather than a short patience, so
   // that a stop can be distinguished from a stall. Patience should be minutes or unlimited, since
-  // it takes 10 s (the lease) just to give up on a silent peer. While all servers are connected,
+  // giving up on a silent peer alone takes 10 s (the lease). While all servers are connected,
   // the chief and, in asynchronous mode, every task waits up to stop_patience longer for the answer
   // to its gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one
   // attempt to recover lost servers.
@@ -61,8 +61,8 @@ struct ClientOptions {
   // How long a stopped task may wait for the answer to its gradient. The default is longer than an
   // exchange takes, and shorter than the time that a process is given to end.
   Duration stop_patience{5s};
-  // Asynchronous only. BeginStep sends no contribution that is staler than this limit. It asks ps 0
-  // how many updates other tasks have made since this task read its values. If there were more than
+  // Asynchronous only. BeginStep sends no contribution that is staler than this limit: it asks ps 0
+  // how many updates other tasks have made since this task read its values. If the number exceeds
   // the limit, BeginStep drops the whole contribution and only reads fresh values. It does the same
   // if the age of the values is unknown, because the connection to ps 0 was lost during the last
   // step. Unlimited by default.
@@ -97,9 +97,9 @@ struct StepResult {
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
-  // Since the previous result, the servers were rolled back to a checkpoint; the gradient was
-  // not used. Asynchronous: ps 0 was filled with a state that lacks batches of this task. In this
-  // case, ps 0 has not used the gradient, but other servers may have.
+  // Since the previous result, the servers were rolled back to a checkpoint; the gradient was not
+  // used. Asynchronous: ps 0 was filled with a state that lacks batches of this task; ps 0 has not
+  // used the gradient, but other servers may have.
   bool rolled_back = false;
   // This task's position in its data: how many of its batches the servers' state counts as drawn.
   // If this is less than the value passed to BeginStep, the batches after this position must be

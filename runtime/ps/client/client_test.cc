@@ -280,8 +280,8 @@ TEST_F(ClientTest, ListsServersAndTheOtherTasksThatTrain) {
                                         .silence = 2500ms}));
 }
 
-// A chief that waits for its workers must not conclude from the still empty list of a new server
-// that they have finished.
+// The list of a new server is still empty. A chief that waits for its workers must not conclude
+// from this that they have finished.
 TEST_F(ClientTest, ListsATaskThatARestartedServerDoesNotKnowYet) {
   const std::string empty = server_.body;
   server_.body.pop_back();

@@ -431,8 +431,8 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// A stop does not abandon the step at once. This could close connections that the chief needs for
-// its last copy, and would lose part of an asynchronous contribution.
+// A stop does not abandon the step at once: abandoning it could close connections that the chief
+// needs for its last copy, and would lose part of an asynchronous contribution.
 bool RemoteClient::EndsStepFirst() {
   // A worker's synchronous step may depend on tasks that are ending, too.
   if ((!context_.options.chief && synchronous()) || !StopRequested()) return false;

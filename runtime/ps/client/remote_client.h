@@ -117,7 +117,7 @@ class RemoteClient : public ParameterClient {
   const uint64_t fingerprint_;
   std::vector<std::vector<int>> shards_of_;  // indexed by variable
   std::vector<std::unique_ptr<Link>> links_;
-  std::shared_ptr<LinkGate> gate_;  // copies that outlive the client find it closed
+  std::shared_ptr<LinkGate> gate_;  // shared with copies, which may outlive the client
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
   std::vector<bool> known_;          // indexed by server: whether its state is known

@@ -90,8 +90,8 @@ class Coordinator {
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step
-  // whose batches count as drawn, or 0. These are the contributions that will be committed: every
-  // server keeps them, and they are among the earliest ones, up to the number that the step needs.
+  // whose batches count as drawn, or 0. These are the contributions that will be committed: those
+  // that every server keeps and that are among the earliest, up to the number that the step needs.
   // With `backups` (see Participant::Fill), the batches of later contributions, which will be
   // dropped, also count as drawn; otherwise, the workers are expected to compute these batches
   // again.
@@ -104,9 +104,9 @@ class Coordinator {
   // then mix several steps.
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
-  // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
-  // expired hold. Takes the tokens away from members that have kept others waiting for longer than
-  // the step's lease, except during a hold. Such a member counts as computing again as soon as it
+  // Called periodically. Resends the last commit to servers that have not applied it, and ends an
+  // expired hold. Except during a hold, withdraws the tokens of members that have kept others
+  // waiting for longer than the step's lease. Such a member counts as computing again as soon as it
   // sends anything.
   CoordinatorActions Tick(Duration now);
 

@@ -11,8 +11,8 @@
 namespace tfjob::ps::protocol {
 
 // Pairs neighbours: workers 0 and 1, 2 and 3, and so on; then the pairs 0–1 and 2–3, and so on.
-// Which sums are formed depends on the set of contributions alone, not on the order in which they
-// arrive, so two runs of a job add the same numbers in the same order. A value type.
+// The sums depend only on the set of contributions, not on the order in which they arrive, so two
+// runs of a job add the same numbers in the same order. A value type.
 class MergeTree {
  public:
   // Adds a contribution. Returns the pairs that can now be summed, in order: the second of each

@@ -68,8 +68,8 @@ struct Merge {
   Name from;
   bool operator==(const Merge&) const = default;
 };
-// Permits the servers to apply the measured commit of the step. `squares` are the sums of the
-// values that all servers have reported.
+// Permits the servers to apply the measured commit of the step. `squares` contains, per group, the
+// sum of the values that all servers have reported.
 struct Totals {
   int64_t epoch = 0;
   int64_t step = 0;
@@ -78,8 +78,8 @@ struct Totals {
 };
 using ToParticipant = std::variant<Commit, Abort, Merge, Totals>;
 
-// These convert a message to one line of text, and back. Decoding returns nullopt if the text is
-// not a message.
+// Convert a message to one line of text, and back. Decoding returns nullopt if the text is not a
+// message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);
 std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text);

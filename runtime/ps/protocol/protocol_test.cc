@@ -334,7 +334,7 @@ TEST_F(CoordinatorTest, SumsTheSquaresOfAllServersInTheirOrder) {
   EXPECT_TRUE(report(1, 5, {1, 2}).messages.empty());
   EXPECT_TRUE(report(0, 4, {3, 4}).messages.empty()) << "another step";
   EXPECT_TRUE(report(0, 5, {3}).messages.empty()) << "another number of groups";
-  // The measured commit is repeated until all servers have reported.
+  // The measured commit is resent until all servers have reported.
   actions = coordinator_.Tick(1s);
   ASSERT_EQ(actions.messages.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<Commit>(actions.messages[0].second));
@@ -342,7 +342,7 @@ TEST_F(CoordinatorTest, SumsTheSquaresOfAllServersInTheirOrder) {
   EXPECT_EQ(TotalsFor(0, actions), (std::vector<double>{4, 6}));
   EXPECT_EQ(TotalsFor(1, actions), (std::vector<double>{4, 6}));
   EXPECT_TRUE(report(0, 5, {9, 9}).messages.empty()) << "too late";
-  // Then the totals are repeated to the servers that have not applied the commit.
+  // Then the totals are resent to the servers that have not applied the commit.
   coordinator_.OnMessage(0, AppliedReport{1, 6});
   actions = coordinator_.Tick(2s);
   ASSERT_EQ(actions.messages.size(), 1u);

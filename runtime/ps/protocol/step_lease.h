@@ -12,8 +12,8 @@
 namespace tfjob::ps::protocol {
 
 // A worker loses its token (the request for a batch of the current step) once others have waited
-// for its contribution for `factor` × the median step time, and for at least `least`. With the
-// factor 0, a worker never loses its token.
+// for its contribution for `factor` × the median step time, and for at least `least`. If `factor`
+// is 0, a worker never loses its token.
 struct LeaseRule {
   double factor = 10;
   Duration least = std::chrono::seconds(60);

@@ -74,7 +74,7 @@ class Service : public ParameterServer {
     int64_t drawn = 0;  // the task's position in its data
   };
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
-  // Other servers: see Incarnations::Announce.
+  // Servers other than ps 0: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
   // Called when the task will make no more contributions.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
@@ -197,7 +197,7 @@ class Service : public ParameterServer {
   int tables_kept_ ABSL_GUARDED_BY(mutex_) = 0;  // see OnTablesKept
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that were connected, but are not any more.
+  // Tasks that were connected, but no longer are.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end

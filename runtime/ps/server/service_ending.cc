@@ -85,7 +85,7 @@ void Service::OnTaskEnding(const PeerSession& session) {
     changed_.NotifyAll();
   }
   Tell(state::PeerEvent::Kind::kEnding, session, "was asked to end and has left");
-  // A client reads the list of tasks in the state of ps 0 only.
+  // Clients read the list of tasks only from the state of ps 0.
   if (index() == 0) SendState(/*all=*/false);
 }
 

@@ -59,8 +59,8 @@ class Store {
   const ShardRows* rows_of(int shard) const {
     return At(shard).rows.count == 0 ? nullptr : &At(shard).rows;
   }
-  // Returns the layout of the shard's rows; null if tasks read the shard whole, since it belongs to
-  // no table.
+  // Returns the layout of the shard's rows; null if the shard belongs to no table, so that tasks
+  // read it whole.
   const ShardRows* table_rows_of(int shard) const {
     return At(shard).table_rows.count == 0 ? nullptr : &At(shard).table_rows;
   }
@@ -140,9 +140,8 @@ class Store {
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
-  // FillTarget serves to fill the store, before it is used in any other way, with bytes that
-  // CheckRange accepts. It returns where to write the bytes, and counts them as received if they
-  // are the next bytes of the value or slot.
+  // Returns where to write bytes that CheckRange accepts, and counts them as received if they are
+  // the next bytes of the value or slot. Used to fill the store before it is used in any other way.
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived, in order within each value or
   // slot.

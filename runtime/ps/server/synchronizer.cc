@@ -84,7 +84,7 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
                              NormsOf(store->definition())));
   }
   store_ = store;
-  // Keeps as much memory as a step stages, so that the next step finds its buffers.
+  // Keeps as much memory as a step stages, so that the next step can reuse the buffers.
   size_t values = 0;
   for (int shard : store->shards()) values += store->bytes_of(shard);
   const auto aggregate = static_cast<size_t>(store->definition().replicas_to_aggregate);

@@ -33,7 +33,7 @@ class Machine : public Scheduler {
  public:
   // `interruption` is the probability that a thread is interrupted when it locks a mutex.
   explicit Machine(uint64_t seed, double interruption = 0.02);
-  // All threads must have ended.
+  // Requires that all threads have ended.
   ~Machine() override;
 
   // Starts a thread of `process`. Threads that are started by this thread belong to the same
@@ -51,12 +51,12 @@ class Machine : public Scheduler {
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   // Returns whether all threads have ended.
   bool idle() const { return threads_.empty(); }
-  // The simulated time since the start.
+  // Returns the simulated time since the start.
   Duration elapsed() const { return now_; }
-  // Depends on all decisions so far, so two runs that took the same course have the same
+  // Returns a hash of all decisions so far. Two runs that took the same course have the same
   // fingerprint.
   uint64_t fingerprint() const { return fingerprint_; }
-  // The process of the calling thread.
+  // Returns the process of the calling thread.
   int process() const;
 
   // Makes the calling thread wait.
@@ -101,7 +101,7 @@ class Machine : public Scheduler {
   void Ready(Thread* thread) { ready_.push_back(thread); }
   Thread* Choose();
   void Run(Thread* thread);
-  // Acts on all timers that are due.
+  // Runs the actions of all timers that are due.
   void ActOnTimers();
   void Expire(Thread* thread, uint64_t wait);
   void Wake(Thread* thread);

@@ -38,7 +38,7 @@ struct Network::Wire {
   size_t bytes[2] = {0, 0};            // flying or arrived
   bool closed[2] = {false, false};     // by this end
   bool ended[2] = {false, false};      // this end has noticed that the other end is closed
-  bool silent = false;                 // nothing arrives any more
+  bool silent = false;                 // no further bytes arrive
   Mutex mutex;
   CondVar changed;
 };

@@ -51,7 +51,7 @@ class Network {
   // Accepts streams for `handler` at "HOST:2222", on threads of the process.
   void Listen(const Place& self, const std::string& service, const rpc::Identity& identity,
               rpc::StreamHandler& handler);
-  // Accepts no more streams, gives open streams the time `grace` to end, then breaks them. Returns
+  // Accepts no more streams, lets open streams end for up to `grace`, then breaks the rest. Returns
   // once the handler is no longer used.
   void StopListening(int process, Duration grace);
 

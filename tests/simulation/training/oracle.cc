@@ -47,7 +47,7 @@ std::string Oracle::NameOf(int rank) const {
   return StrCat(task.type, " ", task.index);
 }
 
-// ---- what the variables contain
+// ---- the contents of the variables
 
 void Oracle::SetGradients(int rank, int64_t batch, std::vector<Tensor>& gradients) const {
   // In synchronous mode, a step applies the mean of `terms` gradients.

@@ -1,4 +1,4 @@
-// Checks what the variables of a simulated job contain. Every row of every variable has one element
+// Checks the contents of a simulated job's variables. Every row of every variable has one element
 // per training task and batch. If the gradient of a batch is used, it adds 1 to the batch's element
 // in each row, so the variables show how often each batch was used.
 #pragma once

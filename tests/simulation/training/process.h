@@ -54,8 +54,8 @@ struct Process {
   Place place() const { return {number, StrCat(task->type, "-", task->index)}; }
 };
 
-// These functions run a process; each is called on the main thread of its process. They return why
-// the process ended: OK if its work is done, and Cancelled if it was asked to end.
+// Run a process, on the main thread of that process. Return why the process ended: OK if its work
+// is done, Cancelled if it was asked to end, and otherwise its error.
 Status RunServer(World& world, Process& process);
 Status RunTrainer(World& world, Process& process);
 

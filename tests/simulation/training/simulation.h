@@ -23,7 +23,7 @@ class TrainingSimulation {
   std::string Run();
   // Two runs with the same seed must have the same fingerprint.
   uint64_t fingerprint() const { return machine_->fingerprint(); }
-  // All events, for a replay.
+  // Returns all events, for a replay.
   std::string Story() const { return world_->story.Last(1 << 20); }
 
  private:

@@ -11,7 +11,7 @@ namespace tfjob::simulation {
 namespace {
 
 constexpr int kGroups = 16;
-// A sanitizer makes a simulation many times as slow.
+// A sanitizer makes a simulation many times slower.
 constexpr int kSeeds = kSanitized ? 200 : 5000;
 
 // TFJOB_SEED=n runs only the simulation with seed n, and prints its events:
