@@ -81,7 +81,7 @@ struct Port {
 
 class Program;
 
-// How many runs of a program may be in progress.
+// The largest number of runs of one program that may be in progress.
 inline constexpr size_t kMaxRuns = 2;
 
 // A run that has been started. The program must outlive its tickets. Each ticket must be waited

@@ -20,7 +20,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Identifies the input that a placeholder of the body stands for.
+// Identifies the Scan's input that a placeholder of the body stands for.
 struct Role {
   enum Kind { kState, kSequence, kInvariant } kind;
   int index;
@@ -241,7 +241,7 @@ class ScanDifferentiator {
     parts.push_back(std::move(part));
   }
 
-  // Stacks the operands of a node, all in the same order. Returns false if that is not possible.
+  // Stacks the operands of a node, all in the same order. Returns false if they cannot be stacked.
   bool StackOperands(const Node& node, bool product, std::vector<Part>& parts) {
     Part part{.kind = product ? Part::kProduct : Part::kRows, .node = &node};
     std::optional<bool> reversed;
