@@ -35,7 +35,7 @@ struct MinOf : Minimum {
   static constexpr T kStart = Highest<T>();
 };
 
-// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length and not
+// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length, not
 // with the length itself.
 template <typename T, typename F>
 T ReduceContiguous(int64_t count, const T* x) {
