@@ -34,7 +34,7 @@ T ValueOf(PhiloxStream& random, double low, double high) {
   return static_cast<T>(low + (high - low) * random.Uniform());
 }
 
-// Returns `value` or, at random, 0, an infinity or NaN, because many functions are special at 0,
+// Returns `value` or, at random, 0, an infinity or NaN: many functions have a special case at 0,
 // and all must handle infinities and NaN.
 double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -214,8 +214,8 @@ class ComparedRun {
     return outputs;
   }
 
-  // MatMulAccumulate is excepted, because it is a product of the device's library, and programs in
-  // which a kernel may refuse its inputs do not contain it.
+  // Excludes MatMulAccumulate, which is a product of the device's library: programs in which a
+  // kernel may refuse its inputs do not contain it.
   bool UpdatesVariables() const {
     return request_.op != "MatMulAccumulate" &&
            UpdatedInput(HostTable().Find(request_.op)->in_place, 0) >= 0;
