@@ -1,8 +1,8 @@
 // Implements a device whose own memory the host cannot access, for tests and for developers. It
 // runs its operations on the host's processors, but late, and in a random order among those that
 // streams and events allow. A seed determines the order: the same calls with the same seed run in
-// the same order. It needs no hardware, and holds programs to the rules of device_runtime.h. The
-// process ends with a message if
+// the same order. It needs no hardware, and enforces the rules of device_runtime.h. The process
+// aborts with a message if
 //   - the host accesses device memory, or pinned memory that an operation may use;
 //   - an operation uses ordinary host memory, freed memory, or bytes outside its memory;
 //   - two operations use the same memory, at least one writes it, and no stream or event orders

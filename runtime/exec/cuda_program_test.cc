@@ -144,8 +144,7 @@ TEST(CudaProgram, TrainsLikeTheCpu) {
   }
 }
 
-// The results must be the same in every bit, whatever the order in which the GPU runs threads and
-// streams.
+// The results must be bit-identical, whatever the order in which the GPU runs threads and streams.
 TEST(CudaProgram, IsReproducible) {
   const auto optimizer = Optimizers().back();
   const Trained first = Train(EmulatedCudaDevice(1), optimizer);

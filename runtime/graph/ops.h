@@ -151,8 +151,8 @@ Output AvgPool(Builder& b, Output image, const Window& window);
 struct ImageTransform {
   int64_t height = 0, width = 0;                // of the output
   std::string_view interpolation = "BILINEAR";  // or "NEAREST"
-  // Continues an image outside of its borders: "CONSTANT" with fill_value, "REFLECT"
-  // (dcba|abcd|dcba), "WRAP" (abcd|abcd|abcd), or "NEAREST" (aaaa|abcd|dddd).
+  // Continues an image outside its borders: "CONSTANT" with fill_value, "REFLECT" (dcba|abcd|dcba),
+  // "WRAP" (abcd|abcd|abcd), or "NEAREST" (aaaa|abcd|dddd).
   std::string_view fill_mode = "CONSTANT";
   double fill_value = 0;
 };

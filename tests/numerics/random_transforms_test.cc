@@ -106,7 +106,7 @@ TEST(RandomTransforms, AZoomKeepsTheCentre) {
     const layers::RandomZoom layer{.height_factor = {-0.5, -0.5}, .width_factor = width_factor};
     const Trained trained = TrainOnPositions(layer, batch, 1);
     for (int64_t row = 0; row < 5; ++row) {
-      for (int64_t column = 1; column < 4; ++column) {  // inside of the image for all zooms
+      for (int64_t column = 1; column < 4; ++column) {  // inside the image for all zooms
         EXPECT_NEAR(trained.y[batch.At(1, row, column, 0)], 2 + 0.5 * (double(row) - 2), 1e-5);
         EXPECT_NEAR(trained.y[batch.At(1, row, column, 1)], 2 + width_zoom * (double(column) - 2),
                     1e-5);

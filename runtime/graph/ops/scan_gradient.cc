@@ -45,8 +45,8 @@ Output ZerosOf(Builder& b, const TensorType& type) {
   return Fill(b, type.dtype, type.shape, 0);
 }
 
-// One value per step, stacked outside of the loops. Element t belongs to forward step t or, if
-// `reversed`, to forward step steps - 1 - t.
+// A value of each step, stacked outside the loops. Element t belongs to forward step t or, if
+// `reversed` is set, to forward step steps - 1 - t.
 struct Stacked {
   Output value;
   bool reversed = false;

@@ -146,8 +146,8 @@ TEST(Convolution, KeepsNaN) {
   }
 }
 
-// The division of the images into parts depends only on the sizes, so the number of threads changes
-// no bit of the results.
+// The division of the images into parts depends only on the sizes, so the results are bit-identical
+// for any number of threads.
 TEST(Convolution, IsTheSameOnAnyNumberOfThreads) {
   const Shape image = {10, 9, 9, 8}, filter = {3, 3, 8, 24};
   const Sizes sizes = {image, filter, Same(image, filter)};

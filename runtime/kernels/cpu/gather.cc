@@ -125,7 +125,7 @@ class Groups {
   };
   static constexpr int kDigitBits = 11;
 
-  // Sorts by id with one pass per digit. A pass keeps the order of entries whose digits are equal.
+  // Sorts by id, with one stable pass per digit (radix sort).
   void Sort(size_t count) {
     uint64_t bits = 0;
     for (size_t i = 0; i < count; ++i) bits |= static_cast<uint64_t>(places_[i].id);

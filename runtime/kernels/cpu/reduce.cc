@@ -141,7 +141,7 @@ template <typename T>
 class ArgMax : public Kernel {
  public:
   // Operand 0 of `loop` is the output. Operand 1 is the input without the reduced axis. That axis
-  // has `count` elements, which lie `stride` apart.
+  // has `count` elements, which are `stride` elements apart.
   ArgMax(const StridedLoop& loop, int64_t count, int64_t stride)
       : loop_(loop), count_(count), stride_(stride) {}
 

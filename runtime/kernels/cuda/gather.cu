@@ -55,8 +55,8 @@ TFJOB_DEVICE int64_t CountBelow(const int64_t* ids, int64_t count, int64_t id, b
   return low;
 }
 
-// Returns the sum of the threads' values up to and including this thread's. `sums` is in shared
-// memory, and contains all sums afterwards.
+// Returns the inclusive prefix sum of the threads' values. `sums` is in shared memory, and contains
+// the prefix sums of all threads afterwards.
 TFJOB_DEVICE uint32_t RunningSum(uint32_t value, uint32_t* sums) {
   for (unsigned distance = 1; distance < kSortThreads; distance *= 2) {
     sums[threadIdx.x] = value;

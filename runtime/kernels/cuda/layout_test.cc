@@ -276,7 +276,7 @@ TEST(CudaReduce, ReducesTheLargestTensors) {
                                        {Operand::Dense(DType::kFloat32, in)},
                                        {Operand::Dense(DType::kFloat32, out)}});
     if (!kernel.ok()) return kernel.status();
-    std::byte space[64];  // which nothing accesses
+    std::byte space[64];  // never accessed
     const void* const input = space;
     void* const output = space;
     Stream stream;
