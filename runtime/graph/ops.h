@@ -28,7 +28,7 @@ Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape sh
 void Assign(Builder& b, std::string_view variable, Output value);
 void AssignAdd(Builder& b, std::string_view variable, Output value);
 // Applies one step of an optimizer to a trainable variable. `step` is an int64 scalar, the number
-// of updates before this one. `optimizer` holds the optimizer's "kind" and its hyper-parameters
+// of steps before this one. `optimizer` holds the optimizer's "kind" and its hyper-parameters
 // (optimizer::ToAttributes).
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
