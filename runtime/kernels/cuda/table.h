@@ -37,8 +37,9 @@ struct GpuAccess {
   Launcher launcher;
   std::shared_ptr<Products> products;
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of matrix products
-  // The size of the matrix of windows that a convolution keeps in its workspace, at most. It is
-  // chosen so that the matrix stays in the L2 cache: 40 MB on an A100, 50 MB on an H100.
+  // The largest matrix of windows, in bytes, that a convolution keeps in its workspace, unless a
+  // single window needs more. It is chosen so that the matrix stays in the L2 cache: 40 MB on an
+  // A100, 50 MB on an H100.
   size_t window_bytes = size_t{32} << 20;
 };
 
