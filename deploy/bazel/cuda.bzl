@@ -1,11 +1,11 @@
-"""The toolkit for --config=cuda, and the rules for kernels. deploy/dev/cuda.sh installs the toolkit."""
+"""Defines the toolkit for --config=cuda and the rules for kernels. deploy/dev/cuda.sh installs the toolkit."""
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
 _MISSING = "error: no CUDA toolkit in %s: run deploy/dev/cuda.sh, or set CUDA_HOME to a toolkit of CUDA 13"
 
-# The BUILD file if there is no toolkit. Every build may read this repository, but only a build that needs the toolkit
-# fails.
+# The BUILD file if there is no toolkit. Bazel may read this repository in every build, so only a build that uses the
+# toolkit may fail.
 _BUILD_WITHOUT = """
 package(default_visibility = ["//visibility:public"])
 sh_binary(name = "nvcc", srcs = ["nvcc.sh"])
@@ -26,7 +26,7 @@ def _toolkit(ctx):
         return
     ctx.symlink(root + "/include", "include")
 
-    # The script contains the versions, so that Bazel compiles the kernels again after a change of the toolkit.
+    # The script contains the versions, so that Bazel recompiles the kernels if the toolkit changes.
     wheels = ctx.read(root + "/wheels.txt") if ctx.path(root + "/wheels.txt").exists else ""
     versions = ctx.execute([root + "/bin/nvcc", "--version"]).stdout + wheels
     ctx.file("nvcc.sh", "exec '%s/bin/nvcc' \"$@\"\n%s" % (root, "".join(["# %s\n" % line for line in versions.split("\n")])))
@@ -36,22 +36,22 @@ cuda_toolkit = repository_rule(implementation = _toolkit, environ = ["CUDA_HOME"
 
 CUDA = "//deploy/bazel:cuda"
 
-# Machine code for these GPUs, and PTX, which the driver compiles for later GPUs.
+# Generates machine code for these GPUs, and PTX, which the driver compiles for later GPUs.
 _GENCODE = " ".join(
     ["-gencode arch=compute_%s,code=sm_%s" % (sm, sm) for sm in ["80", "90", "100"]] +
     ["-gencode arch=compute_100,code=compute_100"],
 )
 
-# -ftz: subnormal numbers count as zero (runtime/kernels/ops.md). A kernel that uses local memory does not compile.
+# -ftz treats subnormal numbers as zero (runtime/kernels/ops.md). A kernel that uses local memory does not compile.
 _NVCC = "$(location @cuda//:nvcc) -ccbin /usr/bin/g++ -std=c++20 -O3 -lineinfo -ftz=true -Werror=all-warnings " + \
         "-Xptxas -warn-lmem-usage,-warn-spills,-Werror " + \
         _GENCODE + " -I. -fatbin"
 
 def cuda_images(name, srcs, hdrs, **attributes):
-    """A cc_library that contains each .cu file as a fat binary. With CUDA off, the target is incompatible.
+    """Defines a cc_library that contains each .cu file as a fat binary. Without --config=cuda, it is incompatible.
 
-    Defines `tfjob_cuda_images`, an array of pairs of pointers: to the beginning and the end of each fat binary; the
-    last pair is null.
+    The library defines `tfjob_cuda_images`, an array of pairs of pointers, which point to the beginning and the end of
+    a fat binary. Both pointers of the last pair are null.
     """
     only_with_cuda = select({CUDA: [], "//conditions:default": ["@platforms//:incompatible"]})
     fatbins = []
@@ -68,7 +68,7 @@ def cuda_images(name, srcs, hdrs, **attributes):
             visibility = ["//visibility:private"],
         )
 
-    # Every file is embedded by the assembler, because C++ source of that size would take long to compile.
+    # The assembler embeds every file, because C++ source of that size would take too long to compile.
     native.genrule(
         name = name + ".object",
         srcs = fatbins,

@@ -1,8 +1,9 @@
 """cc_library and cc_test of a room (a folder that is one Bazel package), and room(), which ends its BUILD file.
 
-The sources of a room include much the same headers, and parsing these takes most of a build. With --define=unity=on, which
-every configuration but the default one sets (.bazelrc), room() therefore compiles a room's libraries as one file, and
-its small tests as another. Nothing else differs: targets keep their names, and a compiler error names the real file.
+The sources of a room include mostly the same headers, and parsing these takes most of the time of a build. Every
+configuration except the default one sets --define=unity=on (.bazelrc): room() then compiles a room's libraries as one
+file, and its small tests as another. Nothing else differs: targets keep their names, and compiler errors name the real
+files.
 
     load("//deploy/bazel:room.bzl", "cc_library", "cc_test", "room")
 
@@ -11,13 +12,13 @@ its small tests as another. Nothing else differs: targets keep their names, and 
     room()
 
 In such a configuration
-- two files of a room cannot define the same name at namespace scope, not even in unnamed namespaces; tests can;
-- copts and linkopts of one library apply to the whole room.
-A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is a file
-of its own, and so is a test that is not small or has any attribute beyond srcs and deps.
+- two files of a room must not define the same name at namespace scope, not even in unnamed namespaces; tests may;
+- the copts and linkopts of one library apply to the whole room.
+A library is compiled separately if it has any attribute other than srcs, hdrs, deps, visibility, copts and linkopts
+(such as data or testonly); so is a test that is not small, or that has any attribute other than srcs and deps.
 
---config=sanitize and --config=tsan compile rooms with options of their own (precompiled/options.bzl), and let their
-sources begin with a precompiled header (precompiled/precompiled.bzl).
+--config=sanitize and --config=tsan compile rooms with further options (precompiled/options.bzl) and with a precompiled
+header (precompiled/precompiled.bzl).
 """
 
 load("//deploy/bazel/precompiled:options.bzl", "choose")
@@ -42,7 +43,7 @@ def _note(kind, name, srcs, hdrs = [], **attributes):
 
 def _compile(kind, copts = []):
     """Returns the copts and deps that sources of this kind ("library" or "test") get in addition to their own."""
-    own = copts if type(copts) == "list" else ["-O?"]  # nobody can look into a select()
+    own = copts if type(copts) == "list" else ["-O?"]  # a macro cannot look into a select()
     chosen = choose(native.package_name(), kind, optimised = any([c.startswith("-O") for c in own]))
     options, headers = {"//conditions:default": []}, {"//conditions:default": []}
     for configuration, flags in chosen.items():
@@ -55,10 +56,10 @@ def _compile(kind, copts = []):
     return struct(copts = select(options), deps = select(headers))
 
 def _join(name, srcs, rename):
-    """Defines a file with the text of all `srcs`. In messages, the compiler names the file that a line comes from."""
+    """Defines a file with the text of all `srcs`. The compiler's messages name the original file of each line."""
     text = "cat $$f"
     if rename:
-        # Unnamed namespaces get a name, so that different tests may define the same names.
+        # Gives names to unnamed namespaces, so that different tests may define the same names.
         text = "sed \"s/^namespace {/namespace $$(basename $$f .cc) {/\" $$f"
     native.genrule(
         name = name + ".joined",
@@ -125,7 +126,7 @@ def _collect(kind):
 def room(files = 1):
     """Defines the target `room`, the room's libraries as one, and the test `room_test`, its small tests as one.
 
-    A room whose sources take long to compile can be divided among several `files`, which are compiled in parallel.
+    A room whose sources take long to compile may be divided into several `files`, which are compiled in parallel.
     """
     libraries = _collect("library")
     sources = _sources(libraries.srcs)

@@ -1,6 +1,6 @@
-"""The architectures in deploy/examples/models, as the JSON of Keras 3's model.to_json().
+"""Defines the architectures in deploy/examples/models, as the JSON of Keras 3's model.to_json().
 
-Arguments that have Keras' default values are left out.
+Arguments with Keras' default values are omitted.
 """
 
 import json
@@ -54,7 +54,7 @@ class Functional:
     @staticmethod
     def _tensor(value):
         name, node = value if isinstance(value, tuple) else (value, 0)
-        # Keras needs a shape and a type here, but uses neither.
+        # Keras requires a shape and a type here, but uses neither.
         return {"class_name": "__keras_tensor__",
                 "config": {"shape": [None], "dtype": "float32", "keras_history": [name, node, 0]}}
 
@@ -68,8 +68,8 @@ def images(net, shape):
 def resnet(name, blocks, classes, image, first_width, stem, v1_5, **batch_norm):
     """A residual network of bottleneck blocks (He et al., Deep Residual Learning for Image Recognition).
 
-    v1_5 puts the stride into the 3 x 3 convolution and leaves out the biases, which the batch
-    normalization makes redundant; the first version is that of Keras Applications.
+    v1_5 puts the stride into the 3 x 3 convolution, and omits the biases, which are redundant before a
+    batch normalization. The first version is that of Keras Applications.
     """
     net = Functional(name)
     epsilon = 1.001e-5

@@ -17,11 +17,11 @@ folder=$HOME/.cache/tfjob/cuda
 toolkit=$folder/toolkit
 if [ "${1:-}" = --path ]; then echo "$toolkit" && exit; fi
 
-# Links the files of all wheels into one folder, as NVIDIA's installer would lay them out.
+# Links the files of all wheels into one folder, with the layout of NVIDIA's installer.
 assemble() {
   local site=$1/site/nvidia root=$1/toolkit part file name
   mkdir -p "$root"/{bin,include,lib}
-  # nvcc looks for its profile in the folder of its real path, so nvcc must not be a link.
+  # Copies nvcc, because nvcc searches for its profile in the folder of its real path.
   cp "$site"/cu13/bin/nvcc "$site"/cu13/bin/nvcc.profile "$root/bin/"
   chmod +x "$root/bin/nvcc"
   for file in "$site"/cu13/bin/*; do

@@ -1,4 +1,5 @@
-# Functions that the scripts share. Sourced, never run. Sets ROOT to the repository, and enters it.
+# Defines functions that the scripts share. Sourced, never run. Sets ROOT to the repository's
+# folder, and changes to it.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$ROOT"
@@ -79,8 +80,8 @@ two_at_a_time() {
   return $status
 }
 
-# count_unittests STATUS LOG…: prints "<passed> <failed>" for logs of Python's unittest. If STATUS is not 0, at least one
-# test counts as failed.
+# count_unittests STATUS LOG…: prints "<passed> <failed>" for logs of Python's unittest. If STATUS is not 0, counts at
+# least one test as failed.
 count_unittests() {
   local status=$1 ran bad
   shift
@@ -91,8 +92,8 @@ count_unittests() {
   echo "$((ran > bad ? ran - bad : 0)) $bad"
 }
 
-# unittest_failures LOG…: prints at most 60 lines about the failed tests in each log of Python's unittest. If a log ends
-# without a verdict, prints its last lines.
+# unittest_failures LOG…: prints, for each log of Python's unittest, at most 60 lines about the failed tests. If a log
+# ends without a verdict, prints its last lines instead.
 unittest_failures() {
   local log
   for log in "$@"; do

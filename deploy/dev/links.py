@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every file that a page of the documentation links to exists."""
+"""Checks that all files exist to which pages of the documentation link."""
 import pathlib
 import re
 import subprocess

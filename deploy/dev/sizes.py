@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """sizes.py FILE…: lists C++ files of more than 500 lines, functions of more than 60 lines, and
-comment lines of more than 100 columns. A file with a comment that contains "Longer than the rule:"
-and gives a reason is not checked. A comment line that contains a URL may be longer."""
+comment lines of more than 100 columns. Skips files that contain the comment "Longer than the rule:"
+followed by a reason. A comment line that contains a URL may be longer."""
 import re
 import sys
 
 MAX_FILE, MAX_FUNCTION, MAX_COMMENT = 500, 60, 100
-# Matches what precedes the block of a namespace or type. Any other block directly inside such
+# Matches the text before the block of a namespace or type. Any other block directly inside such
 # blocks is a function.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
 STRIP = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//.*')

@@ -8,7 +8,7 @@
 
 namespace tfjob::device {
 
-// Returns the same object every time. It exists until the process ends.
+// Returns the same object on every call. It exists until the process ends.
 std::shared_ptr<DeviceRuntime> CpuRuntime();
 
 }  // namespace tfjob::device

@@ -4,10 +4,10 @@
 //
 // The operations of one stream run in the order in which they were submitted, but at any later
 // time. Operations of different streams run in any order, unless an event orders them: an operation
-// that is submitted to a stream after Wait(stream, event) runs after everything that the event
+// that is submitted to a stream after Wait(stream, event) runs after all operations that the event
 // covers. An event covers the operations that were submitted to its stream before Record, and all
-// operations that those had to wait for. The host can rely on operations having run only once it
-// has synchronised with an event that covers them.
+// operations for which those had to wait. The host may assume that operations have run only after
+// it has synchronised with an event that covers them.
 //
 // Threads: an object of these classes may be used by one thread at a time, and a DeviceRuntime by
 // any number of threads.
@@ -24,14 +24,14 @@ namespace tfjob::device {
 
 enum class MemoryKind {
   kHost,    // ordinary memory of the host; asynchronous operations may not use it
-  kPinned,  // host memory for copies to and from the device. The host may not write it while an
-            // operation may read it, and may not access it while an operation may write it.
+  kPinned,  // host memory for copies to and from the device; the host must not write it while an
+            // operation may read it, and must not access it while an operation may write it
   kDevice,  // only operations may access it, unless the runtime is immediate
 };
 std::string_view Name(MemoryKind kind);  // "host", "pinned", "device"
 
 // Memory of a device, aligned to 64 bytes. Dropping the last reference frees the memory; no
-// operation that uses it may then be pending.
+// operation that uses it may be pending then.
 using Memory = std::shared_ptr<void>;
 
 class Stream {
@@ -69,8 +69,8 @@ class DeviceRuntime {
   // Copies between pinned and device memory, or within one of them. The ranges must not overlap.
   virtual void Copy(void* to, const void* from, size_t bytes, Stream& stream) = 0;
 
-  // Makes the event cover all operations that have been submitted to the stream. An event that was
-  // never recorded covers no operation.
+  // Makes the event cover all operations that have been submitted to the stream so far. An event
+  // that has never been recorded covers no operation.
   virtual void Record(Event& event, Stream& stream) = 0;
   virtual void Wait(Stream& stream, const Event& event) = 0;
 
@@ -80,7 +80,7 @@ class DeviceRuntime {
   virtual Status Synchronize() = 0;
 
   // Copy between any host memory and device memory. Wait for all operations submitted before the
-  // call, and return when the copy is complete. Meant for rare copies, such as those for a
+  // call, and return after the copy is complete. Intended for rare copies, such as those for a
   // checkpoint.
   virtual Status Read(void* to, const void* from, size_t bytes) = 0;
   virtual Status Write(void* to, const void* from, size_t bytes) = 0;

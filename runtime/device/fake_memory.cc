@@ -23,14 +23,14 @@ size_t Pages(size_t bytes) {
 }
 
 // The list of all FakeMemory objects in the process. The fault handler reads it without the lock,
-// because the process is about to end.
+// because the process is about to abort.
 Mutex list_mutex;
 std::atomic<FakeMemory*> first_memory{nullptr};
 
 struct sigaction previous_action;
 
-// Reports which memory was accessed, then lets the fault happen again with the previous handler
-// installed.
+// Reports which memory was accessed, then installs the previous handler and lets the fault happen
+// again.
 void HandleFault(int, siginfo_t* info, void*) {
   OnFakeFault(info->si_addr);
   sigaction(SIGSEGV, &previous_action, nullptr);
@@ -51,7 +51,7 @@ Status MapFailed(std::string_view name) {
   return ResourceExhausted("fake device: cannot map memory for ", name, ": ", std::strerror(errno));
 }
 
-// Maps the content of pinned memory twice.
+// Maps the contents of pinned memory twice.
 Status MapPinned(Block& block) {
   const int file = memfd_create("tfjob-pinned", MFD_CLOEXEC);
   if (file < 0) return MapFailed(block.name);

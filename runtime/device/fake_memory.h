@@ -1,5 +1,5 @@
-// Implements the fake device's memory. The host cannot access the addresses of device memory, not
-// even while an operation runs, because the content is stored elsewhere. Pinned memory is mapped a
+// Implements the fake device's memory. The host cannot access the addresses of device memory, even
+// while an operation runs, because the contents are stored elsewhere. Pinned memory is mapped a
 // second time, at the addresses that the host uses; that mapping is locked while operations use the
 // memory. Addresses are never reused.
 #pragma once
@@ -42,23 +42,25 @@ using ContentAllocator =
 // Not thread-safe.
 class FakeMemory {
  public:
-  // If `allocator` is empty, the content is in ordinary memory.
+  // If `allocator` is empty, the contents are in ordinary memory. `limit` is the number of bytes
+  // that may be allocated at a time.
   FakeMemory(size_t limit, ContentAllocator allocator);
   ~FakeMemory();
   FakeMemory(const FakeMemory&) = delete;
   FakeMemory& operator=(const FakeMemory&) = delete;
 
-  // `kind` must not be kHost. Fills undefined memory with bytes 0xff, which are NaN.
+  // `kind` must not be kHost. Fills undefined memory with the byte 0xff, so that floats in it are
+  // NaN.
   StatusOr<void*> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                            std::string_view name);
-  // Frees the memory. It is a defect if an operation may still use it.
+  // Frees the memory. Calls Defect if an operation may still use the memory.
   void Free(void* address);
 
-  // Returns the block that contains the range. It is a defect if there is none, or if it has been
-  // freed. `user` names the operation in the defect's message.
+  // Returns the block that contains the range. Calls Defect, with a message that names `user`, the
+  // operation, if there is no such block or if it has been freed.
   Block& Get(const void* address, size_t bytes, const std::string& user);
 
-  // Adds an operation (`count` 1) to the operations that use the block, or removes one (-1).
+  // Adds an operation to the users of the block (`count` is 1), or removes it (-1).
   static void Use(Block& block, bool writes, int count);
 
  private:

@@ -17,7 +17,7 @@ class FakeStream final : public Stream {
 
   const std::shared_ptr<FakeRuntime> runtime;
   const size_t number;
-  std::vector<uint64_t> clock;  // what must run before the stream's next operation
+  std::vector<uint64_t> clock;  // the operations that must run before the next one
   bool captures = false;
   std::vector<std::shared_ptr<const Operation>> captured;
 };

@@ -1,8 +1,8 @@
 // Implements a device whose own memory the host cannot access, for tests and for developers. It
 // runs its operations on the host's processors, but late, and in a random order among those that
 // streams and events allow. A seed determines the order: the same calls with the same seed run in
-// the same order. It needs no hardware, and holds programs to the rules of device_runtime.h. The
-// process ends with a message if
+// the same order. It needs no hardware, and enforces the rules of device_runtime.h. The process
+// aborts with a message if
 //   - the host accesses device memory, or pinned memory that an operation may use;
 //   - an operation uses ordinary host memory, freed memory, or bytes outside its memory;
 //   - two operations use the same memory, at least one writes it, and no stream or event orders
@@ -41,7 +41,7 @@ struct Access {
 };
 
 // An operation. Its function `run` gets one address per range, in the order of the ranges, at which
-// the content of that range can be accessed. `run` must not call the runtime.
+// it can access the contents of that range. `run` must not call the runtime.
 struct Operation {
   std::string name;
   std::vector<Access> accesses;
@@ -51,8 +51,8 @@ struct Operation {
 struct FakeOptions {
   uint64_t seed = 1;
   size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory together
-  // Allocates the content of device memory, which operations access; `name` is for messages. If
-  // empty, the content is in ordinary memory.
+  // Allocates the memory that stores the contents of device memory, which operations access; `name`
+  // is for messages. If empty, the contents are in ordinary memory.
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
 };
 
@@ -84,8 +84,8 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
  private:
   friend class FakeStream;
 
-  // A number of operations for each stream (by the stream's number). Depending on its use, these
-  // operations have been submitted, have run, or must run before another operation.
+  // The number of operations of each stream, by the stream's number, that have been submitted, have
+  // run, or must run before another operation, depending on the use.
   using Clock = std::vector<uint64_t>;
   // An operation for which the host has not waited.
   struct Submitted {

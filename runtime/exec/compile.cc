@@ -103,7 +103,7 @@ class Compiler {
     return nullptr;
   }
 
-  // Returns the number of steps after which no step can reject values.
+  // Returns the number of steps up to and including the last one that may reject values.
   int StepsUntilChecked() const {
     const std::vector<PlannedStep>& steps = s_->plan.steps;
     for (size_t i = steps.size(); i-- > 0;) {
@@ -113,9 +113,8 @@ class Compiler {
     return 0;
   }
 
-  // Ends a segment wherever an announced fetch is ready, but not before all values have been
-  // checked: a task must not send a part of a step that fails. The last segment ends with the
-  // program.
+  // Ends a segment wherever an announced fetch is ready, but only after the last check of values,
+  // because a task must not send part of a step that fails. The last segment ends with the program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
     const int checked = StepsUntilChecked();
@@ -138,7 +137,7 @@ class Compiler {
     return OkStatus();
   }
 
-  // Creates the slots for runs in progress.
+  // Creates one slot for each run that may be in progress, unless the device is immediate.
   Status MakeSlots() {
     for (std::vector<Feed>& bound : s_->bound) bound.resize(s_->feeds.size());
     if (s_->runtime->immediate()) return OkStatus();
@@ -173,9 +172,9 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
   return chosen;
 }
 
-// If a kernel refuses its inputs, variables must keep their values. On a device that is not
-// immediate, kernels that update variables check this, but MatMulAccumulate is a product of the
-// device's library, which cannot.
+// Returns whether FuseSgd may run. If a kernel refuses its inputs, variables must keep their
+// values. On a device that is not immediate, the kernels that update variables check for this, but
+// MatMulAccumulate cannot, because it is a product of the device's library.
 bool CanFuseSgd(const Graph& graph, const Device& device) {
   return device.runtime->immediate() ||
          std::ranges::none_of(graph.nodes(), [](const graph::Node& node) {

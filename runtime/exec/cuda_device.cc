@@ -14,8 +14,8 @@ using device::cuda::CudaRuntime;
 using kernels::cuda::LaunchRequest;
 using kernels::cuda::Products;
 
-// Rows without padding: the library for products accepts any distance between rows, and the other
-// kernels are fastest if a tensor is contiguous.
+// Returns the row stride without padding: the library for matrix products accepts any row stride,
+// and the other kernels are fastest if a tensor is contiguous.
 int64_t DenseRows(DType, const Shape& shape) {
   return shape.rank() == 0 ? 1 : shape.dim(-1);
 }
@@ -84,7 +84,7 @@ StatusOr<std::string> FindCudaDevice() {
 }
 
 StatusOr<Device> CudaDevice(ThreadPool* pool) {
-  // Never destroyed, because programs may use it until the process ends.
+  // This object is never destroyed, because programs may use the device until the process ends.
   static const auto* const kDevice = new StatusOr<Device>(OpenCudaDevice());
   if (!kDevice->ok()) return kDevice->status();
   Device device = **kDevice;
@@ -94,7 +94,7 @@ StatusOr<Device> CudaDevice(ThreadPool* pool) {
 
 StatusOr<Device> MakeCudaDevice(const CudaParts& parts) {
   ASSIGN_OR_RETURN(const auto runtime, CudaRuntime::Create(parts.driver, {}, parts.images));
-  // While a stream captures a sequence, the driver may not load kernels.
+  // Loads all kernels now, because the driver may not load any while a stream captures a sequence.
   for (const char* const kernel : kernels::cuda::KernelNames())
     RETURN_IF_ERROR(runtime->FindKernel(kernel).status());
   ASSIGN_OR_RETURN(auto products, Products::Create(parts.blas, GpuOf(runtime)));

@@ -22,7 +22,7 @@ StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 // Creates no context on the GPU, because that takes time and memory.
 StatusOr<std::string> FindCudaDevice();
 
-// The parts of a device, all of which must outlive it.
+// The parts from which a device is made. They must outlive the device.
 struct CudaParts {
   const device::cuda::DriverApi& driver;  // initialised
   const device::cuda::BlasApi& blas;

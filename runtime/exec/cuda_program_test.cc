@@ -33,7 +33,7 @@ constexpr int kSteps = 8;
 const std::pair<const char*, Shape> kVariables[] = {
     {"w1", {kIn, kHidden}}, {"b1", {kHidden}}, {"w2", {kHidden, kOut}}, {"b2", {kOut}}};
 
-// A classifier with one hidden layer.
+// Builds a training step of a classifier with one hidden layer.
 Builder Net(const optimizer::Optimizer& optimizer) {
   Builder b;
   const Output pixels = Placeholder(b, "pixels", DType::kUInt8, {kBatch, kIn});
@@ -144,7 +144,7 @@ TEST(CudaProgram, TrainsLikeTheCpu) {
   }
 }
 
-// The order in which a GPU runs threads and streams changes no bit of the results.
+// The results must be bit-identical, whatever the order in which the GPU runs threads and streams.
 TEST(CudaProgram, IsReproducible) {
   const auto optimizer = Optimizers().back();
   const Trained first = Train(EmulatedCudaDevice(1), optimizer);
@@ -153,7 +153,7 @@ TEST(CudaProgram, IsReproducible) {
   EXPECT_EQ(first.values, second.values);
 }
 
-// Each run in progress captures every segment once, and a step launches its segments.
+// Each slot captures every segment once; a step only launches the captured segments.
 TEST(CudaProgram, ReplaysItsSegments) {
   const Device device = EmulatedCudaDevice(1);
   Train(device, Optimizers().front());
@@ -195,7 +195,7 @@ Tensor Ids(int64_t first, int64_t second) {
 }
 
 // Adds rows of a table to a sum, and trains the table and a matrix, w. The step of w must not be
-// a product that adds to w (MatMulAccumulate), which could not leave w as it is.
+// fused into a MatMulAccumulate, which could not leave w unchanged if the run fails.
 Builder Lookup() {
   Builder b;
   const Output ids = Placeholder(b, "ids", kI64, {2});
@@ -214,8 +214,8 @@ Builder Lookup() {
   return b;
 }
 
-// The kernels run long after the host has submitted them, and an id is refused when its kernel
-// runs. The run that has the id changes no variable.
+// The kernels run long after the host has submitted them, so an invalid id is detected only when
+// its kernel runs. The run that contains the id must change no variable.
 TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const Device device = EmulatedCudaDevice(seed);
@@ -312,8 +312,8 @@ TEST(CudaProgram, AnIdThatIsNoRowInALoopChangesNoVariable) {
   }
 }
 
-// The first run of a kernel or of an algorithm may load code, which is not allowed in a capture, so
-// all kernels and algorithms are loaded beforehand.
+// The first run of a kernel or an algorithm may load code, which is not allowed during a capture,
+// so everything must be loaded beforehand.
 TEST(CudaProgram, LoadsItsKernelsBeforeItCaptures) {
   const Device device = EmulatedCudaDevice(1);
   const int loaded = device::cuda::FakeDriverCalls()["cuKernelGetFunction"];

@@ -15,7 +15,7 @@ constexpr int64_t kCacheLine = 64;
 // (64 sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
-// Returns the host's kernels, which exist until the process ends.
+// Returns the kernels for the host, which exist until the process ends.
 std::shared_ptr<const kernels::KernelTable> HostKernels() {
   static const auto* const kTable = new auto(std::make_shared<const kernels::KernelTable>(
       kernels::CpuKernels().With(optimizer::CpuKernels())));

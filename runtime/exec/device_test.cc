@@ -142,7 +142,7 @@ TEST(Runs, AreRefusedOutOfOrder) {
   }
 }
 
-// The fake device ends the process if memory is freed while operations may use it.
+// The fake device aborts the process if memory is freed while operations may use it.
 TEST(Runs, MayBeInProgressWhenTheProgramIsDestroyed) {
   for (const Device& device : Devices()) {
     DeviceTest test(device);

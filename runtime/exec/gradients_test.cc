@@ -24,7 +24,7 @@ using Inputs = std::vector<Output>;
 constexpr DType kF64 = DType::kFloat64;
 constexpr double kStep = 1e-6;
 
-// A function of float64 inputs, whose values are drawn from `low` to `high`.
+// A function of float64 inputs, whose values are drawn from [low, high].
 struct Case {
   const char* op;
   std::vector<Shape> shapes;

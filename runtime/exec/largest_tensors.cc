@@ -11,7 +11,7 @@ std::string LargestTensors(const Plan& plan) {
     size_t bytes = 0;
     std::string text;
   };
-  std::map<int, Entry> by_buffer;  // if several values share a buffer, the first is listed
+  std::map<int, Entry> by_buffer;  // of several values in one buffer, the first
   for (const PlannedStep& step : plan.steps) {
     for (const Value& output : step.outputs) {
       if (output.home != Home::kArena || by_buffer.contains(output.index)) continue;

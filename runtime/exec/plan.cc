@@ -74,8 +74,8 @@ class Planner {
                         layout == feeds_.end() ? OfHost(type.dtype, type.shape) : layout->second};
   }
 
-  // Returns the operand for a dense value that the host provides. Only an immediate device uses the
-  // value in place.
+  // Returns the operand for a dense value that the host provides. Only an immediate device reads it
+  // in place.
   Operand OfHost(DType dtype, const Shape& shape) const {
     Operand operand = Operand::Dense(dtype, shape);
     if (device_.runtime->immediate()) operand.memory = device::MemoryKind::kHost;
@@ -109,7 +109,8 @@ class Planner {
     return OkStatus();
   }
 
-  // Identity and Reshape use their input's memory. Only a Reshape of padded rows has to move data.
+  // Plans Identity or Reshape, whose output uses the input's memory. Only a Reshape of padded rows
+  // has to copy its input.
   Status PlanView(int id) {
     const Node& node = graph_.node(id);
     Value value = values_[node.inputs[0]];
@@ -185,7 +186,7 @@ class Planner {
     Emit(graph_.node(id), "Identity", {from}, {copy});
   }
 
-  // Copies each state whose rows are padded, as those of a variable may be.
+  // Copies each state that has padded rows, for example because it is a variable.
   void MakeStatesDense(const Node& node) {
     const auto states = static_cast<size_t>(node.attributes.Get<int64_t>("states", 0));
     for (size_t i = 0; i < states; ++i) {
@@ -251,8 +252,8 @@ class Planner {
 
   Lifetime& BufferOf(const Value& value) { return plan_.buffers[static_cast<size_t>(value.index)]; }
 
-  // Returns the value for use as an input of the next step. Extends the lifetime of the value's
-  // buffer to that step.
+  // Returns the value as an input of the next step, and extends the lifetime of its buffer to that
+  // step.
   Value Use(Output output) {
     const Value& value = values_[output];
     if (value.home == Home::kArena) {

@@ -23,8 +23,8 @@ namespace tfjob::exec {
 
 enum class Home { kFeed, kVariable, kConstant, kArena };
 
-// A value's memory, as a kernel sees it. `index` is the value's position among the plan's feeds,
-// variables, constants or buffers, depending on `home`.
+// Where a value is stored, as a kernel accesses it. `index` is the value's position among the
+// plan's feeds, variables, constants or buffers, depending on `home`.
 struct Value {
   Home home = Home::kArena;
   int index = 0;

@@ -7,7 +7,7 @@ namespace tfjob::exec {
 namespace {
 
 // Prints where the value is stored, and its operand. Feeds and variables are printed by name ("x",
-// "dense/kernel"), constants as "const", and values in the arena by their offset ("@1024").
+// "dense/kernel"), constants as "const", and values in the arena by offset ("@1024").
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {
   const auto i = static_cast<size_t>(value.index);

@@ -81,7 +81,7 @@ struct Port {
 
 class Program;
 
-// How many runs of a program may be in progress.
+// The largest number of runs of one program that may be in progress.
 inline constexpr size_t kMaxRuns = 2;
 
 // A run that has been started. The program must outlive its tickets. Each ticket must be waited
@@ -141,9 +141,8 @@ class Program {
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
   // Returns the dense value of a fetch in the last run that was waited for. The value is valid
-  // until the next Run or Wait, or until Start has been called twice. Before the first run,
-  // computed values are zeros. The address stays the same if no run starts while another is in
-  // progress.
+  // until the next Run, Start or Wait. Before the first run, computed values are zeros. The address
+  // stays the same if no run starts while another is in progress.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {

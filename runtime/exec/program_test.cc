@@ -19,7 +19,8 @@ void* operator new(size_t bytes) {
   ++allocations;
   return std::malloc(bytes);
 }
-// Replaced because AddressSanitizer requires every form of new to match delete.
+// This form of new is replaced, too, because AddressSanitizer requires each form of new to match
+// delete.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes);
@@ -42,7 +43,7 @@ using variables::VariableStore;
 constexpr DType kF32 = DType::kFloat32;
 constexpr DType kI64 = DType::kInt64;
 
-// Pads the rows of every matrix, so that small nets also test the code for padded rows.
+// Pads the rows of every matrix, so that small nets also cover the code for padded rows.
 int64_t Padded(DType, const Shape& shape) {
   const int64_t cols = shape.rank() == 0 ? 1 : shape.dim(-1);
   return shape.rank() == 2 ? cols + 3 : cols;

@@ -25,8 +25,8 @@ RunSlot::RunSlot(Program::State& state, ThreadPool* pool)
     : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {}
 
 RunSlot::~RunSlot() {
-  // Returns at once if the event covers no operation. Ignores errors, because the run's Wait
-  // returns them.
+  // Returns immediately if the event covers no operation. Ignores errors, because Wait returns them
+  // for the run.
   if (!ended_.empty()) static_cast<void>(runtime_.Synchronize(*ended_.back()));
 }
 

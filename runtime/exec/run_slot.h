@@ -42,12 +42,12 @@ class RunSlot {
  private:
   RunSlot(Program::State& state, ThreadPool* pool);
   Status Allocate();
-  // Allocates what is needed if kernels of the program may refuse their inputs.
+  // Allocates the memory for refusals, if kernels of the program may refuse their inputs.
   Status AllocateRefusals();
   Status Capture();
   // Submits the kernels and the copies of the fetches.
   void SubmitSegment(size_t number);
-  // Reads which kernel has refused its inputs.
+  // Reads which kernel, if any, has refused its inputs.
   void ReadRefusal();
 
   Program::State& s_;
@@ -64,9 +64,10 @@ class RunSlot {
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
   std::unique_ptr<device::Event> copied_;                     // the feeds
-  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and a
-  // copy in pinned memory. Only the first segment has kernels that may refuse, because a fetch is
-  // announced after all checks.
+  // The record of the kernel that has refused its inputs in this run, in device memory; the zeros
+  // that clear the record; and a copy of the record in pinned memory. Only the first segment
+  // contains kernels that may refuse their inputs, because no fetch is announced before all checks
+  // have run.
   device::Memory refusal_, no_refusal_, read_refusal_;
   bool clear_refusal_ = false;  // before the next run
 };

@@ -82,9 +82,9 @@ struct Result {
 // Runs all steps for some or all of the rows.
 class ScanLoop {
  public:
-  // `inputs` contains, for each input of the Scan, the layout of the part that the loop reads.
-  // `request`, the request of the whole Scan, determines the distances between the elements of
-  // sequences and outputs.
+  // `inputs` describes, for each input of the Scan, the part that the loop reads. `request`, the
+  // request of the whole Scan, determines the distances between the elements of sequences and
+  // outputs.
   Status Prepare(const ScanForm& form, const std::vector<Operand>& inputs,
                  const KernelRequest& request, const Device& device) {
     steps_ = form.steps;
@@ -156,7 +156,7 @@ class ScanLoop {
     now_.resize(states_);
   }
 
-  // Finds where the fetches are stored. Removes their memory from the plan.
+  // Determines where each fetch is stored, and removes the memory of the fetches from the plan.
   void MakeResults(const ScanForm& form) {
     std::map<int, int> places;  // by buffer
     const auto result = [&](const std::string& name) {
@@ -286,8 +286,9 @@ size_t RowBytes(const Operand& value) {
          SizeOf(value.dtype);
 }
 
-// Runs one loop, or, if the body treats rows separately, several loops at the same time. Each of
-// these runs all steps for some rows on one thread, so that no step wakes or awaits other threads.
+// Runs one loop or, if the body treats rows separately, several loops in parallel. Each of these
+// runs all steps for some of the rows on one thread, so no thread has to be woken or awaited in a
+// step.
 class ScanKernel final : public Kernel {
  public:
   Status Prepare(const KernelRequest& request, const Device& device) {

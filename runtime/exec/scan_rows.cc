@@ -15,12 +15,12 @@ using graph::Node;
 using graph::Output;
 using graph::ScanForm;
 
-// A loop has at least this many rows, because products of fewer rows are less efficient. The
+// The minimum number of rows per loop, because products of fewer rows are less efficient. The
 // minimum is higher if the weights exceed a core's second-level cache, because each loop reads all
 // of them in each step.
 constexpr int64_t kLeastRows = 16, kLeastRowsOfLargeWeights = 64;
 constexpr size_t kLargeWeights = 2 << 20;
-// A loop has at least this many multiplications, to be worth waking a thread.
+// The minimum number of multiplications per loop that justifies waking a thread.
 constexpr double kLeastWork = 1 << 20;
 constexpr int64_t kMostLoops = 32;
 // The cost of one element of an elementwise op, relative to one multiplication of a product.

@@ -13,8 +13,8 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // For each sequence (its elements) and each invariant: whether it has one row for each row of the
-  // states. Other invariants, such as weights, are the same for all rows.
+  // Whether each sequence (its elements) and each invariant has one row for each row of the states.
+  // All other inputs, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
   std::vector<bool> nodes;  // the same for each node of the body
   double work = 0;          // an estimate of the multiplications per row, in all steps

@@ -169,9 +169,9 @@ TEST(Scan, EqualsTheStepsWithoutALoop) {
 
 // A recurrence over enough rows to be divided, with a mask and a gradient.
 constexpr int64_t kManyRows = 70, kWide = 64, kLongSteps = 9;
-// The index of the only fetch that is computed after the loop. It is one product, which is divided
-// among the threads. Without AVX-512, oneDNN may compute a part of a product by a different
-// algorithm than a whole product, and round differently.
+// The index of the only fetch that is computed after the loop, by one product that is divided among
+// the threads. Without AVX-512, oneDNN may compute part of a product by a different algorithm than
+// the whole product, and then round differently.
 constexpr size_t kGradientOfWeights = 3;
 
 graph::Graph LongLoop() {

@@ -15,9 +15,9 @@ bool IsWrite(const graph::Node& node) {
   return op != nullptr && op->effect == graph::Effect::kWrite;
 }
 
-// Adds the users of each read to the dependencies of the writes that depend on the read. A read
-// copies nothing: its value is the variable's own memory. The users of the value must therefore run
-// before any later write, like the read itself.
+// Makes each write depend on the users of those reads on which it depends. A read copies nothing:
+// its value is the variable's own memory. The users of the value must therefore run before any
+// later write, like the read itself.
 void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> users(static_cast<size_t>(count));
@@ -49,7 +49,7 @@ bool IsCheck(const graph::Node& node) {
   return MayRefuseValues(node.op, node.attributes);
 }
 
-// Returns, for each node, whether it can reject values, or whether a node that can depends on it.
+// Returns, for each node, whether it may reject values, or is needed by a node that may.
 std::vector<bool> FindNeededByChecks(const graph::Graph& graph,
                                      const std::vector<std::vector<int>>& before) {
   std::vector<bool> needed(before.size());
@@ -61,8 +61,8 @@ std::vector<bool> FindNeededByChecks(const graph::Graph& graph,
   return needed;
 }
 
-// Returns, for each node, the last node for which it waits, or its own number if it waits for none
-// that follows it.
+// Returns, for each node, the position of the last node for which it waits; its own position if it
+// waits for no later node.
 std::vector<int> FindAwaited(const graph::Graph& graph,
                              const std::vector<std::vector<int>>& before) {
   const std::vector<bool> needed = FindNeededByChecks(graph, before);
@@ -84,7 +84,7 @@ std::vector<int> FindAwaited(const graph::Graph& graph,
 
 }  // namespace
 
-// Gather's gradients never reject ids, because Gather has already accepted them.
+// Gather's gradients are not included: they cannot reject ids that Gather has already accepted.
 bool MayRefuseValues(std::string_view op, const Attributes& attributes) {
   if (op == "Gather") return true;
   const graph::Graph* const body = graph::Subgraph::Find(attributes, "body");
@@ -97,7 +97,8 @@ std::vector<int> Schedule(const graph::Graph& graph) {
   AddUsersOfReads(graph, before);
   AddInputs(graph, before);
   const std::vector<int> awaited = FindAwaited(graph, before);
-  // Places each write, and what depends on it, directly after the last node that it waits for.
+  // Places each write, and everything that depends on it, directly after the last node for which it
+  // waits.
   std::vector<int> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int id) {

@@ -37,8 +37,7 @@ StatusOr<std::vector<Variable*>> FindOrCreateSlots(const optimizer::Optimizer& o
     Variable* found = store.Find(name);
     if (found == nullptr) {
       ASSIGN_OR_RETURN(found, store.Create(name, dtype, variable.shape(), Kind::kSlot));
-      // A new variable already contains zeros, so its memory need not be written for an initial
-      // value of 0.
+      // A new variable already contains zeros, so only other initial values need to be written.
       if (slot.starts_as_variable) {
         RETURN_IF_ERROR(found->FromTensor(variable.ToTensor()));
       } else if (slot.initial_value != 0) {

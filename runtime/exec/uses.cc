@@ -16,8 +16,8 @@ bool HandsOn(const Node& node) {
   return node.op == "Identity" || node.op == "Reshape";
 }
 
-// Marks each value that was read from a variable, if the variable is written before the value's
-// last use.
+// Marks each value that is read from a variable, if the variable is written before the value's last
+// use.
 void MarkOverwritten(const Graph& graph, const std::vector<int>& schedule,
                      std::map<Output, Uses>& uses) {
   std::map<std::string, std::vector<int>> reads;  // reads of each variable since its last write

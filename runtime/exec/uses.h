@@ -1,6 +1,6 @@
-// Finds how each value of a scheduled graph is used, and which node uses it last. Identity and
-// Reshape pass on their input's memory. A use of their output therefore counts as a use of the
-// value that owns the memory (the source).
+// Determines how each value of a scheduled graph is used, and which node uses it last. The outputs
+// of Identity and Reshape are their input's memory, so a use of such an output counts as a use of
+// the value that owns the memory (the source).
 #pragma once
 
 #include <map>

@@ -24,7 +24,7 @@ class Accumulated {
   }
   void Contribute(Output value, const IndexedSlices& slices) { slices_[value].push_back(slices); }
 
-  // Returns the dense sum, or an invalid Output if nothing was contributed.
+  // Returns the dense sum, or an invalid Output if there were no contributions.
   Output Of(Output value) {
     if (const auto slices = slices_.find(value); slices != slices_.end()) {
       const auto [indices, values] = Joined(slices->second);

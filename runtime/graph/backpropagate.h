@@ -1,5 +1,5 @@
-// Declares reverse-mode differentiation that starts from any values whose gradients are given.
-// Gradients (gradients.h) is the special case that starts from one scalar.
+// Implements reverse-mode differentiation from any values whose gradients are given. Gradients
+// (gradients.h) is the special case that starts from one scalar.
 #pragma once
 
 #include <span>

@@ -20,7 +20,7 @@ namespace tfjob::graph {
 using InferResult = StatusOr<std::vector<TensorType>>;
 using Gradient = std::vector<Output>;
 
-// Return the families' rows of the op table.
+// Each returns the rows of the op table for one family.
 std::vector<Op> SourceOps();
 std::vector<Op> LinearOps();
 std::vector<Op> BatchMatMulOps();
@@ -33,7 +33,7 @@ std::vector<Op> ImageTransformOps();
 std::vector<Op> BatchNormOps();
 std::vector<Op> ScanOps();
 
-// Returns the gradient of Scan, which has its own file.
+// Implements the gradient of Scan (ops/scan_gradient.cc).
 Gradient ScanGradient(GradientContext& c);
 
 bool IsFloat(DType dtype);

@@ -25,8 +25,8 @@ Status CheckArguments(const Builder& b, Output loss, std::span<const Output> wrt
   return OkStatus();
 }
 
-// Returns the gradients of `wrt`, by rows only if `rows` is set. Returns default values after an
-// error.
+// Returns the gradients of `wrt`. They may be by rows only if `rows` is set. After an error,
+// returns default values.
 std::vector<GradientOrRows> GradientsOf(Builder& b, Output loss, std::span<const Output> wrt,
                                         bool rows) {
   const std::vector<GradientOrRows> none(wrt.size());

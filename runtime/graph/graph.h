@@ -4,7 +4,7 @@
 //
 // The list of nodes is a schedule. The inputs of a node always come from earlier nodes, and running
 // the nodes one after another gives the graph's results. A ReadVariable therefore sees exactly the
-// writes (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer) that precede it in the list. Code
+// writes (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer…) that precede it in the list. Code
 // that reorders nodes must keep the order of a variable's reads and writes (StateDependencies).
 //
 // A graph is a plain value without synchronisation. Builder (builder.h) builds graphs, the passes

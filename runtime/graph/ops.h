@@ -28,7 +28,7 @@ Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape sh
 void Assign(Builder& b, std::string_view variable, Output value);
 void AssignAdd(Builder& b, std::string_view variable, Output value);
 // Applies one step of an optimizer to a trainable variable. `step` is an int64 scalar, the number
-// of updates before this one. `optimizer` holds the optimizer's "kind" and its hyper-parameters
+// of steps before this one. `optimizer` holds the optimizer's "kind" and its hyper-parameters
 // (optimizer::ToAttributes).
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
@@ -151,8 +151,8 @@ Output AvgPool(Builder& b, Output image, const Window& window);
 struct ImageTransform {
   int64_t height = 0, width = 0;                // of the output
   std::string_view interpolation = "BILINEAR";  // or "NEAREST"
-  // Continues an image outside of its borders: "CONSTANT" with fill_value, "REFLECT"
-  // (dcba|abcd|dcba), "WRAP" (abcd|abcd|abcd), or "NEAREST" (aaaa|abcd|dddd).
+  // Continues an image outside its borders: "CONSTANT" with fill_value, "REFLECT" (dcba|abcd|dcba),
+  // "WRAP" (abcd|abcd|abcd), or "NEAREST" (aaaa|abcd|dddd).
   std::string_view fill_mode = "CONSTANT";
   double fill_value = 0;
 };

@@ -59,8 +59,8 @@ Graph FuseBatchNorm(const Graph& graph);
 Graph FuseElementwise(const Graph& graph);
 
 // Replaces a sum of Pads with one Concat, if the inputs of the Pads are blocks that cover the
-// result along one axis, without gaps or overlaps. The gradient of a value that is read in slices
-// is such a sum.
+// result along one axis, without gaps or overlaps. Such sums occur as the gradient of a value that
+// is read in slices.
 Graph JoinPads(const Graph& graph);
 
 // Transposes an invariant matrix before a Scan of several steps, if the body reads the matrix only

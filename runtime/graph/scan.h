@@ -2,7 +2,7 @@
 // graph, which runs once per step:
 //
 //   inputs:  states     the states before the first step
-//            sequences  [steps, …]; the body sees one element per step
+//            sequences  [steps, …]; the body receives one element per step
 //            invariants the same in all steps, such as weights
 //   outputs: states     the states after the last step
 //            outputs    [steps, …], the values that the body computed in each step

@@ -1,8 +1,9 @@
 // Defines the interface between the package exec and a device. A kernel is prepared once for given
-// dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
-// many times on a stream, with the buffers of the execution plan. A run allocates no memory (except
-// inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are invalid. It then
-// reports the error to the stream (Stream::Fail or Stream::refusal), and the outputs are undefined.
+// dtypes, shapes, row strides and attributes. Preparing may be slow and may fail. The kernel then
+// runs many times on a stream, with the buffers of the execution plan. A run allocates no memory
+// (except inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are invalid.
+// It then reports the error to the stream (Stream::Fail or Stream::refusal), and the outputs are
+// undefined.
 // ops.md documents the ops, their operands and their attributes.
 #pragma once
 
@@ -55,13 +56,13 @@ struct Operand {
   }
 };
 
-// A kernel may be used by only one stream at a time.
+// Only one stream at a time may use a kernel.
 class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Runs the kernel, or submits its work to the stream of a device that is not immediate. When
-  // submitting, the kernel must not read the operands before that work runs, and must copy the
+  // Runs the kernel or, on a device that is not immediate, submits its work to the stream. In the
+  // latter case, the kernel must not read the operands before that work runs, and must copy the
   // arrays of pointers. The pointers are in the order of the request's operands, and each must be
   // aligned for its element type (64-byte alignment is fastest). `workspace` points to
   // workspace_bytes() bytes and is aligned to 64 bytes. Its contents are unspecified before and
@@ -102,19 +103,19 @@ struct KernelEntry {
 class KernelTable {
  public:
   using Entries = std::map<std::string, KernelEntry, std::less<>>;
-  // Unless `host_operands` is set, the kernels access only device memory.
+  // If `host_operands` is false, the kernels access only device memory.
   KernelTable(std::string device, Entries entries, bool host_operands = true)
       : device_(std::move(device)), entries_(std::move(entries)), host_operands_(host_operands) {}
 
   std::string_view device() const { return device_; }
   const Entries& entries() const { return entries_; }
-  // Returns null for an op that the device does not support.
+  // Returns null if the device does not support the op.
   const KernelEntry* Find(std::string_view op) const;
 
   // Prepares a kernel. Returns Unimplemented if the device does not support the op for these
-  // dtypes. The message names the op, the dtypes and the device. Returns InvalidArgument if an
-  // operand or attribute does not fit, or an operand lies in memory that the kernels cannot access.
-  // The message names the operand or attribute.
+  // dtypes; the message names the op, the dtypes and the device. Returns InvalidArgument if an
+  // operand or attribute does not fit, or if an operand is in memory that the kernels cannot
+  // access; the message names the operand or attribute.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
   // Returns the union of this table and `more`. If both contain an op, the entry of `more` is used.

@@ -1,7 +1,7 @@
 // Represents the place where kernels run. On a CPU, this is the calling thread, with a pool of
 // threads that help it. On other devices, it is a stream of the device: kernels submit their work
-// to it, and return before the work is done. A stream must outlive that work. Only one thread may
-// use a stream at a time.
+// to it, and return before the work is done. A stream must outlive that work. Only one thread at a
+// time may use a stream.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@
 
 namespace tfjob::kernels {
 
-// What a kernel on a device writes to the device's memory if the values of its inputs are invalid.
+// The record that a kernel writes to the device's memory if the values of its inputs are invalid.
 struct Refusal {
-  int64_t number = 0;  // what Stream::OnRefusal returned; 0: no kernel has refused its inputs
+  int64_t number = 0;  // from Stream::OnRefusal; 0: no kernel has refused its inputs
   int64_t position = 0, value = 0;
 };
 
@@ -35,11 +35,12 @@ class Stream {
       : pool_(pool), runtime_(&runtime), queue_(&queue) {}
 
   ThreadPool* pool() const { return pool_; }
-  // Return where kernels submit their work; null on a CPU.
+  // Return where kernels submit their work, or null on a CPU.
   device::DeviceRuntime* runtime() const { return runtime_; }
   device::Stream* queue() const { return queue_; }
 
-  // Copies between memory that kernels can access, after all work that was submitted before.
+  // Copies between memory that kernels can access. The copy runs after all work that was submitted
+  // earlier. The ranges must not overlap.
   void Copy(void* to, const void* from, size_t bytes) {
     if (runtime_ != nullptr) return runtime_->Copy(to, from, bytes, *queue_);
     std::memcpy(to, from, bytes);
@@ -48,9 +49,9 @@ class Stream {
   // Returns the largest number of threads that ParallelFor uses, including the calling thread.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
 
-  // Calls body(begin, end) over ranges that cover [0, count), each of at least `grain`
-  // indices. If there is only one thread, or too little work for two, calls body(0, count) on
-  // the calling thread.
+  // Calls body(begin, end) for ranges that together cover [0, count), each of at least `grain`
+  // indices. If there is only one thread, or too little work for two, calls body(0, count) on the
+  // calling thread. Does not call body if `count` is 0.
   template <typename Body>
   void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     const auto flushed = [&body](int64_t begin, int64_t end) {
@@ -65,45 +66,45 @@ class Stream {
   }
 
   // Reports that a kernel cannot compute its outputs because the values of its inputs are invalid,
-  // such as the index of a row that a table does not have. Keeps the first error. Call it on the
-  // thread that runs the kernel.
+  // for example because a table has no row with a given index. Keeps the first error. Must be
+  // called on the thread that runs the kernel.
   void Fail(Status error) { FailAt(step_, std::move(error)); }
-  // Like Fail, for a kernel that was submitted when step() was `step`, and has run since.
+  // Like Fail, for a kernel that was submitted when step() was `step`, and that has run since then.
   void FailAt(int step, Status error) {
     if (!status_.ok()) return;
     failed_step_ = step;
     status_ = std::move(error);
   }
 
-  // A kernel that submits its work cannot call Fail when that work runs. It submits work that
-  // writes a Refusal to refusal(), which is in the device's memory, unless another kernel has
-  // already done so. Whoever runs the stream copies the refusal to the host, and passes it to
-  // Refuse. Work that updates variables must not change them if there is a refusal. refusal() is
-  // null if nobody reads refusals.
+  // A kernel that submits its work cannot call Fail when that work runs. Instead, the work writes a
+  // Refusal to refusal(), which is in the device's memory, unless another kernel has already done
+  // so. The owner of the stream copies the refusal to the host and passes it to Refuse. Work that
+  // updates variables must not change them if there is a refusal. refusal() is null if the owner
+  // does not read refusals.
   Refusal* refusal() const { return refusal_; }
   void set_refusal(Refusal* refusal) { refusal_ = refusal; }
-  // Registers the current kernel, and returns the number for its refusals. `describe` returns the
-  // error that Fail would report.
+  // Registers the current kernel, and returns the number that its refusals must contain. `describe`
+  // returns the error that Fail would report.
   int64_t OnRefusal(std::function<Status(const Refusal&)> describe) {
     refusing_.push_back({step_, std::move(describe)});
     return refusals();
   }
   // Returns the number of calls of OnRefusal.
   int64_t refusals() const { return static_cast<int64_t>(refusing_.size()); }
-  // Reports the refusal's error, if it is one.
+  // Reports the error of a refusal. Does nothing if no kernel has refused its inputs.
   void Refuse(const Refusal& refusal) {
     if (refusal.number < 1 || refusal.number > refusals()) return;
     const RefusingKernel& kernel = refusing_[static_cast<size_t>(refusal.number - 1)];
     FailAt(kernel.step, kernel.describe(refusal));
   }
 
-  // The number of the current kernel in its program. BeginStep is called before each kernel runs.
+  // Sets the number of the current kernel in its program. Must be called before each kernel runs.
   void BeginStep(int step) { step_ = step; }
   int step() const { return step_; }
   // Returns the step of the first kernel that failed.
   int failed_step() const { return failed_step_; }
   bool ok() const { return status_.ok(); }
-  // Returns the error that Fail has kept, and clears it.
+  // Returns the error that Fail has kept, if any, and clears it.
   Status TakeStatus() { return std::exchange(status_, OkStatus()); }
 
  private:

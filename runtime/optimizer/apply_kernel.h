@@ -1,7 +1,7 @@
 // Implements the graph's ops ApplyOptimizer and ApplyOptimizerRows on a CPU. The complete table of
 // kernels is kernels::CpuKernels().With(optimizer::CpuKernels()).
 //
-//   inputs      step (int64 scalar: the number of updates before this one), gradient, variable,
+//   inputs      step (int64 scalar: the number of steps before this one), gradient, variable,
 //               slots in the order of Slots()
 //   outputs     variable, slots: in the memory of those inputs (InPlace::kAlways)
 //   attributes  ToAttributes(optimizer), part (part.h)

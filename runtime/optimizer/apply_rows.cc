@@ -10,12 +10,12 @@ namespace tfjob::optimizer {
 namespace internal {
 namespace {
 
-// Rows without a gradient are updated with a gradient of zeros, this many elements at a time.
+// Rows without a gradient are updated with a gradient of zeros, in pieces of this many elements.
 constexpr int64_t kZeros = 1024;
 template <typename T>
 constexpr std::array<T, kZeros> kZero{};
 
-// Updates elements [begin, end) of row `row`, whose gradient is `gradient`.
+// Updates elements [begin, end) of row `row`. `gradient` is the gradient of these elements.
 template <typename T>
 void UpdateRow(const Update<T>& update, const RowsToUpdate<T>& r, int64_t row, int64_t begin,
                int64_t end, const T* gradient) {
@@ -32,7 +32,7 @@ void UpdateWithoutGradient(const Update<T>& update, const RowsToUpdate<T>& r, in
   }
 }
 
-// Updates rows [begin, end) of the variable.
+// Updates rows [begin, end) of the variable, with or without a gradient.
 template <typename T>
 void UpdateAll(const Update<T>& update, const RowsToUpdate<T>& r, int64_t begin, int64_t end) {
   auto next = std::ranges::lower_bound(r.indices, r.first_index + begin) - r.indices.begin();

@@ -70,7 +70,7 @@ void ApplyDense(const Optimizer& optimizer, int64_t step, Table& table, kernels:
         std::span<const std::span<float>>(table.Spans()), stream, 0.5f);
 }
 
-// The table's variable is part of a larger variable, in which it begins at row `first`.
+// The table is part of a larger variable, in which it begins at row `first`.
 void ApplyByRows(const Optimizer& optimizer, int64_t step, Table& table, kernels::Stream& stream,
                  int64_t first = 0) {
   std::vector<int64_t> rows = RowsOfStep(step);

@@ -8,7 +8,7 @@
 //                s is NaN if n is not finite
 //
 // Usually, the graph of a training step clips the gradients (model/build.h). Synchronous parameter
-// servers clip the mean of several gradients instead, with the functions below.
+// servers instead clip the mean of several gradients, with the functions below.
 #pragma once
 
 #include <span>
@@ -29,11 +29,11 @@ struct Clipping {
 double SumOfSquares(std::span<const float> gradient);
 double SumOfSquares(std::span<const double> gradient);
 
-// Returns the factor by which to multiply a gradient, for the kinds norm and global norm. `squares`
-// is the sum of the squares of all elements that the norm covers.
+// Returns the factor by which to multiply a gradient. For the kinds kNorm and kGlobalNorm only.
+// `squares` is the sum of the squares of all elements over which the norm is taken.
 double ClipFactor(const Clipping& clipping, double squares);
 
-// Replaces every g with min(max(scale g, -limit), limit). NaN remains NaN.
+// Replaces each element g with min(max(scale g, -limit), limit). NaN remains NaN.
 void ClipByValue(std::span<float> gradient, double scale, double limit);
 void ClipByValue(std::span<double> gradient, double scale, double limit);
 

@@ -17,7 +17,7 @@ constexpr std::string_view kConstraintNames[] = {"None", "NonNeg", "UnitNorm", "
 constexpr double kConstraintEpsilon = 1e-7;
 constexpr std::string_view kConstraintAttribute = "constraint";
 
-// Returns the axis, counted from the first one.
+// Converts a negative axis to one that counts from the first axis.
 int64_t FromFirst(int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + shape.rank() : axis;
 }
@@ -136,7 +136,7 @@ Projection::Projection(const Constraint& constraint, const Shape& shape) : const
   if (constraint.has_norms()) norms_.assign(static_cast<size_t>(norms), 0);
 }
 
-// Calls visit(row, norm) for each row, where `norm` is the index of the norm of the row's first
+// Calls visit(row, norm) for each row, where `norm` is the index in norms_ for the row's first
 // element.
 template <typename Visit>
 void Projection::ForEachRow(Visit visit) {

@@ -38,8 +38,8 @@ struct Constraint {
 // Returns Keras' class name: "MaxNorm".
 std::string_view Name(Constraint::Kind kind);
 
-// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks one of
-// the axes.
+// Returns InvalidArgument if an argument is invalid, or if a variable of this shape does not have
+// all of the axes.
 Status Validate(const Constraint& constraint, const Shape& shape);
 
 // Returns whether each norm covers the first axis, so that no range of rows contains all elements
@@ -50,9 +50,9 @@ bool SpansRows(const Constraint& constraint, const Shape& shape);
 Json ToJson(const Constraint& constraint);
 StatusOr<Constraint> ParseConstraint(const JsonField& json);
 
-// SetConstraint adds a constraint, unless it is kNone, to the attributes of an op that updates a
-// variable. ConstraintOf reads it back, and returns InvalidArgument if it does not fit a variable
-// of this shape.
+// SetConstraint adds a constraint to the attributes of an op that updates a variable, unless it is
+// kNone. ConstraintOf reads it back, and returns InvalidArgument if it does not fit a variable of
+// this shape.
 void SetConstraint(const Constraint& constraint, Attributes& attributes);
 StatusOr<Constraint> ConstraintOf(const Attributes& attributes, const Shape& shape);
 
@@ -62,11 +62,11 @@ class Projection {
  public:
   // Creates a projection that changes nothing.
   Projection() = default;
-  // Requires a constraint that Validate accepts for the shape.
+  // The constraint must be one that Validate accepts for the shape.
   Projection(const Constraint& constraint, const Shape& shape);
 
-  // Projects the variable in place. `row_stride` is the distance between the beginnings of two of
-  // its rows (all its axes but the last), counted in elements.
+  // Projects the variable in place. Its rows, which are its last axis, begin `row_stride` elements
+  // apart.
   void Run(float* variable, int64_t row_stride);
   void Run(double* variable, int64_t row_stride);
   template <typename T>

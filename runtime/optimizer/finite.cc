@@ -26,8 +26,8 @@ struct BitsOf<double> {
   static constexpr Type kInfinity = 0x7ff0000000000000;
 };
 
-// The bits are compared as integers, because the compiler can vectorise a maximum of integers:
-// unlike a maximum of floating-point numbers, it does not depend on the order.
+// Compares the bits as integers, because the compiler can vectorise a maximum of integers: unlike a
+// maximum of floating-point numbers, it does not depend on the order.
 template <typename T>
 bool FiniteRange(const T* values, int64_t count) {
   using Bits = BitsOf<T>;

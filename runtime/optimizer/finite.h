@@ -1,4 +1,4 @@
-// Checks whether numbers are finite, that is, neither NaN nor infinite. Makes one pass over memory,
+// Checks whether numbers are finite, that is, neither NaN nor infinite. Reads the memory once,
 // divided among the pool's threads, and allocates nothing.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace tfjob::optimizer {
 
-// `pool` may be null; everything then runs on the calling thread.
+// If `pool` is null, everything runs on the calling thread.
 bool AllFinite(std::span<const float> values, ThreadPool* pool = nullptr);
 bool AllFinite(std::span<const double> values, ThreadPool* pool = nullptr);
 

@@ -1,5 +1,5 @@
-// Lists the hyper-parameters of all optimizers as one table, from which validation, attributes and
-// JSON follow. Private to this package.
+// Lists the hyper-parameters of all optimizers in one table, which validation, attributes and JSON
+// use. Private to this package.
 #pragma once
 
 #include <cstdint>

@@ -122,7 +122,7 @@ void Adadelta(C<T> c, int64_t count, T* __restrict w, const T* __restrict gradie
   }
 }
 
-// With kRoot, the power is 1 / 2, Keras' default. Other powers are not vectorised.
+// If kRoot is set, the power is 1 / 2, Keras' default. Other powers are not vectorised.
 template <typename T, bool kRoot>
 void Ftrl(C<T> c, int64_t count, T* __restrict w, const T* __restrict gradient, T* const* slots) {
   T* __restrict sum = slots[0];

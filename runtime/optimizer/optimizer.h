@@ -25,18 +25,18 @@
 //             w = (clip(z, -l1, l1) - z) / (n^q / lr + 2 l2), l1 = l1_regularization_strength
 //   Lion      w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g
 //
-// Options that every kind of optimizer has, in the order in which they take effect:
+// Every kind of optimizer has these options, listed in the order in which they take effect:
 //
-//   gradient_accumulation_steps  k: the gradient is added to a slot. Only every k-th step updates
+//   gradient_accumulation_steps  k: each gradient is added to a slot. Only every k-th step updates
 //                                w, with the mean of k gradients. Bias corrections then count
-//                                updates: t = step / k + 1, rounded down. Schedules count steps
+//                                updates: t = ⌊step / k⌋ + 1. Schedules still count steps
 //   weight_decay                 w -= lr weight_decay w, before the update
 //   use_ema                      average = ema_momentum average + (1 - ema_momentum) w, after every
 //                                step; the average equals w while t = 1
 //   ema_overwrite_frequency      f: w = average, in every step in which f divides t
 //
-// TensorFlow 1's optimizers use the same formulas with different defaults: AdagradOptimizer has
-// epsilon 0, AdamOptimizer epsilon 1e-8.
+// TensorFlow 1's optimizers use the same formulas with different defaults: epsilon is 0 in
+// AdagradOptimizer, and 1e-8 in AdamOptimizer.
 #pragma once
 
 #include <cstdint>
@@ -98,17 +98,16 @@ struct Optimizer {
   double beta = 0;
 
   double weight_decay = 0;  // 0: none
-  // A variable has no weight decay if one of these regular expressions is found in its name
-  // ("dense_1/bias"), or in the last part of its name ("bias", which is Keras' name). Their syntax
-  // is RE2's.
+  // A variable has no weight decay if one of these regular expressions (RE2's syntax) is found in
+  // its name ("dense_1/bias"), or in the last part of its name ("bias", which is Keras' name).
   std::vector<std::string> exclude_from_weight_decay;
   bool use_ema = false;
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
-  // If true, rows without a gradient keep their values, and so do their slots. If false, these rows
-  // have a gradient of zero, as in Keras: momentum keeps moving them. Cannot be combined with
-  // use_ema or gradient_accumulation_steps.
+  // If true, rows without a gradient keep their values and slots. If false, these rows have a
+  // gradient of zero, as in Keras, so momentum keeps moving them. Cannot be combined with use_ema
+  // or gradient_accumulation_steps.
   bool lazy = false;
 
   // Returns Keras 3's defaults.
@@ -117,19 +116,18 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
-// Returns Nadam's u_1 u_2 … u_n, where n is the number of updates.
+// Returns Nadam's product u_1 u_2 … u_n, where n is `updates`.
 double NadamProduct(double beta_1, int64_t updates);
 
-// Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
-// invalid. The message gives the name in Keras, the value and the allowed values.
+// Returns InvalidArgument if a hyper-parameter that the kind uses is invalid, or a regular
+// expression is. The message gives Keras' name, the value and the allowed values.
 Status Validate(const Optimizer& optimizer);
 
-// Returns the optimizer as it applies to one variable: without exclude_from_weight_decay, and
-// without weight decay if the variable is excluded.
+// Returns the optimizer for one variable: without exclude_from_weight_decay, and without weight
+// decay if the variable is excluded.
 Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable);
 
-// Describes an additional tensor, of the variable's shape, that the optimizer keeps for
-// each variable.
+// Describes a further tensor of the variable's shape that the optimizer keeps for each variable.
 struct Slot {
   std::string name;  // the name in Keras 3: "momentum", "velocity", "accumulator",
                      // "average_gradient", …
@@ -147,7 +145,7 @@ struct Slot {
 
 // Returns the slots in the order in which Apply takes them: the slots of the kind, then the average
 // (use_ema), then the accumulated gradient (gradient_accumulation_steps). Their number and names
-// depend only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the
+// depend only on the kind, on `centered` and `amsgrad`, on whether `momentum` is 0, and on the
 // options that every kind has.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 5;
@@ -174,8 +172,8 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
 // visit them. They do if the optimizer is lazy, or if a gradient of zero changes nothing.
 bool KeepsRows(const Optimizer& optimizer);
 
-// The rows of a gradient that is zero elsewhere. The variable is a matrix, or consecutive rows of a
-// matrix, the first of which has the index `first_index`. values[i] is the row with the index
+// Those rows of a gradient that may differ from zero. The variable is a matrix, or consecutive rows
+// of a matrix, the first of which has the index `first_index`. values[i] is the row with the index
 // indices[i].
 template <typename T>
 struct GradientRows {
@@ -185,7 +183,7 @@ struct GradientRows {
   int64_t cols = 0;
 };
 
-// Like Apply, but takes a gradient by rows. Visits only the rows that change.
+// Like Apply, but for a gradient by rows. Visits only the rows that change.
 void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<float> variable,
                const GradientRows<float>& gradient, std::span<const std::span<float>> slots,
                kernels::Stream& stream, float gradient_scale = 1);
@@ -193,9 +191,9 @@ void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<double> varia
                const GradientRows<double>& gradient, std::span<const std::span<double>> slots,
                kernels::Stream& stream, double gradient_scale = 1);
 
-// Convert an optimizer, as it applies to one variable (ForVariable), to and from the attributes of
-// the op ApplyOptimizer. FromAttributes returns InvalidArgument if the attributes do not describe a
-// valid optimizer (see Validate).
+// Convert an optimizer for one variable (ForVariable) to and from the attributes of the op
+// ApplyOptimizer. FromAttributes returns InvalidArgument if the attributes do not describe a valid
+// optimizer (see Validate).
 Attributes ToAttributes(const Optimizer& optimizer);
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes);
 

@@ -144,7 +144,7 @@ std::vector<Case> CasesOfOptions() {
          s[0] = t == 1 ? w : 0.7 * s[0] + (1 - 0.7) * w;
          return std::fmod(t, 3) == 0 ? s[0] : w;
        }},
-      // The reference gets the number of the step. Two steps make one update.
+      // The reference takes the number of the step. Two steps make one update.
       {"Adam with accumulation, decay and an average",
        Make(Kind::kAdam, 0.001,
             [](Optimizer& o) {

@@ -11,10 +11,11 @@ namespace tfjob::optimizer {
 enum class Part {
   kWhole,
   kAccumulate,  // only adds the gradient to the accumulator
-  kUpdate,      // takes the mean of the gradients, and does all that kAccumulate leaves out
+  kUpdate,      // takes the mean of the gradients, and does the rest of the update
 };
 
-// The attribute of ApplyOptimizer and ApplyOptimizerRows, int64. Without it, the part is kWhole.
+// The attribute of ApplyOptimizer and ApplyOptimizerRows that names the part, an int64. If it is
+// absent, the part is kWhole.
 inline constexpr char kPart[] = "part";
 
 inline Part PartOf(const Attributes& attributes) {

@@ -74,8 +74,8 @@ double CosineRestarts(const Schedule& s, double initial, double step) {
   const double passed = step / static_cast<double>(s.decay_steps);
   double restarts =
       std::floor(s.t_mul == 1 ? passed : std::log(1 + passed * (s.t_mul - 1)) / std::log(s.t_mul));
-  // The logarithms may have a rounding error. Without this correction, the result could be the end
-  // of one decay instead of the start of the next.
+  // Corrects rounding errors of the logarithms, because of which the result could be the end of one
+  // decay instead of the start of the next.
   if (LengthOf(s, restarts + 1) <= passed) ++restarts;
   if (LengthOf(s, restarts) > passed) --restarts;
   const double part = (passed - LengthOf(s, restarts)) / std::pow(s.t_mul, restarts);

@@ -9,9 +9,9 @@
 //   cosine        r ((1 - alpha) (1 + cos(pi min(s, n) / n)) / 2 + alpha); with a warmup_target,
 //                 the rate first changes linearly from r to the target over warmup_steps, and the
 //                 cosine then starts from the target, with s counted from the end of the warm-up
-//   restarts      r m_mul^i ((1 - alpha) (1 + cos(pi f)) / 2) + r alpha: cosine decays, one after
+//   restarts      r m_mul^i ((1 - alpha) (1 + cos(pi f)) / 2) + r alpha: one cosine decay after
 //                 another. Decay i, counted from 0, takes n t_mul^i steps, and f is the fraction of
-//                 it that has passed
+//                 these steps that have passed
 //   piecewise     values[i], where i is the number of boundaries below s
 #pragma once
 

@@ -1,5 +1,5 @@
-// Updates a range of a variable: the part of Apply that runs once per thread, row or block. Callers
-// whose elements are not contiguous use Update directly (apply_kernel.cc).
+// Updates a range of a variable. Apply does so once per thread, row or block. Callers whose
+// elements are not contiguous use Update directly (apply_kernel.cc).
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Coefficients {
   T power = 0;                   // Ftrl: -learning_rate_power
 };
 
-// Updates any range of a variable.
+// Updates ranges of a variable.
 template <typename T>
 struct Update {
   // The arithmetic of the kind, without the options. `gradient` must not overlap the variable or
@@ -58,8 +58,8 @@ template <typename T>
 Update<T> MakeUpdate(const Optimizer& optimizer, int64_t step, T gradient_scale,
                      Part part = Part::kWhole);
 
-// A variable that is a matrix, its slots, and the rows of its gradient that are not zero. Strides
-// count elements.
+// A matrix, its slots, and those rows of its gradient that may differ from zero. Strides are in
+// elements.
 template <typename T>
 struct RowsToUpdate {
   int64_t rows = 0, cols = 0;

@@ -19,7 +19,7 @@
 
 namespace tfjob {
 
-// A graph that is an attribute, such as the body of a loop (graph/subgraph.h). Immutable.
+// A graph as an attribute, such as the body of a loop (graph/subgraph.h). Immutable.
 class GraphAttribute {
  public:
   virtual ~GraphAttribute() = default;

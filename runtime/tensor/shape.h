@@ -17,19 +17,19 @@ class Shape {
   explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
-  // A negative axis counts from the end.
+  // Returns a dimension. A negative axis counts from the end. The axis must exist.
   int64_t dim(int axis) const {
     return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)];
   }
   const std::vector<int64_t>& dims() const { return dims_; }
-  // The product must fit into 63 bits: for a shape that comes from a peer or a file, call
-  // CheckedElements first.
+  // Returns the product of the dimensions, which must fit into 63 bits: for a shape that comes from
+  // a peer or a file, call CheckedElements first.
   int64_t num_elements() const;
   // Returns the number of elements, or nullopt if a dimension is negative or the number does not
   // fit into 63 bits.
   std::optional<int64_t> CheckedElements() const;
 
-  // Returns "[128,784]"; "[]" for a scalar.
+  // Returns "[128,784]", or "[]" for a scalar.
   std::string ToString() const;
 
   bool operator==(const Shape&) const = default;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Memory that calloc has just obtained from the kernel is already zero, so calloc does not write to
-// it.
+// Uses calloc for zeros, because calloc need not write to memory that it has just obtained from the
+// kernel, which is already zero.
 void* Allocate(size_t bytes, Buffer::Contents contents) {
   ENFORCE(bytes <= std::numeric_limits<size_t>::max() - 2 * kAlignment, "the size of a buffer");
   // Kernels read whole registers, so the memory ends at a multiple of the alignment.

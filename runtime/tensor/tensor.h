@@ -1,5 +1,5 @@
 // Implements a dense, row-major array in host memory. A copy of a Tensor shares its buffer; Clone
-// copies the bytes. Not synchronised.
+// copies the bytes. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Buffer {
  public:
   enum class Contents {
     kZero,
-    kUndefined,  // the caller writes every byte before reading any
+    kUndefined,  // the caller must write every byte before it reads any
   };
   explicit Buffer(size_t bytes, Contents contents = Contents::kZero);
   // Uses host memory that the caller provides, which must be aligned to 64 bytes.
@@ -42,9 +42,9 @@ class Tensor {
   Tensor() : Tensor(DType::kFloat32, Shape({0})) {}
   // Creates a tensor of zeros.
   Tensor(DType dtype, Shape shape) : Tensor(dtype, std::move(shape), Buffer::Contents::kZero) {}
-  // With kUndefined, the caller must write every element before reading any.
+  // With kUndefined, the caller must write every element before it reads any.
   Tensor(DType dtype, Shape shape, Buffer::Contents contents);
-  // Shares a buffer, which must have the size of the tensor.
+  // Shares a buffer, whose size must be that of the tensor.
   Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer);
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
@@ -84,7 +84,7 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
 
  private:
-  // End the process: a bug of the caller.
+  // Abort the process, because the caller has a bug.
   [[noreturn]] void WrongType(DType requested) const;
   [[noreturn]] static void WrongCount();
 

@@ -1,5 +1,5 @@
 // Compares training that clips the mean of accumulated gradients with plain loops, and gradients by
-// rows with dense gradients. As in Keras 3, only the mean is clipped, and only in the step that
+// rows with dense gradients. As in Keras 3, only the mean is clipped, and only in a step that
 // updates the variables.
 #include <gtest/gtest.h>
 
@@ -139,7 +139,8 @@ TEST(AccumulatedClipping, ClipsTheMeanWhenTheUpdateIsDue) {
   }
 }
 
-// Also compares the accumulators, which are not zero: the last step does not update the variables.
+// Also compares the accumulators, which are not zero, because the last step does not update the
+// variables.
 TEST(AccumulatedClipping, GradientsByRowsGiveWhatDenseOnesGive) {
   const Model model = Sequential(
       "m", {{.name = "table", .config = layers::Embedding{.input_dim = 5, .output_dim = 3}},

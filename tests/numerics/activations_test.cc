@@ -99,8 +99,8 @@ bool IsElementwise(const std::string& name) {
   return name != "softmax" && name != "log_softmax" && name != "sparsemax";
 }
 
-// Computes Sparsemax as Keras does: adds up the cumulative sums of the elements in the support, not
-// the elements themselves.
+// Computes Sparsemax as Keras does: uses the sum of the cumulative sums over the support, not the
+// sum of the elements themselves.
 std::vector<double> KerasSparsemax(const std::vector<double>& x) {
   std::vector<double> sorted = x;
   std::ranges::sort(sorted, std::greater());
@@ -138,7 +138,7 @@ TEST(Activations, SparsemaxIsThatOfKeras) {
 }
 
 TEST(Activations, FollowTheirDefinitions) {
-  // No function has a corner at any of these points.
+  // None of the functions has a corner at any of these points.
   const std::vector<double> points = {-20, -2.7, -0.7, -0.3, 0.3, 0.7, 2.7, 20};
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {
@@ -156,7 +156,7 @@ TEST(Activations, FollowTheirDefinitions) {
   }
 }
 
-// Zero is a common value: of padding, of black pixels, and of biases before the first step.
+// Zero is a common value: padding, black pixels, and biases before the first step are zero.
 TEST(Activations, HaveTensorFlowsGradientAtZero) {
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {

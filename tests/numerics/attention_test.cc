@@ -1,4 +1,5 @@
-// Compares attention, and the layers introduced with it, with plain loops in double precision.
+// Compares attention, and the layers that were introduced with it, with plain loops in double
+// precision.
 #include "runtime/model/layers/attention.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +56,7 @@ Values Predict(LayerConfig config, const std::vector<std::vector<int64_t>>& shap
   return OneRun(Shaped(std::move(config), shapes), Mode::kPredict, inputs).Get(kPrediction);
 }
 
-// Returns the initial values of a layer's variables, by name.
+// Returns the initial values of a layer's variables by name.
 std::map<std::string, std::vector<double>> VariablesOf(const LayerConfig& layer,
                                                        const std::vector<TensorType>& in) {
   std::map<std::string, std::vector<double>> values;
@@ -67,7 +68,7 @@ std::map<std::string, std::vector<double>> VariablesOf(const LayerConfig& layer,
   return values;
 }
 
-// Returns y with y[i] = Σ x[j] kernel[j,i] + bias[i].
+// Returns y, where y[i] = Σ x[j] kernel[j,i] + bias[i].
 std::vector<double> Dense(const std::vector<double>& x, const std::vector<double>& kernel,
                           const std::vector<double>& bias) {
   std::vector<double> y = bias;
@@ -121,8 +122,8 @@ TEST(AttentionNumerics, EachHeadAttendsToWhatIsNotLater) {
   }
 }
 
-// Expects `got` to contain Σ over s of softmax(score(t,s))·v[s], over the positions s that `counts`
-// accepts.
+// Checks that `got` contains Σ over s of softmax(score(t,s))·v[s], over the positions s that
+// `counts` accepts.
 template <typename Score, typename Counts>
 void ExpectAttention(const Values& got, const Values& v, const Score& score, const Counts& counts) {
   for (int64_t row = 0; row < kBatch * kSteps; ++row) {
@@ -191,7 +192,8 @@ TEST(AttentionNumerics, DotSumsAlongOneAxisOfEachInput) {
   for (float cosine : Predict(dot, {{12}, {12}}, {x, x})) EXPECT_NEAR(cosine, 1, 1e-5);
 }
 
-// Examples have the shape [4,3], and the kernel has the shape [3,2,5]. The bias has the last axis.
+// Examples have the shape [4,3], the kernel has the shape [3,2,5], and the bias has only the last
+// axis.
 TEST(AttentionNumerics, EinsumDenseFollowsItsEquation) {
   layers::EinsumDense layer;
   layer.equation = "abc,cde->abde";
@@ -258,7 +260,7 @@ TEST(AttentionNumerics, NormalizationUsesTheStatedMoments) {
 }
 
 // The training loss is the mean square of the output, because the labels are 0. The layer after the
-// noise provides variables to train.
+// noise only provides variables to train.
 TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   const Values ones(static_cast<size_t>(kBatch * kSteps * kSize), 1.0f);
   layers::SpatialDropout1D drop;
@@ -278,7 +280,7 @@ TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   EXPECT_LT(kept, kBatch * kSize);
 }
 
-// Checks the statistics of the batch, which a BatchNormalization without momentum assigns to its
+// Checks the statistics of the batch, which a BatchNormalization with momentum 0 assigns to its
 // moving statistics.
 TEST(AttentionNumerics, AlphaDropoutMovesAndScales) {
   constexpr int64_t kFeatures = 1000;

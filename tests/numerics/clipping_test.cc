@@ -18,8 +18,8 @@ using optimizer::ClipKind;
 using optimizer::Clipping;
 using Values = std::vector<float>;
 
-// y = w·x + b with w = b = 0, and a squared error. For the features x and the label -0.5, the
-// gradient of w is x, and that of b is 1.
+// A model y = w·x + b with w = b = 0 and a squared error. For the features x and the label -0.5,
+// the gradient of w is x, and that of b is 1.
 struct Case {
   Clipping clipping;
   Values kernel;

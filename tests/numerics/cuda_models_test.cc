@@ -1,5 +1,6 @@
-// Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) as on the CPU: every
-// op of their graphs has a CUDA kernel, and both devices compute the same losses and variables.
+// Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) and on the CPU. Every
+// op of their graphs must have a CUDA kernel, and both devices must compute the same losses and
+// variables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,8 @@ Json ReadDocument(const std::string& text, const std::string& name) {
   return (*documents)[0];
 }
 
-// Returns the model in an example's ConfigMap: that of Keras, or the layers in the training file.
+// Returns the model in an example's ConfigMap, which is Keras JSON or the layers in the training
+// file.
 Model ReadExample(const std::string& name) {
   const auto text = ReadFile(StrCat("deploy/examples/models/", name, ".yaml"));
   EXPECT_TRUE(text.ok()) << text.status();
@@ -54,8 +56,9 @@ Model ReadExample(const std::string& name) {
   return *std::move(model);
 }
 
-// A learning rate that changes with the step. If a gradient is zero except for rounding errors, as
-// that of a key's bias is, Adam divides it by about epsilon, which must therefore not be small.
+// Returns an optimizer whose learning rate changes with the step. If a gradient is zero except for
+// rounding errors, like that of the bias of an attention's keys, Adam divides it by about epsilon,
+// so epsilon must not be small.
 optimizer::Optimizer MakeOptimizer() {
   auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   adam.learning_rate = 0.003;
@@ -82,8 +85,7 @@ BuiltGraph BuildExample(const Example& example, const Model& model) {
   return *std::move(built);
 }
 
-// Returns values for a feed: small numbers, which are valid ids and classes; pixels of images are
-// below 1.
+// Returns values for a feed: small integers, which are valid ids and classes, or pixels below 1.
 Tensor FeedOf(const exec::Port& port, int step) {
   Tensor feed(port.type.dtype, port.type.shape);
   PhiloxStream random(PhiloxKey(static_cast<uint64_t>(step), port.name));
@@ -151,16 +153,16 @@ double Distance(std::vector<float> a, const std::vector<float>& b) {
   return Norm(a);
 }
 
-// Returns whether a variable changes too little to be compared. Softmax does not depend on what the
-// key's bias adds to all scores of a query. In nmt-small, the attention's scores are almost equal
-// at first, so its queries and keys have tiny gradients.
+// Returns whether a variable changes too little to be compared. The bias of an attention's keys
+// adds the same number to all scores of a query, so softmax does not depend on it. In nmt-small,
+// the attention's scores are almost equal at first, so its queries and keys have tiny gradients.
 bool ChangesTooLittle(const std::string& name) {
   return name.ends_with("key/bias") || name == "attention/key/kernel" ||
          name == "attention/query/kernel";
 }
 
-// Compares changes rather than values, because a variable with small gradients changes little. The
-// variables are rounded, which alone changes elements by about 1e-7.
+// Compares changes rather than values, because a variable with small gradients changes little.
+// Rounding of the variables alone changes elements by about 1e-7.
 void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
                        const std::map<std::string, std::vector<float>>& expected) {
   ASSERT_EQ(actual.size(), expected.size());

@@ -1,4 +1,5 @@
-// Compares the gradients of layers and of functions of keras.ops with differences of their values.
+// Compares the gradients of layers and of functions of keras.ops with finite differences of their
+// values.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,13 +30,13 @@ namespace {
 using graph::Builder;
 using graph::Output;
 using Numbers = std::vector<double>;
-// Appends ops to a graph that has these inputs. Returns the results.
+// Appends ops to a graph that has these inputs, and returns the results.
 using Function = std::function<std::vector<Output>(Builder&, const std::vector<Output>&)>;
 
 constexpr int64_t kExamples = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Returns different numbers between -1 and 1, none of them close to another or to 0.
+// Returns distinct numbers between -1 and 1, none of them close to another or to 0.
 Numbers Different(const Shape& shape) {
   constexpr double kScale = 0.913;  // so that no sum of differences is 1, where Sparsemax jumps
   Numbers numbers(static_cast<size_t>(shape.num_elements()));
@@ -48,7 +49,8 @@ Numbers Different(const Shape& shape) {
   return numbers;
 }
 
-// The values of a function, and the gradients of Σ weight·value, in which all weights differ.
+// Computes the values of a function, and the gradients of Σ weight·value, in which all weights
+// differ.
 class Differentiated {
  public:
   Differentiated(const Function& function, const std::vector<Shape>& shapes) {
@@ -289,7 +291,7 @@ TEST(OperationGradients, OfSlicesWithSteps) {
   }
 }
 
-// Rows of zeros are common: a ReLU yields them, and sequences are padded with them.
+// Rows of zeros are common: ReLU yields them, and sequences are padded with them.
 TEST(OperationGradients, OfANormalizedRowOfZerosAreFinite) {
   layers::Operation normalize = MakeUnary("nn", "Normalize");
   normalize.axes = {-1};

@@ -266,7 +266,7 @@ TEST(ImageLayers, PaddingCroppingAndUpSampling) {
          [&](int64_t n, int64_t y, int64_t x, int64_t c) { return in.At(n, y / 2, x / 3, c); });
 }
 
-// 5 rows in 3 windows: 0 to 1, 1 to 3, 3 to 4. 4 columns in 2 windows.
+// The 5 rows have 3 windows: 0 to 1, 1 to 3, and 3 to 4. The 4 columns have 2 windows.
 TEST(ImageLayers, AdaptivePooling) {
   const Images in = Input();
   constexpr int64_t kBegin[] = {0, 1, 3}, kEnd[] = {2, 4, 5};
@@ -289,8 +289,8 @@ TEST(ImageLayers, AdaptivePooling) {
          });
 }
 
-// Neither an example nor a batch may have more than 2^40 elements. Here, only the batch is too
-// large, which is noticed only when the graph is built.
+// Neither an example nor a batch may have more than 2^40 elements. Here, only the batch has too
+// many, which is detected only when the graph is built.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

@@ -126,8 +126,8 @@ TEST(LayerNumerics, SoftmaxLeavesOutWhatTheMaskHides) {
   }
 }
 
-// Checks that noise has the right mean and variance over many training steps, differs from step to
-// step, and is absent in prediction.
+// Checks that noise has the right mean and variance over many training steps, differs between
+// steps, and is absent in predictions.
 TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
   const Values ones(kBatch * kColumns, 1.0f);
   const std::pair<LayerConfig, double> kCases[] = {
@@ -135,7 +135,7 @@ TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
       {layers::GaussianDropout{.rate = 0.2}, 0.2 / 0.8},
   };
   for (const auto& [layer, variance] : kCases) {
-    // The noise is scaled by a trained weight of 1, because something must be trained.
+    // A trained weight of 1 scales the noise, because something must be trained.
     const Model model =
         Sequential("m", {{.name = "noise", .config = layer},
                          {.name = "scale", .config = layers::LayerNormalization{.axis = {-1}}}});
@@ -143,7 +143,7 @@ TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
               OneRun(model, Mode::kTrain, {ones}, 2).Get(kLoss));
     const Values plain = OneRun(Chain(layer), Mode::kPredict, {ones}).Get(kPrediction);
     EXPECT_EQ(plain, ones) << layer.class_name();
-    // Observes the noise with a BatchNormalization whose moving statistics become those of the
+    // Observes the noise through a BatchNormalization whose moving statistics become those of the
     // batch.
     layers::BatchNormalization watch;
     watch.momentum = 0;

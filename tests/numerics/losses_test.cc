@@ -181,7 +181,7 @@ TEST(Losses, FollowTheirFormulas) {
   }
 }
 
-// A vector shorter than 1e-7 is treated as if its length were 1e-7.
+// A vector shorter than 1e-7 is treated like one of length 1e-7.
 TEST(Losses, TheGradientOfCosineSimilarityIsFiniteForAPredictionOfZeros) {
   const auto gradient = Compute(
       {0, 0, 3, 4}, {2, 2}, {3, 4, 4, -3}, {2, 2}, false, [](auto& b, auto prediction, auto y) {
@@ -249,14 +249,15 @@ TEST(Metrics, CountElements) {
   EXPECT_DOUBLE_EQ(Measure(Metric::kRecall, p, y, 1), 3.0 / 5);
   EXPECT_NEAR(Measure(Metric::kBinaryAccuracy, p, y, 1), 5.0 / 8, 1e-6);
   EXPECT_NEAR(Measure(Metric::kAccuracy, p, y, 1), 5.0 / 8, 1e-6) << "one output is binary";
-  // There are 15 pairs of a positive and a negative example. In 13, the positive one scores higher.
+  // There are 15 pairs of a positive and a negative example. In 13 of them, the positive example
+  // scores higher.
   EXPECT_NEAR(Measure(Metric::kAuc, p, y, 1), 13.0 / 15, 1e-6);
 }
 
 TEST(Metrics, RankClasses) {
   std::vector<float> p, y, rows;
   for (int i = 0; i < 8; ++i) {
-    // Class c has the rank (c + i) % 7, so 5 of the 7 ranks are among the best 5.
+    // Class c has the rank (c + i) % 7, so 5 of the 7 ranks are among the top 5.
     for (int c = 0; c < 7; ++c) p.push_back(static_cast<float>(-((c + i) % 7)));
     y.push_back(static_cast<float>(i % 3));
     for (int c = 0; c < 7; ++c) rows.push_back(c == i % 3 ? 1.0f : 0.0f);

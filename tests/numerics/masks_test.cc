@@ -21,13 +21,13 @@ namespace {
 constexpr size_t kSteps = 4, kColumns = 2;
 constexpr float kPad = -1;
 
-// Returns whether a step is unmasked. The first step of every example is.
+// Returns whether a step is unmasked. The first step of every example is unmasked.
 bool Counts(size_t example, size_t step) {
   return (example + step * step) % 3 != 1 || step == 0;
 }
 
-// Returns examples of the shape [steps,columns], flattened. Masked steps consist of `pad`; one
-// element of an unmasked step also has this value.
+// Returns examples of the shape [steps,columns], flattened. All elements of a masked step are
+// `pad`; so is one element of an unmasked step.
 Values Sequences(float pad) {
   Values x;
   for (size_t example = 0; example < kBatch; ++example) {
@@ -124,8 +124,8 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Returns a model that merges and averages two inputs. In the second input, steps that equal
-// `second` are masked; if `second` is nullopt, this input has no mask.
+// Returns a model that merges two inputs and averages the result. In the second input, steps that
+// equal `second` are masked; if `second` is nullopt, this input has no mask.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;
@@ -152,7 +152,7 @@ TEST(Masks, AMergedStepCountsIfItDoesInAnyInput) {
   once[1] = kPad;
   for (float value : once) twice.push_back(2 * value);
   ExpectNear(Predict(Merged(layers::Add{}, kPad), {x, x}), Means(twice, true));
-  // No step of the second input is masked, so no step of the output is.
+  // The second input has no masked steps, so neither does the output.
   ExpectNear(Predict(Merged(layers::Maximum{}, 100), {x, once}), Means(once, false));
 }
 
@@ -163,7 +163,7 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
-// As in Keras 3, Multiply treats a masked step as a factor of 1, and Minimum ignores it.
+// As in Keras 3, Multiply treats a masked step like a factor of 1, and Minimum ignores it.
 TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
   const Values x = Sequences(kPad);
   Values product, least;

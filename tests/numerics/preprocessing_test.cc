@@ -1,6 +1,6 @@
-// Checks layers that prepare data: the random changes of images (the same for equal steps and
-// seeds), the resizing of images, and the errors that the layers report. tests/interop compares the
-// results of the layers that are not random with Keras.
+// Checks layers that prepare data: random changes of images (which must be the same for equal steps
+// and seeds), the resizing of images, and the errors that the layers report. tests/interop compares
+// the results of the layers that are not random with Keras.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -47,7 +47,7 @@ Trained TrainOnPositions(const LayerConfig& layer, const Batch& batch, int64_t s
   return trained;
 }
 
-// Expects that pixel (row, column) of the result is the pixel from(row, column) of the image.
+// Checks that pixel (row, column) of the result is the pixel from(row, column) of the image.
 using Place = std::pair<int64_t, int64_t>;
 void ExpectMoved(const LayerConfig& layer, const Batch& batch,
                  const std::function<Place(int64_t row, int64_t column)>& from) {
@@ -70,7 +70,7 @@ TEST(RandomTransforms, ATranslationMovesDownAndRightInEveryFillMode) {
                                      .width_factor = {-0.25, -0.25},
                                      .options = {.fill_mode = mode, .fill_value = 9}};
   };
-  // Rows -2 and -1 come before the image, and column 4 follows it.
+  // Rows -2 and -1 are above the image, and column 4 is to the right of it.
   ExpectMoved(layer(FillMode::kReflect), batch, [](int64_t row, int64_t column) {
     return Place{row < 2 ? 1 - row : row - 2, std::min<int64_t>(column + 1, 3)};
   });
@@ -106,7 +106,7 @@ TEST(RandomTransforms, AZoomKeepsTheCentre) {
     const layers::RandomZoom layer{.height_factor = {-0.5, -0.5}, .width_factor = width_factor};
     const Trained trained = TrainOnPositions(layer, batch, 1);
     for (int64_t row = 0; row < 5; ++row) {
-      for (int64_t column = 1; column < 4; ++column) {  // inside of the image for all zooms
+      for (int64_t column = 1; column < 4; ++column) {  // inside the image for all zooms
         EXPECT_NEAR(trained.y[batch.At(1, row, column, 0)], 2 + 0.5 * (double(row) - 2), 1e-5);
         EXPECT_NEAR(trained.y[batch.At(1, row, column, 1)], 2 + width_zoom * (double(column) - 2),
                     1e-5);
@@ -189,7 +189,7 @@ TEST(RandomTransforms, ACropIsAnyPartOfTheImageWithEqualProbability) {
 TEST(RandomTransforms, ACropOfASmallerImageIsResized) {
   const Batch batch{1, 4};
   const Trained trained = TrainOnPositions(layers::RandomCrop{.height = 8, .width = 4}, batch, 1);
-  // The two columns in the middle have the aspect ratio 8:4.
+  // The two columns in the middle have an aspect ratio of 8:4.
   for (size_t i = 0; i < 32; ++i) {
     const double row = (static_cast<double>(i / 4) + 0.5) / 2 - 0.5;
     const double column = 1 + (static_cast<double>(i % 4) + 0.5) / 2 - 0.5;
@@ -198,7 +198,8 @@ TEST(RandomTransforms, ACropOfASmallerImageIsResized) {
   }
 }
 
-// Returns how many of 64 images [1,2,3] are changed to `expected`. The others must be unchanged.
+// Returns how many of 64 images [1,2,3] are changed, which must be to `expected`. The others must
+// be unchanged.
 int Changed(const LayerConfig& layer, const Values& image, const Values& expected) {
   Values x;
   for (int i = 0; i < 64; ++i) x.insert(x.end(), image.begin(), image.end());

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSteps = 4, kFeatures = 3, kUnits = 2;
 using Row = std::vector<double>;
 
-// The second half of the odd examples is padding.
+// Returns whether a step is unmasked. The second half of each odd example is padding.
 bool Counts(size_t example, int64_t step) {
   return example % 2 == 0 || step < kSteps / 2;
 }
@@ -129,7 +129,7 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
 
 using Cell = std::function<State(const Row& x, const State&)>;
 
-// Runs a cell over the sequences. A masked step keeps the state. Its output is that state or, if
+// Runs a cell over the sequences. A masked step keeps the state; its output is that state or, if
 // `zero` is true, 0.
 Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
                  bool zero = false) {
@@ -225,7 +225,7 @@ TEST(Recurrent, SkippedStepsMayYieldZeros) {
              OutputsOf(cell, Padded(), true, false, true));
 }
 
-// Dropout changes the training loss, differently in each step, but does not change predictions.
+// Dropout must change the training loss, differently in each step, but not the predictions.
 TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   const auto plain = Made<layers::GRU>();
   auto dropping = plain;
@@ -356,8 +356,8 @@ TEST(Wrappers, TimeDistributedBatchNormalizationLearnsFromOneStepAfterAnother) {
   }
 }
 
-// At each place, the value is that of an LSTM in which convolutions of size 3 replace the matrix
-// products. Values outside the row are taken as 0.
+// At each place, the value must be that of an LSTM in which convolutions of size 3 replace the
+// matrix products. Values outside the row are 0.
 TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
   constexpr int64_t kLength = 5, kFilters = 2, kSize = 3;
   layers::ConvLSTM1D layer;

@@ -24,7 +24,7 @@ Model Regularized(bool trainable) {
                           {.name = "more", .config = layers::ActivityRegularization{0.4, 0.6}}});
 }
 
-// Expects the loss without penalties plus the penalties.
+// Checks that the loss is the loss without penalties plus the penalties.
 TEST(RegularizerNumerics, ThePenaltiesAreInTheLossOfTrainingAndEvaluation) {
   const Values x = {1, 2, 0, -1, 3, 1, 1, 1, 2, 0, -2, 1};
   double activity = 0;

@@ -1,5 +1,5 @@
-// Declares the device on which the tests of this folder run. Each test is linked twice: with
-// cpu_device.cc, and with fake_device.cc.
+// Declares the device on which the tests in this folder run. Each test is linked twice: with
+// cpu_device.cc and with fake_device.cc.
 #pragma once
 
 #include "runtime/exec/device.h"
@@ -7,10 +7,10 @@
 
 namespace tfjob {
 
-// Returns the same device every time.
+// Returns the same device on every call.
 const exec::Device& TestDevice();
 
-// Returns an empty store on that device, for variables whose rows have no padding.
+// Returns an empty store on that device. The rows of its variables have no padding.
 inline variables::VariableStore TestStore() {
   return variables::VariableStore(variables::DenseRowStride, TestDevice().runtime);
 }

@@ -63,7 +63,7 @@ inline Trained Train(const LayerConfig& layer, const Shape& shape, const Values&
   return {fetch("y"), fetch("gradient")};
 }
 
-// Expects Σ gradient x = Σ coefficient y, which holds for the gradient of a linear function of x.
+// Checks that Σ gradient x = Σ coefficient y, which holds if y is a linear function of x.
 inline void ExpectGradientOfLinear(const Trained& trained, const Values& x) {
   double left = 0, right = 0;
   for (size_t i = 0; i < x.size(); ++i) left += double(trained.gradient[i]) * x[i];

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kDepth = 4;
 const Shape kVolume = {kDepth, 5, 3, 4};
 
-// Returns element [depth,height,width,channel] of volume n; 0 outside the volume.
+// Returns element [depth,height,width,channel] of volume n, or 0 outside the volume.
 double Voxel(const Values& values, const Shape& shape, int64_t n, std::array<int64_t, 4> at) {
   int64_t index = n;
   for (int axis = 0; axis < 4; ++axis) {
@@ -100,8 +100,8 @@ TEST(VolumeLayers, TransposedConvolutionOfVolumes) {
     int64_t size, stride, before, depth;  // of the output
     bool same;
   };
-  // In the third case, most kernel planes touch no output plane; in the last two, there are gaps
-  // between windows.
+  // In the third case, most planes of the kernel cover no plane of the output. In the last two,
+  // there are gaps between windows.
   for (const Case& c : {Case{4, 2, 0, 10, false}, Case{4, 2, 1, 8, true}, Case{11, 1, 5, 4, true},
                         Case{2, 3, 0, 12, false}, Case{2, 3, 0, 12, true}}) {
     layers::Conv3DTranspose layer;

@@ -1,11 +1,11 @@
-"""How --config=sanitize and --config=tsan compile the sources of a room, beyond what .bazelrc says.
+"""Defines the options with which --config=sanitize and --config=tsan compile a room, in addition to those in .bazelrc.
 
 room.bzl adds these options to the rooms' libraries and tests. It also lets them begin with a precompiled header
 (precompiled.bzl), which clang accepts only if it has been compiled with the same options.
 """
 
-# Rooms in which tests spend most of their time, so that it pays to optimise them. Without optimisation, printing deeply
-# nested JSON (runtime/base) would also overflow the stack.
+# Rooms in which tests spend most of their time, so that optimising them is worthwhile. Without optimisation, printing
+# deeply nested JSON (runtime/base) would also overflow the stack.
 _HOT = [
     "operator/api",
     "operator/client",
@@ -21,8 +21,8 @@ _HOT = [
     "runtime/tensor",
 ]
 
-# Rooms that read no data from outside. All others are compiled with the fuzzers' coverage, because the fuzz targets
-# (tests/fuzz) share these objects. It costs a sixth of the compile time.
+# Rooms that read no data from outside. All other rooms are compiled with the coverage that the fuzzers need, because
+# the fuzz targets (tests/fuzz) share their objects. The coverage adds a sixth to the compile time.
 _NOT_FUZZED = [
     "operator/cache",
     "operator/cli",
@@ -48,7 +48,7 @@ _NOT_FUZZED = [
     "tests",
 ]
 
-# Rooms inside of those that read data from outside nevertheless.
+# Rooms that read data from outside, although the rooms that contain them do not.
 _FUZZED = ["runtime/train/model_dir"]
 
 _COVERAGE = "-fsanitize=fuzzer-no-link"
@@ -68,8 +68,8 @@ def _lies_in(package, rooms):
 def choose(package, kind, optimised = False):
     """Returns {configuration: options} for the sources of one kind ("library" or "test") in a room.
 
-    Sources whose own copts say how far they are optimised (`optimised`) keep that level, except in hot rooms: to
-    optimise instrumented code further than -O1 takes longer than it saves.
+    Sources whose own copts set a level of optimisation (`optimised`) keep it, except in hot rooms: optimising
+    instrumented code beyond -O1 takes more time than it saves.
     """
     if kind == "test":
         level = [] if optimised else ["-O0"]

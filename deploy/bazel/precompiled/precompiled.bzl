@@ -1,13 +1,15 @@
-"""precompiled_header(): headers that many sources include, parsed once for all sources that are compiled alike.
+"""Defines precompiled_header(): headers that many sources include, parsed once for all sources with the same options.
 
-Only clang can use it: gcc 12 accepts a precompiled header that was optimised otherwise, and crashes. clang rejects one
-that does not fit with an error that names the option that differs.
+Only clang can use it: gcc 12 accepts a precompiled header with a different level of optimisation, and then crashes.
+clang rejects a header that does not fit, with an error that names the option that differs.
 
-The header lists only headers outside the workspace, because it is compiled again, and everything after it, when any
-of them changes. Sources still have to include what they use: the default configuration compiles them without it.
+The header includes only headers from outside the workspace, because if any of them changes, it and all sources that
+use it are recompiled. Sources must still include the headers that they use: the default configuration has no
+precompiled header.
 """
 
-# Counted in the rooms' sources: each is included by at least twenty, or comes with one that is.
+# The headers that were found by counting includes in the rooms' sources: each is included by at least twenty sources,
+# or by a header that is.
 _LIBRARY = [
     "absl/functional/function_ref.h",
     "absl/status/status.h",
@@ -77,11 +79,11 @@ def _implementation(ctx):
         includes += ["-include", header]
     ctx.actions.run(
         executable = command.compiler,
-        # clang notes the absolute path of the main file, which differs from sandbox to sandbox, and the times of files,
-        # which differ from machine to machine. Hence the main file is one that every source begins with anyway, and
-        # times are left out.
+        # clang records the absolute path of the main file, which differs between sandboxes, and the modification times
+        # of files, which differ between machines. The main file is therefore one with which every source begins anyway,
+        # and the times are omitted.
         arguments = command.arguments + includes + ["-Xclang", "-fno-pch-timestamp", "-o", compiled.path] +
-                    # Instantiates the templates that the headers use here, once, instead of in each source.
+                    # Instantiates the templates that the headers use once, here, instead of in each source.
                     ["-fpch-instantiate-templates", "-x", "c++-header", "/usr/include/stdc-predef.h"],
         env = command.environment,
         inputs = command.files,

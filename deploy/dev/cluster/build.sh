@@ -1,7 +1,7 @@
 # Builds the programs from the Go modules whose versions modules/go.mod pins. The programs go to a
 # folder that is named after the hash of modules/. All programs belong to one module, so that they
-# share compiled packages: 3,257 packages are compiled instead of 4,249. Go's caches (3 GB) are kept
-# next to the programs: with them a build takes seconds, without them 14 minutes of CPU time.
+# share compiled packages: Go compiles 3,257 packages instead of 4,249. Go's caches (3 GB) are kept
+# next to the programs: a build takes seconds with them, and 14 minutes of CPU time without them.
 # Sourced by cluster.sh.
 GO_VERSION=1.26.8
 GO_SUM=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
@@ -10,8 +10,9 @@ GO_CACHE=$HOME/.cache/tfjob/go
 PROGRAMS=$CACHE/bin-$(cat "$CLUSTER"/modules/{go.mod,go.sum,coredns/main.go} |
   sha256sum | cut -c1-12)
 
-# Makes sure that the Go in PATH is recent enough. If the machine's own is too old, downloads a
-# newer one from the module proxy, where Go is published as a module. Debian's Go 1.19 can do that.
+# Ensures that the Go in PATH is recent enough. If the machine's own Go is too old, uses it to
+# download a newer one from the module proxy, where Go is published as a module. Debian's Go 1.19
+# can do this.
 use_go() {
   export GOMODCACHE=$GO_CACHE/mod GOCACHE=$GO_CACHE/build GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0
   export GOFLAGS="-trimpath -buildvcs=false -modcacherw"
@@ -45,8 +46,8 @@ install_programs() {
     -X $package.gitCommit=none" "${packages[@]}")
 }
 
-# Writes kwok-stages.yaml, which describes the behaviour of fake nodes and their pods. KWOK's
-# release contains its parts.
+# Writes kwok-stages.yaml, which describes the behaviour of fake nodes and their pods, from parts
+# that KWOK's release contains.
 write_stages() {
   local stage folder
   folder=$(cd "$CLUSTER/modules" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
@@ -57,7 +58,7 @@ write_stages() {
   done >"$PROGRAMS/kwok-stages.yaml"
 }
 
-# missing NAME…: prints the programs that are missing.
+# missing NAME…: prints those of the programs that are missing.
 missing() {
   local name
   for name in "$@"; do [ -x "$PROGRAMS/$name" ] || echo "$name"; done
@@ -76,7 +77,7 @@ build_programs() {
   if [ ${#names[@]} -gt 0 ]; then
     use_go
     timed "build ${names[*]}" install_programs "${names[@]}"
-    # Go names a program after its package, and etcd's package is called server.
+    # Go names a program after its package. etcd's package is called server.
     if [ -f "$building/server" ]; then mv "$building/server" "$building/etcd"; fi
     [ ! -f "$building/kwok" ] || write_stages
     for name in "${names[@]}"; do mv "$building/$name" "$PROGRAMS"; done

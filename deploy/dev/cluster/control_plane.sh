@@ -1,7 +1,7 @@
 # Starts etcd, the API server, the controllers, the scheduler and fake nodes. Sourced by cluster.sh.
 
-# Chooses four consecutive free ports and records the first in STATE/ports. The ports are below the
-# range from which the kernel assigns ports to clients, so that no client takes the API server's
+# Chooses four consecutive free ports and records the first one in STATE/ports. The ports are below
+# the range from which the kernel assigns ports to clients, so no client can take the API server's
 # port while the server is down.
 choose_ports() {
   local first last
@@ -35,7 +35,8 @@ chosen() {
   [ -z "$value" ] || echo "--$1=$value"
 }
 
-# Makes the API server record in STATE/log/audit.log who deletes which pod, and the response.
+# Makes the API server record deletions of pods in STATE/log/audit.log: who deletes which pod, and
+# the response.
 write_audit_policy() {
   cat >"$STATE/audit-policy.yaml" <<EOF
 apiVersion: audit.k8s.io/v1
@@ -63,13 +64,13 @@ start_apiserver() {
     --service-account-issuer "$issuer" --service-account-key-file "$pki/service-account.pub" \
     --service-account-signing-key-file "$pki/service-account.key" \
     --audit-policy-file "$STATE/audit-policy.yaml" --audit-log-path "$STATE/log/audit.log" --audit-log-mode blocking
-  # When the server is ready, the default roles exist. Without these roles, the controller manager
-  # would exit at once.
+  # Once the server is ready, the default roles exist. Without them, the controller manager would
+  # exit immediately.
   await 120 "API server ready" kubectl get --raw /readyz
 }
 
-# client_flags NAME: prints a component's flags for access to the API server. The rate limits in
-# them are high enough for thousands of pods.
+# client_flags NAME: prints a component's flags for access to the API server. They include rate
+# limits that are high enough for thousands of pods.
 client_flags() {
   local file=$STATE/$1.kubeconfig
   echo "--kubeconfig $file --authentication-kubeconfig $file --authorization-kubeconfig $file --secure-port 0" \
@@ -77,10 +78,10 @@ client_flags() {
 }
 
 start_controller_manager() {
-  # Without a real node, nothing looks up service names, so the controllers that would create two
-  # objects per service for such lookups are off. The pod garbage collector is off, too: if it sees
-  # a terminating pod without a node, it deletes that pod by name, and by then a new pod may have
-  # the name.
+  # Without a real node, nothing looks up service names, so the controllers that create two objects
+  # per service for this purpose are disabled. So is the pod garbage collector: if it finds a
+  # terminating pod without a node, it deletes the pod by name, and by then a new pod may have that
+  # name.
   local controllers="*"
   [ $node = yes ] || controllers="*$(printf -- ',-%s-controller' endpoints endpointslice endpointslice-mirroring pod-garbage-collector)"
   # shellcheck disable=SC2046
@@ -98,8 +99,8 @@ start_control_plane() {
 }
 
 # Called only if the cluster has nodes. To spread the pods of a service, the scheduler reads all
-# services of the namespace once per pod. With thousands of services, this is most of its work, so
-# spreading is turned off if all nodes are fake.
+# services of the namespace once per pod. With thousands of services, this would be most of its
+# work, so spreading is disabled if all nodes are fake.
 start_scheduler() {
   local constraints=""
   [ $node = yes ] || constraints='
@@ -118,7 +119,7 @@ EOF
   start kube-scheduler "$PROGRAMS/kube-scheduler" --config "$STATE/scheduler.yaml" --secure-port 0 $(chosen feature-gates)
 }
 
-# nodes_ready ARGUMENT…: returns whether all nodes listed by `kubectl get nodes ARGUMENT…` are
+# nodes_ready ARGUMENT…: returns whether all nodes that `kubectl get nodes ARGUMENT…` lists are
 # ready.
 nodes_ready() {
   ! kubectl get nodes --no-headers "$@" 2>&1 | awk '$2 != "Ready"' | grep -q .

@@ -1,5 +1,5 @@
-# Paths, and functions that start, find and stop processes, for cluster.sh and its parts. Sourced,
-# never run. STATE is the cluster's folder. A cluster writes only to STATE and RUN.
+# Defines paths, and functions that start, find and stop processes, for cluster.sh and its parts.
+# Sourced, never run. STATE is the cluster's folder. A cluster writes only to STATE and RUN.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 CLUSTER=$ROOT/deploy/dev/cluster
 CACHE=$HOME/.cache/tfjob/cluster
@@ -18,8 +18,8 @@ fail() {
 kubectl() { "$PROGRAMS/kubectl" --kubeconfig "$STATE/admin.kubeconfig" "$@"; }
 ctr() { command ctr -a "$RUN/containerd.sock" -n k8s.io "$@"; }
 
-# process NAME: prints the id of the process that `start` started. Fails if that process no longer
-# runs the program.
+# process NAME: prints the id of the process that `start` has started. Fails if this process no
+# longer runs the program.
 process() {
   local pid program
   [ -f "$STATE/run/$1.pid" ] || return 1
@@ -28,9 +28,9 @@ process() {
   echo "$pid"
 }
 
-# start NAME PROGRAM ARGUMENT…: starts the program unless it is running. Also writes STATE/run/NAME,
-# a script with which a test can start a component again after stopping it: the script writes its
-# process id to STATE/run/NAME.pid, and then executes the program.
+# start NAME PROGRAM ARGUMENT…: starts the program, unless it is already running. Also writes
+# STATE/run/NAME, a script with which tests restart a component that they have stopped: it writes
+# its process id to STATE/run/NAME.pid, and then executes the program.
 start() {
   local name=$1 program
   program=$(realpath "$(command -v "$2")")
@@ -48,7 +48,7 @@ start() {
   fi
 }
 
-# stop NAME: asks the process to stop, and kills it if it still runs after ten seconds.
+# stop NAME: asks the process to stop, and kills it if it is still running after ten seconds.
 stop() {
   local pid deadline=$((SECONDS + 10))
   if pid=$(process "$1"); then
@@ -63,7 +63,8 @@ stop() {
   rm -f "$STATE/run/$1" "$STATE/run/$1.pid"
 }
 
-# await SECONDS WHAT COMMAND…: repeats the command until it succeeds. Exits after SECONDS.
+# await SECONDS WHAT COMMAND…: repeats the command until it succeeds. Exits with an error after
+# SECONDS.
 await() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2

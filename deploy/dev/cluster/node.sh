@@ -20,8 +20,8 @@ make_network() {
   ip link set "$BRIDGE" up
 }
 
-# The configuration is for Debian's containerd 1.6. It keeps network namespaces under RUN, where
-# remove_node finds them all, even those of lost pods.
+# Writes a configuration for Debian's containerd 1.6, which keeps network namespaces under RUN,
+# where remove_node finds them all, including those of lost pods.
 write_containerd_config() {
   mkdir -p "$STATE/cni"
   cat >"$STATE/cni/10-pods.conflist" <<END
@@ -76,8 +76,8 @@ load_image() {
   for image in "$@"; do ctr images import "$image"; done
 }
 
-# The configuration also works on small and unusual machines: with cgroup v1 as with v2, without
-# systemd, and without CAP_SYS_RESOURCE.
+# Writes a configuration that also works on small and unusual machines: with cgroup v1 or v2,
+# without systemd, and without CAP_SYS_RESOURCE.
 write_kubelet_config() {
   : >"$STATE/resolv.conf"  # pods resolve only the cluster's names
   cat >"$STATE/kubelet.yaml" <<END
@@ -122,7 +122,7 @@ start_kubelet() {
     --root-dir "$STATE/kubelet" --hostname-override "$NODE" --node-ip "$NODE_IP"
 }
 
-# Starts kube-proxy and CoreDNS, for the addresses and names of services.
+# Starts kube-proxy and CoreDNS, which provide the addresses and names of services.
 start_services() {
   cat >"$STATE/kube-proxy.yaml" <<END
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -139,8 +139,8 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 nodePortAddresses: [127.0.0.0/8]
 END
   start kube-proxy "$PROGRAMS/kube-proxy" --config "$STATE/kube-proxy.yaml"
-  # Names outside the cluster get NXDOMAIN at once. This needs a separate server block: in a
-  # shared block, the template plugin would answer before the kubernetes plugin.
+  # Names outside the cluster get NXDOMAIN immediately. This needs a separate server block, because
+  # in a shared block the template plugin would answer before the kubernetes plugin.
   cat >"$STATE/Corefile" <<END
 cluster.local:53 in-addr.arpa:53 {
   bind $NODE_IP
@@ -177,14 +177,15 @@ remove_containers() {
   done
 }
 
-# Undoes what containerd, the kubelet and kube-proxy leave behind. Removes mounts (including network
-# namespaces), the pods' cgroups, nftables tables and the bridge, and restores the kernel settings.
+# Removes everything that containerd, the kubelet and kube-proxy leave behind: mounts (including
+# network namespaces), the pods' cgroups, nftables tables and the bridge. Restores the kernel
+# settings.
 remove_node() {
   local mount setting table
   for mount in $(awk -v a="$STATE/" -v b="$RUN/" 'index($2, a) == 1 || index($2, b) == 1 {print $2}' /proc/mounts | sort -r); do
     umount -l "$mount"
   done
-  # rmdir removes only cgroups without processes.
+  # rmdir removes only those cgroups that have no processes.
   find /sys/fs/cgroup -mindepth 1 -maxdepth 4 -depth -type d -path '*/k8s.io*' -exec rmdir {} + 2>/dev/null || true
   for table in ip ip6; do nft delete table "$table" kube-proxy 2>/dev/null || true; done
   ip link del "$BRIDGE" 2>/dev/null || true

@@ -4,13 +4,14 @@
 # key NAME: creates NAME.key.
 key() { [ -f "$1.key" ] || openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
 
-# authority NAME SUBJECT: creates NAME.key and the certificate NAME.crt, which signs others.
+# authority NAME SUBJECT: creates NAME.key and the certificate NAME.crt, with which other
+# certificates are signed.
 authority() {
   key "$1"
   [ -f "$1.crt" ] || openssl req -x509 -new -key "$1.key" -days 3650 -subj "$2" -out "$1.crt"
 }
 
-# certificate NAME SUBJECT USAGE [SUBJECT-ALTERNATIVE-NAMES]: creates NAME.key and NAME.crt, signed
+# certificate NAME SUBJECT USAGE [SUBJECT-ALTERNATIVE-NAMES]: creates NAME.key, and NAME.crt signed
 # by the authority $CA (default: ca).
 certificate() {
   local authority=${CA:-ca}

@@ -8,7 +8,7 @@ source "$CLUSTER/build.sh"
 
 KUBERNETES=${KUBERNETES:-1.36.3} ETCD=${ETCD:-3.6.13} KWOK=${KWOK:-0.8.0} HELM=${HELM:-4.2.4} COREDNS=${COREDNS:-1.14.7}
 
-# Kubernetes' own go.mod replaces the libraries with folders of its repository. Outside that
+# In Kubernetes' own go.mod, folders of its repository replace the libraries. Outside that
 # repository, each library is a separate module.
 use_go
 upstream=$(go mod download -json "k8s.io/kubernetes@v$KUBERNETES" | sed -n 's/^\t"GoMod": "\(.*\)",$/\1/p')

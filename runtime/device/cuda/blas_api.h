@@ -34,13 +34,13 @@ inline constexpr unsigned kBlasFloat32 = 0;
 inline constexpr unsigned kBlasComputeFloat32 = 68;
 inline constexpr unsigned kBlasComputeTf32 = 77;
 
-// Attributes of a product. The values of the first two are cublasOperation_t, where 1 means
-// transposed.
+// Attributes of a product. The values of the first two are of type cublasOperation_t, in which 1
+// means transposed.
 inline constexpr unsigned kBlasTransposeA = 3;
 inline constexpr unsigned kBlasTransposeB = 4;
 inline constexpr unsigned kBlasEpilogue = 7;
 inline constexpr unsigned kBlasBiasPointer = 8;
-// The epilogues. The bias has an element for each row of the result.
+// The epilogues. The bias has one element per row of the result.
 inline constexpr uint32_t kBlasEpilogueNone = 1;
 inline constexpr uint32_t kBlasEpilogueRelu = 2;
 inline constexpr uint32_t kBlasEpilogueBias = 4;
@@ -110,13 +110,15 @@ struct BlasApi {
 #undef TFJOB_CUDA_FIELD
 };
 
-// The first call opens the library; later calls return the same result. Returns FailedPrecondition
-// if there is no library of this major version. The message says what to do. Thread-safe.
+// Opens the library in the first call; later calls return the same result. Returns
+// FailedPrecondition if this machine has no library of this major version. The message says what to
+// do. Thread-safe.
 StatusOr<const BlasApi*> OpenBlas();
-// Like the above, but opens the given library and does not keep the result.
+// Opens the given library, and does not keep the result.
 StatusOr<BlasApi> OpenBlas(const std::string& library);
 
-// Converts a result of the library: "cublasLtMatmul: CUBLAS_STATUS_INVALID_VALUE".
+// Converts a result of the library to a status such as "cublasLtMatmul:
+// CUBLAS_STATUS_INVALID_VALUE".
 Status ToStatus(const BlasApi& blas, BlasResult result, std::string_view call);
 
 }  // namespace tfjob::device::cuda

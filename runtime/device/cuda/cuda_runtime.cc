@@ -20,7 +20,7 @@ class CudaStream final : public Stream {
  public:
   CudaStream(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, StreamHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
-  // Waits because operands must not be freed before the stream's operations have run. The driver
+  // Waits for the stream's operations, because their operands may be freed afterwards. The driver
   // itself would delay only the release of the handle.
   ~CudaStream() override {
     runtime->Enter();
@@ -50,7 +50,7 @@ class CudaSequence final : public Sequence {
   CudaSequence(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver,
                GraphExecHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
-  // To destroy a graph, the driver needs no context.
+  // The driver needs no context to destroy a graph.
   ~CudaSequence() override { driver.GraphExecDestroy(handle); }
   const std::shared_ptr<CudaRuntime> runtime;
   const DriverApi& driver;
@@ -183,7 +183,8 @@ StatusOr<CudaKernel> CudaRuntime::FindKernel(const std::string& name) {
 
 void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
   if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
-  // The driver copies as many bytes as the image states, and would read beyond a smaller parameter.
+  // The driver copies as many bytes as the image declares, so it would read past the end of a
+  // smaller parameter.
   if (launch.bytes != launch.kernel.parameter_bytes) {
     return Keep(Internal(description_, ": ", launch.name, " got a parameter of ", launch.bytes,
                          " bytes, but its image has one of ", launch.kernel.parameter_bytes));
@@ -199,7 +200,7 @@ void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
 StatusOr<Memory> CudaRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                                        std::string_view name) {
   if (kind == MemoryKind::kHost) return CpuRuntime()->Allocate(kind, bytes, contents, name);
-  // The driver refuses to allocate 0 bytes, but an address is needed for empty tensors.
+  // The driver refuses to allocate 0 bytes, but empty tensors need an address, too.
   const size_t rounded = std::max<size_t>(bytes, 1);
   Enter();
   return kind == MemoryKind::kDevice ? AllocateDevice(rounded, contents, name)

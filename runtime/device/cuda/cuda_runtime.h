@@ -1,5 +1,5 @@
 // Makes an NVIDIA GPU available as a device. A stream is a CUDA stream, and a captured sequence is
-// a CUDA graph. Copies and kernels are submitted without waiting; if a submission fails, the
+// a CUDA graph. Copies and kernels are submitted without waiting. If a submission fails, the
 // runtime keeps the first error, and every later Synchronize returns it.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace tfjob::device::cuda {
 
 struct CudaOptions {
   int gpu = 0;  // index among the GPUs that CUDA_VISIBLE_DEVICES leaves visible
-  // The part of the GPU's memory that this process may use, in (0, 1].
+  // The fraction of the GPU's memory that this process may use, in (0, 1].
   double memory_fraction = 1;
 };
 
@@ -28,23 +28,23 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// A GPU that the kernels support.
+// A GPU that is supported by the kernels.
 struct SupportedGpu {
   Device device = 0;
   std::string description;  // "NVIDIA H100 80GB HBM3 (GPU 0, compute capability 9.0)"
 };
 // Returns the GPU with this number (CudaOptions::gpu), without creating a context on it. Returns
-// InvalidArgument if there is no such GPU, and FailedPrecondition if it is older than the kernels
-// support.
+// InvalidArgument if there is no such GPU, and FailedPrecondition if the kernels do not support it
+// because it is too old.
 StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number);
 
-// A kernel in an image, with the size that its parameter has in that image.
+// A kernel in an image, and the size of its parameter in that image.
 struct CudaKernel {
   FunctionHandle handle = nullptr;
   size_t parameter_bytes = 0;
 };
 
-// A launch of a kernel with one parameter: `bytes` bytes, which are copied.
+// A launch of a kernel. Its only parameter consists of `bytes` bytes, which are copied.
 struct Launch {
   CudaKernel kernel;
   std::string_view name;  // for error messages
@@ -59,8 +59,8 @@ StreamHandle HandleOf(Stream& stream);
 class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_this<CudaRuntime> {
  public:
   // Returns the runtime of a GPU, with the kernels in `images`, which are fat binaries. Returns
-  // InvalidArgument if the options are wrong, and FailedPrecondition if the GPU is older than the
-  // kernels support. `driver` and the images must outlive the runtime.
+  // InvalidArgument if the options are wrong, and FailedPrecondition if the kernels do not support
+  // the GPU because it is too old. `driver` and the images must outlive the runtime.
   static StatusOr<std::shared_ptr<CudaRuntime>> Create(
       const DriverApi& driver, const CudaOptions& options,
       std::span<const std::span<const std::byte>> images);
@@ -68,11 +68,11 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
 
   const std::string& description() const { return description_; }  // SupportedGpu::description
 
-  // Returns the kernel of this name. Returns NotFound if no image contains it. The first call for a
-  // name loads the kernel, which the driver refuses to do on a thread that captures a stream.
+  // Returns the kernel of this name, or NotFound if no image contains it. The first call for a name
+  // loads the kernel, which the driver refuses to do on a thread that captures a stream.
   StatusOr<CudaKernel> FindKernel(const std::string& name);
-  // Submits a kernel. Submits nothing if the grid has no blocks. The submission fails if the size
-  // of the parameter differs from its size in the image.
+  // Submits a kernel, unless the grid has no blocks. The submission fails if the parameter's size
+  // differs from its size in the image.
   void Submit(const Launch& launch, Stream& stream);
 
   bool immediate() const override { return false; }
@@ -103,14 +103,14 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   CudaRuntime(const DriverApi& driver, const CudaOptions& options);
 
   Status Open(std::span<const std::span<const std::byte>> images);
-  // Converts the result of a function, which `call` names. The message names the GPU. If not this
-  // call but an operation submitted earlier has failed, the message says so.
+  // Converts the result of the function that `call` names. The message names the GPU. If the
+  // failure is that of an operation submitted earlier, and not of this call, the message says so.
   Status Check(Result result, std::string_view call) const;
   Status OutOfMemory(Result result, size_t bytes, std::string_view name) const;
   Status Failure();
-  // Waits for the stream on which the driver sets memory and copies from pageable memory. The
-  // driver's functions that do so return before the GPU has finished, and no stream of this runtime
-  // is ordered after them.
+  // Waits for the NULL stream, on which the driver sets memory and copies from pageable memory. The
+  // driver's functions return before the GPU has done so, and no stream of this runtime is ordered
+  // after the NULL stream.
   Status AwaitNullStream();
   StatusOr<Memory> AllocateDevice(size_t bytes, Buffer::Contents contents, std::string_view name);
   void GiveBack(size_t bytes);

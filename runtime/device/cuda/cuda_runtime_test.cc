@@ -1,4 +1,5 @@
-// Runs the runtime on the fake driver, which ends the process if the rules of a device are broken.
+// Runs the runtime on the fake driver, which aborts the process if the rules of a device are
+// broken.
 #include "runtime/device/cuda/cuda_runtime.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +37,7 @@ FakeMachine MachineWithAdd(uint64_t seed = 1) {
   return machine;
 }
 
-// Creates a runtime that has loaded its kernels, as a capture requires.
+// Creates a runtime and loads its kernels, because a capture must not load any.
 std::shared_ptr<CudaRuntime> Create(FakeMachine machine, const CudaOptions& options = {}) {
   const bool has_add = machine.kernels.contains("Add");
   auto runtime = CudaRuntime::Create(FakeDriver(std::move(machine)), options, kImages);
@@ -159,8 +160,8 @@ TEST(CudaRuntime, ACaptureWithARefusedKernelFailsAndLeavesNoGraph) {
   EXPECT_EQ(calls["cuGraphExecDestroy"], calls["cuGraphInstantiateWithFlags"]);
 }
 
-// The driver refuses to free memory during a capture. From then on, it says only that the capture
-// is invalid.
+// The driver refuses to free memory during a capture. From then on, it reports only that the
+// capture is invalid.
 TEST(CudaRuntime, AnInvalidCaptureNamesTheFirstError) {
   const auto runtime = Create(MachineWithAdd());
   const auto stream = *runtime->NewStream();
@@ -197,7 +198,7 @@ TEST(CudaRuntime, ReadsAndWritesAllMemory) {
   EXPECT_EQ(runtime->Read(nullptr, nullptr, 0), OkStatus());
 }
 
-// The driver clears memory and copies to it on a stream of its own.
+// The driver sets memory and copies to it on a stream that is not one of the runtime's.
 TEST(CudaRuntime, KernelsSeeWhatTheHostHasWritten) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const auto runtime = Create(MachineWithAdd(seed));
@@ -294,7 +295,7 @@ TEST(CudaRuntime, MemoryBeyondTheFractionIsRefused) {
 TEST(CudaRuntime, MemoryThatTheGpuLacksIsRefusedWithItsName) {
   const auto runtime =
       Create({.gpus = {{.memory_bytes = 16}}, .failures = {{"cuMemAlloc_v2", kOutOfMemory}}});
-  // Memory that was refused does not count as used.
+  // A refused allocation must not count as used memory.
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(
         runtime->Allocate(MemoryKind::kDevice, 16, Buffer::Contents::kZero, "embedding").status(),
@@ -324,7 +325,7 @@ TEST(CudaRuntime, KeepsTheFirstErrorOfASubmission) {
   EXPECT_EQ(runtime->Read(&value, memory.get(), sizeof value), expected);
 }
 
-// A kernel that accesses invalid memory fails when it runs. The driver reports this in a later
+// A kernel that accesses invalid memory fails when it runs. The driver reports the fault in a later
 // call; the message must not blame that call.
 TEST(CudaRuntime, AFaultIsNotBlamedOnTheCallThatReportsIt) {
   for (const auto& [symbol, call] :

@@ -3,8 +3,8 @@
 // requested. The declarations are this project's own, so that every build contains the code that
 // calls them; with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
 //
-// Source: CUDA Driver API Reference, CUDA 13.0. A handle belongs to the driver, and all functions
-// may be called by any number of threads.
+// Source: CUDA Driver API Reference, CUDA 13.0. The driver owns the objects behind the handles. All
+// functions are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNotFound = 500;
 inline constexpr unsigned kStreamNonBlocking = 1;
-inline constexpr unsigned kEventBlockingSync = 1;  // threads that wait for it sleep
+inline constexpr unsigned kEventBlockingSync = 1;  // waiting threads sleep
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kCaptureThreadLocal = 1;
@@ -40,7 +40,7 @@ inline constexpr unsigned kAttributeComputeMajor = 75;
 inline constexpr unsigned kAttributeComputeMinor = 76;
 
 // Returns whether this result means that an operation failed while it ran. The context is then
-// lost, and every later call returns the same result.
+// unusable, and every later call returns the same result.
 constexpr bool IsFaultOfOperation(Result result) {
   switch (result) {
     case 214:  // ECC_UNCORRECTABLE
@@ -124,29 +124,29 @@ struct DriverApi {
 // The oldest driver that can run the kernels' machine code, as a version in the format of
 // cuDriverGetVersion.
 inline constexpr int kOldestCuda = 13000;
-// The oldest GPUs for which the kernels are compiled: those of compute capability 8.0 (Ampere).
+// The oldest GPUs for which the kernels are compiled have compute capability 8.0 (Ampere).
 inline constexpr int kOldestCompute = 80;
 
-// The first call opens and initialises this machine's driver; later calls return the same result.
-// If there is no driver, or if the driver is too old (the message names both versions) or finds no
-// GPU, returns FailedPrecondition with a message that says what to do. Thread-safe.
+// Opens and initialises this machine's driver in the first call; later calls return the same
+// result. Returns FailedPrecondition, with a message that says what to do, if there is no driver,
+// or if the driver is too old (the message names both versions) or finds no GPU. Thread-safe.
 StatusOr<const DriverApi*> OpenDriver();
 
-// Like the above, but opens the given library and does not keep the result. `visible` is the value
-// of CUDA_VISIBLE_DEVICES, or null: if the driver finds no GPU, the message contains this value.
+// Opens the given library, and does not keep the result. `visible` is the value of
+// CUDA_VISIBLE_DEVICES, or null; if the driver finds no GPU, the message contains this value.
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
 
-// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver, which
-// would take a long time, because it opens every GPU.
+// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver, because
+// that takes long: the driver opens every GPU.
 Status FindDriver();
 Status FindDriver(const std::string& library);
 
-// Initialises a driver. Checks, as OpenDriver does, that its version is recent enough and that it
-// finds a GPU.
+// Initialises a driver. Like OpenDriver, checks that its version is recent enough and that it finds
+// a GPU.
 Status CheckDriver(const DriverApi& driver, const std::string* visible);
 
-// Converts a result of the driver: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
-// kOutOfMemory is ResourceExhausted, every other error Internal.
+// Converts a result of the driver to a status such as "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of
+// memory)". The code is ResourceExhausted for kOutOfMemory, and Internal for every other error.
 Status ToStatus(const DriverApi& driver, Result result, std::string_view call);
 
 }  // namespace tfjob::device::cuda

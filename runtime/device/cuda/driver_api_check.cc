@@ -15,7 +15,7 @@ namespace {
   static_assert(kCalledAlike<DriverApi::name##Function, decltype(&::cu##name)>); \
   TFJOB_CUDA_CHECK_SYMBOL(cu##name, name)
 
-// cuda.h maps a function's name to the symbol of its current version, such as cuMemAlloc_v2.
+// cuda.h maps the name of a function to the symbol of its current version, such as cuMemAlloc_v2.
 #define TFJOB_TEXT(x) #x
 #define TFJOB_CUDA_CHECK_SYMBOL(mapped, name) \
   static_assert(std::string_view(TFJOB_TEXT(mapped)) == kSymbolOf##name);

@@ -22,7 +22,7 @@ struct FakeLayout {
   int64_t stride = 0;
 
   bool operator==(const FakeLayout&) const = default;
-  // Returns the number of elements from the first to the last, including gaps.
+  // Returns the number of elements from the first to the last, including the gaps between them.
   int64_t extent() const { return (batch - 1) * stride + (cols - 1) * ld + rows; }
 };
 
@@ -48,7 +48,7 @@ struct Problem {
   FakeLayout a, b, c, d;
 };
 
-// The problem for which an algorithm was chosen. It is stored in the algorithm.
+// The problem for which an algorithm was chosen. Stored in the algorithm itself.
 struct Choice {
   uint64_t problem = 0;
   uint64_t workspace = 0;
@@ -98,7 +98,7 @@ BlasResult Delete(Handle handle) {
   return kBlasSuccess;
 }
 
-// Sets an attribute, whose size must be that of the field.
+// Sets an attribute. Its size must be that of the field.
 template <typename Field>
 BlasResult SetField(Field& field, unsigned attribute, const void* value, size_t bytes) {
   if (value == nullptr || bytes != sizeof field)
@@ -209,8 +209,8 @@ BlasResult MatmulPreferenceSetAttribute(BlasPreferenceHandle handle, unsigned at
   return UnknownAttribute(attribute);
 }
 
-// Returns whether no element belongs to two matrices of the batch: the matrices follow each other,
-// or their columns are interleaved.
+// Returns whether no element belongs to two matrices of the batch: the matrices are stored one
+// after another, or their columns are interleaved.
 bool AreDistinct(const FakeLayout& d) {
   const int64_t matrix = (d.cols - 1) * d.ld + d.rows;
   return d.batch == 1 || d.stride >= matrix ||
@@ -300,7 +300,7 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
   return kBlasSuccess;
 }
 
-// The arguments of a call, with the addresses that the content has when the call runs.
+// The arguments of a call, with the addresses at which the contents are stored when the call runs.
 struct Call {
   Problem problem;
   float alpha = 1, beta = 0;
@@ -401,14 +401,16 @@ Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes)
     here.b = static_cast<const float*>(storage[1]);
     here.d = static_cast<float*>(storage[2]);
     if (here.bias != nullptr) here.bias = static_cast<const float*>(storage[3]);
-    // Callers must not depend on the workspace's content before or after the call.
+    // Overwrites the workspace, because callers must not depend on its contents before or after the
+    // call.
     if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
     Compute(here);
   };
   return operation;
 }
 
-// Returns false if the algorithm has not run before, and cannot be loaded now.
+// Returns false if the algorithm has not run before and cannot be loaded now, because the stream is
+// capturing.
 bool Load(uint64_t problem, bool capturing) {
   MutexLock lock(library->mutex);
   if (library->loaded.contains(problem)) return true;

@@ -1,9 +1,9 @@
 // Implements the functions of cuBLASLt in this process, for tests. Plain loops compute a product
-// from nothing but what the library receives: the attributes of the descriptors, and the arguments
-// of the call. The loops do not depend on the op that the product is for.
+// only from the data that the library receives: the attributes of the descriptors and the arguments
+// of the call. The loops do not know for which op the product is computed.
 //
-// The fake is stricter than the library, which checks little without a GPU. It refuses what the
-// manual forbids or leaves undefined, such as
+// The fake is stricter than the library, which checks little without a GPU. It refuses calls that
+// the manual forbids or leaves undefined, such as those with
 //   - a leading dimension that is too small;
 //   - a result whose matrices overlap;
 //   - an algorithm that was chosen for other descriptors or for better aligned addresses;
@@ -28,21 +28,21 @@ namespace tfjob::device::cuda {
 struct FakeBlasOptions {
   // Submits the operation of a product. The default is SubmitToFakeDriver.
   std::function<Result(Operation, StreamHandle)> submit;
-  // Returns whether a stream captures a sequence. The default is FakeDriverCaptures.
+  // Returns whether a stream is capturing a sequence. The default is FakeDriverCaptures.
   std::function<bool(StreamHandle)> captures;
-  // Called while a product runs, before it reads the given bytes and after it has written them,
-  // with the address of the content. May be empty.
+  // Called while a product runs, with an address and a number of bytes: before it reads these
+  // bytes, and after it has written them. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
 };
 
-// Returns the functions. From now on, they behave as the options say. No handle from an earlier
-// call may still be in use.
+// Returns the functions of the library, to which `options` apply from now on. No handle from an
+// earlier call may still be in use.
 const BlasApi& FakeBlas(FakeBlasOptions options = {});
 
-// Returns the reason for the last refusal since FakeBlas was called; "" if no call was refused.
+// Returns the reason for the last refusal since FakeBlas was called, or "" if no call was refused.
 std::string FakeBlasRefusal();
 
-// Returns the number of existing handles, of the library and of descriptors together.
+// Returns the number of existing handles, including those of descriptors.
 int FakeBlasHandles();
 
 }  // namespace tfjob::device::cuda

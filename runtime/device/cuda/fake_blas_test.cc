@@ -1,5 +1,5 @@
 // Passes wrong arguments to the fake library, which must refuse them. The tests of the kernels rely
-// on this.
+// on these refusals.
 #include "runtime/device/cuda/fake_blas.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct Call {
   size_t workspace_bytes = 1024;
   const float* a = nullptr;
   void* workspace = nullptr;
-  // Changes the product after its algorithm was chosen.
+  // Changes the product after its algorithm has been chosen.
   std::function<void(const BlasApi&, BlasProductHandle)> change;
 };
 

@@ -19,7 +19,7 @@ constexpr Result kCaptureUnsupported = 900;
 constexpr Result kCaptureInvalidated = 901;
 constexpr Result kCaptureWrongThread = 908;
 
-// A capture. It ends with an error if a call on its thread was refused.
+// A capture. It ends with an error if any call on its thread has been refused.
 struct Capture {
   std::thread::id thread;
   bool invalidated = false;
@@ -67,14 +67,14 @@ Stream& StreamOf(StreamHandle handle) {
 enum class Needs {
   kNothing,
   kContext,
-  // A context, on a thread that captures no stream. The driver's documentation calls functions with
-  // this need potentially unsafe, but names only a few of them. Here, they are the functions that
-  // allocate, free or wait, or that use the NULL stream.
+  // A context, on a thread that is not capturing. The driver's documentation calls functions with
+  // this requirement potentially unsafe, but names only a few of them. Here, they are the functions
+  // that allocate, free or wait, or that use the NULL stream.
   kNoCapture
 };
 
 // Returns the error that the machine prescribes for this function, or the error for an unmet
-// requirement. If there is neither, counts the call and returns kSuccess.
+// requirement. If there is no error, counts the call and returns kSuccess.
 Result Begin(const char* symbol, Needs needs = Needs::kContext) {
   MutexLock lock(machine->mutex);
   const auto failure = machine->description.failures.find(symbol);
@@ -414,7 +414,7 @@ Result GraphLaunch(GraphExecHandle graph, StreamHandle stream) {
   return kSuccess;
 }
 
-// The content of an image does not matter, because the machine describes the kernels.
+// The image is not read, because the machine describes the kernels.
 Result LibraryLoadData(LibraryHandle* library, const void* image, unsigned*, void**, unsigned,
                        unsigned*, void**, unsigned) {
   TFJOB_BEGIN("cuLibraryLoadData");

@@ -1,7 +1,7 @@
 // Implements the functions of NVIDIA's driver in this process, on the fake device of
-// fake_runtime.h: operations run late, in an order that is drawn from a seed, and the process ends
-// with a message if the rules of device_runtime.h are broken. Code that calls the driver can thus
-// be tested on machines without a GPU. New device memory contains NaN.
+// fake_runtime.h: operations run late, in an order that is drawn from a seed, and the process
+// aborts with a message if the rules of device_runtime.h are broken. Code that calls the driver can
+// thus be tested on machines without a GPU. New device memory contains NaN.
 //
 // It is as strict as the real driver about rules that are easy to forget: memsets and copies from
 // pageable memory return before they have run, and no stream is ordered after them; most functions
@@ -26,7 +26,7 @@
 namespace tfjob::device::cuda {
 
 // A launch of a kernel. `parameter` contains the bytes of the kernel's parameter, in which each
-// device address has been replaced by the address at which the content is stored.
+// device address has been replaced by the address at which the contents are stored.
 struct FakeLaunch {
   unsigned grid[3], block[3];
   std::span<const std::byte> parameter;
@@ -47,29 +47,29 @@ struct FakeMachine {
   int driver_version = 13000;
   std::vector<FakeGpu> gpus = {FakeGpu()};
   std::map<std::string, FakeKernel> kernels;
-  // The results of functions that fail, by symbol ("cuMemAlloc_v2").
+  // Makes functions fail: maps a symbol ("cuMemAlloc_v2") to the result that the function returns.
   std::map<std::string, Result> failures;
-  // Allocates the content of device memory (FakeOptions::allocate).
+  // Allocates the memory that stores the contents of device memory (FakeOptions::allocate).
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
-  // Called when a copy or a memset runs, before it reads bytes and after it has written bytes, with
-  // the address of the content. May be empty.
+  // Called when a copy or a memset runs, with an address and a number of bytes: before it reads
+  // these bytes, and after it has written them. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
 };
 
-// Returns the functions, which simulate this machine from now on. No handle from an earlier machine
-// may still be in use.
+// Returns the functions of the driver, which simulate this machine from now on. No handle from an
+// earlier machine may still be in use.
 const DriverApi& FakeDriver(FakeMachine machine);
 
-// Returns whether the stream captures a sequence.
+// Returns whether the stream is capturing a sequence.
 bool FakeDriverCaptures(StreamHandle stream);
 
-// Submits an operation to a stream, as the driver does for a library that runs kernels of its own.
-// FakeDriverCalls counts this under the operation's name.
+// Submits an operation to a stream, for libraries that launch their own kernels. FakeDriverCalls
+// counts the operation under its name.
 Result SubmitToFakeDriver(Operation operation, StreamHandle stream);
 
-// Returns the number of calls of each function since FakeDriver was called, by symbol. Refused
-// calls are not counted: those of functions in FakeMachine::failures, and those that broke a rule
-// about contexts or captures.
+// Returns how often each function was called since the call of FakeDriver, by symbol. Does not
+// count refused calls, that is, calls of functions in FakeMachine::failures, and calls that broke a
+// rule about contexts or captures.
 std::map<std::string, int> FakeDriverCalls();
 
 }  // namespace tfjob::device::cuda

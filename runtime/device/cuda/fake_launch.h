@@ -11,12 +11,13 @@
 
 namespace tfjob::device::cuda {
 
-// Returns whether the launch respects the limits that apply to all CUDA GPUs.
+// Returns whether the launch respects the limits of all CUDA GPUs.
 bool FitsGpu(const FakeLaunch& launch);
 
-// Returns the operation. Copies the parameter; the kernel must outlive the operation. Words of the
-// parameter for which `is_address` returns true are addresses. The fake driver does not know which
-// bytes a kernel reads or writes, so it assumes that the kernel writes the byte at each address.
+// Returns the operation. Copies the parameter; the kernel must outlive the operation. Those words
+// of the parameter for which `is_address` returns true are treated as addresses. The fake driver
+// cannot know which bytes a kernel reads or writes, so it assumes that the kernel writes the byte
+// at each address.
 Operation OperationOfLaunch(const std::string& name, const FakeKernel& kernel,
                             const FakeLaunch& launch, const std::byte* parameter,
                             const std::function<bool(uint64_t)>& is_address);

@@ -5,7 +5,7 @@
 namespace tfjob::device::cuda {
 namespace {
 
-// The file name contains the major version, because another major version may have a different ABI.
+// The file name contains the major version, because other major versions may have a different ABI.
 constexpr char kBlasLibrary[] = "libcublasLt.so.13";
 
 }  // namespace

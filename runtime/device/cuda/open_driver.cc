@@ -20,8 +20,8 @@ std::string_view LastError() {
   return error == nullptr ? "unknown error" : error;
 }
 
-// Returns whether this value of CUDA_VISIBLE_DEVICES hides all GPUs on every machine. The list ends
-// before the first entry that names no GPU.
+// Returns whether this value of CUDA_VISIBLE_DEVICES hides all GPUs on every machine. The driver
+// ignores the list from the first entry on that names no GPU.
 bool HidesEveryGpu(const std::string& visible) {
   return visible.empty() || visible.front() == '-' || visible == "NoDevFiles";
 }
@@ -82,7 +82,8 @@ Status CheckDriver(const DriverApi& driver, const std::string* visible) {
 
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible) {
   ASSIGN_OR_RETURN(void* const handle, LoadLibrary(library));
-  // An old driver lacks functions, but the error should name its version, not a missing function.
+  // An old driver also lacks functions, but the error should name its version, not a missing
+  // function.
   const auto get_version =
       reinterpret_cast<DriverApi::DriverGetVersionFunction>(dlsym(handle, "cuDriverGetVersion"));
   if (int version = 0; get_version != nullptr && get_version(&version) == kSuccess)

@@ -71,7 +71,7 @@ InferResult InferFusedConv2D(InferenceContext& context) {
   return types;
 }
 
-// Checks that `dy`, the second input, is a gradient of the convolution of `image` with `filter`.
+// Checks that `dy`, the second input, has the shape of the convolution of `image` with `filter`.
 Status CheckConvolutionGradient(const InferenceContext& context, const Shape& image,
                                 const Shape& filter) {
   RETURN_IF_ERROR(ExpectFloats(context.inputs));
@@ -92,7 +92,8 @@ InferResult InferConv2DBackpropFilter(InferenceContext& context) {
   return std::vector{TensorType{context.inputs[0].dtype, std::move(filter)}};
 }
 
-// Returns the attributes' window. Checks that it fits images of this shape and has no dilation.
+// Reads the window from the attributes, and checks that it fits images of this shape and has no
+// dilation.
 StatusOr<Window> PoolingWindow(const Attributes& attributes, const Shape& image) {
   ASSIGN_OR_RETURN(Window window, WindowOf(attributes));
   RETURN_IF_ERROR(CheckWindow(window, image));
@@ -128,7 +129,7 @@ InferResult InferAvgPoolGrad(InferenceContext& context) {
 
 // ---- gradients
 
-// Returns the node's window. Inference has checked it.
+// Returns the window of the node, which inference has already checked.
 Window WindowOfNode(const GradientContext& c) {
   return *WindowOf(c.node.attributes);
 }
@@ -136,7 +137,7 @@ Window WindowOfNode(const GradientContext& c) {
 Gradient Conv2DGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output image = c.input(0), filter = c.input(1);
-  // The filter's gradient comes first, so that it can be sent while the other gradients are still
+  // Appends the filter's gradient first, so that it can be sent while the other gradients are still
   // being computed.
   const Output d_filter = Conv2DBackpropFilter(c.b, image, c.dy(), c.b.shape(filter), window);
   return {Conv2DBackpropInput(c.b, filter, c.dy(), c.b.shape(image), window), d_filter};

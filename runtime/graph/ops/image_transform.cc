@@ -24,7 +24,8 @@ Status CheckTransforms(const std::vector<TensorType>& inputs, int64_t images,
                          transforms.shape.ToString());
 }
 
-// Checks images of this shape, which must have pixels, but not so many that positions overflow.
+// Checks that images of this shape have at least one pixel each, but not so many that positions
+// overflow.
 Status CheckImages(const Shape& images) {
   if (images.rank() != 4)
     return InvalidArgument("expected images [images,height,width,channels], got ",
@@ -58,7 +59,7 @@ InferResult InferTransformGrad(InferenceContext& context) {
   return std::vector{TensorType{context.inputs[0].dtype, *images}};
 }
 
-// The transforms are treated as constants.
+// The transforms count as constants, so they have no gradient.
 Gradient TransformGradient(GradientContext& c) {
   Attributes attributes = c.node.attributes;
   attributes.Set("images", c.b.shape(c.input(0)));

@@ -146,7 +146,7 @@ Gradient MatMulGradient(GradientContext& c) {
   const bool tb = c.node.attributes.Get("transpose_b", false);
   const Output a = c.input(0);
   const Output b = c.input(1);
-  // The weights' gradient comes first, so that it can be sent while the other gradients are still
+  // Appends the weights' gradient first, so that it can be sent while the other gradients are still
   // being computed.
   const Output d_b = tb ? MatMul(c.b, c.dy(), a, true, ta) : MatMul(c.b, a, c.dy(), !ta, false);
   const Output d_a = ta ? MatMul(c.b, b, c.dy(), tb, true) : MatMul(c.b, c.dy(), b, false, !tb);

@@ -11,7 +11,7 @@
 namespace tfjob::graph {
 namespace {
 
-// The largest number of inputs.
+// The largest number of inputs of a Scan.
 constexpr int kMostParts = 4096;
 
 Shape WithSteps(int64_t steps, const Shape& shape) {
@@ -79,8 +79,7 @@ InferResult InferScan(InferenceContext& context) {
   return types;
 }
 
-// Returns the number of states or sequences that an attribute specifies, a number from 0 to
-// kMostParts.
+// Reads a number of states or sequences, from 0 to kMostParts, from an attribute.
 StatusOr<int> CountOf(const Attributes& attributes, std::string_view name) {
   const int64_t count = attributes.Get<int64_t>(name, 0);
   if (count >= 0 && count <= kMostParts) return static_cast<int>(count);

@@ -20,7 +20,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Identifies the input that a placeholder of the body stands for.
+// Identifies the Scan's input that a placeholder of the body stands for.
 struct Role {
   enum Kind { kState, kSequence, kInvariant } kind;
   int index;
@@ -45,8 +45,8 @@ Output ZerosOf(Builder& b, const TensorType& type) {
   return Fill(b, type.dtype, type.shape, 0);
 }
 
-// One value per step, stacked outside of the loops. Element t belongs to forward step t or, if
-// `reversed`, to forward step steps - 1 - t.
+// A value of each step, stacked outside the loops. Element t belongs to forward step t or, if
+// `reversed` is set, to forward step steps - 1 - t.
 struct Stacked {
   Output value;
   bool reversed = false;
@@ -241,7 +241,7 @@ class ScanDifferentiator {
     parts.push_back(std::move(part));
   }
 
-  // Stacks the operands of a node, all in the same order. Returns false if that is not possible.
+  // Stacks the operands of a node, all in the same order. Returns false if they cannot be stacked.
   bool StackOperands(const Node& node, bool product, std::vector<Part>& parts) {
     Part part{.kind = product ? Part::kProduct : Part::kRows, .node = &node};
     std::optional<bool> reversed;

@@ -19,9 +19,10 @@ bool IsConst(const Graph& graph, Output output) {
   return graph.node(output).op == "Const";
 }
 
-// Returns whether the node may be replaced with constants. A node without inputs has nothing to
-// fold. A random op, recognised by the attribute op_id, is never folded, because its step and seed
-// are fed at each run. A Scan is not folded either: the evaluator runs only individual kernels.
+// Returns whether the node may be replaced with constants. A node without inputs is not folded,
+// because it already is a source. A random op, recognised by the attribute op_id, is never folded,
+// because its step and seed are fed at each run. A Scan is not folded either, because the evaluator
+// runs only individual kernels.
 bool MayFold(const Graph& now, const Node& node, const std::vector<Output>& inputs) {
   return !inputs.empty() && IsPure(node) && node.op != "Scan" &&
          !node.attributes.Find<int64_t>("op_id") && IsSmall(node) &&

@@ -19,7 +19,7 @@ class BatchMatMul : public Kernel {
  public:
   explicit BatchMatMul(BatchLayout layout) : l_(std::move(layout)) {
     for (int64_t dim : l_.batch) matrices_ *= dim;
-    // Splits large matrices by rows, so that even a few of them keep all threads busy.
+    // Divides large matrices into tiles of rows, so that even a small batch keeps all threads busy.
     const int64_t row_work = std::max<int64_t>(1, l_.n * l_.k);
     tile_ = (1 + kLeastMultiplications / row_work / kRowsOfTile) * kRowsOfTile;
     tiles_ = (l_.m + tile_ - 1) / tile_;

@@ -1,7 +1,7 @@
-// Implements batch normalisation over all axes except the last, and its gradient. Each of the two
-// reads the rows twice: once to compute sums per channel, and once to write the result. The number
-// of chunks into which the rows are split depends only on the sizes, so the result does not depend
-// on the number of threads.
+// Implements batch normalisation over all axes except the last, and its gradient. Each of them
+// reads the rows twice: first to compute sums per channel, then to write the result. The number of
+// chunks into which the rows are split depends only on the sizes, so the result does not depend on
+// the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -16,12 +16,13 @@ namespace {
 
 constexpr int64_t kMostNormChunks = 16;
 constexpr int64_t kLeastNormChunk = 32768;  // elements
-// Sums are taken over blocks of about this many elements, which stay in the cache, and then
+// Sums are computed for blocks of about this many elements, which fit into the cache, and then
 // combined. This also keeps the error of long sums small.
 constexpr int64_t kNormBlock = 8192;
 constexpr int64_t kLeastNormRows = 8;
 
-// Divides the rows of an operation between threads, and into blocks.
+// Divides the rows of an operation into chunks, which are computed in parallel, and the chunks into
+// blocks.
 struct ChannelSplit {
   int64_t rows = 0, channels = 0;
   int64_t chunks = 1, block_rows = 1;
@@ -72,7 +73,7 @@ StridedRows<T> RowsOfOutput(const KernelRequest& request, void* const* outputs, 
   return {static_cast<T*>(outputs[i]), request.outputs[i].row_stride};
 }
 
-// Holds the mean of some rows, and the sums of their squared deviations from it, per channel.
+// The mean of some rows, and the sum of their squared deviations from it, per channel.
 template <typename T>
 struct ChannelMoments {
   T *mean = nullptr, *squares = nullptr;
@@ -94,7 +95,7 @@ struct ChannelMoments {
     for (int64_t row = first; row < last; ++row) SumSquares(channels, x.row(row), mean, squares);
   }
 
-  // Adds the moments of other rows (Chan, Golub and LeVeque, "Updating formulae and a pairwise
+  // Adds the moments of further rows (Chan, Golub and LeVeque, "Updating formulae and a pairwise
   // algorithm for computing sample variances", 1979).
   void Merge(int64_t channels, const ChannelMoments& other) {
     const auto more = static_cast<T>(other.rows), all = static_cast<T>(rows + other.rows);
@@ -121,7 +122,7 @@ struct ChannelMoments {
   }
 };
 
-// Returns the normalised value before the activation. The gradient uses the same expression to
+// Returns the normalised value before the activation. The gradient evaluates the same expression to
 // determine whether the activation has let the value pass.
 template <typename T>
 T Normalized(T x, T mean, T factor, T beta) {
@@ -142,8 +143,8 @@ class BatchNorm : public Kernel {
   BatchNorm(KernelRequest request, NormOptions options)
       : request_(std::move(request)), options_(options), split_(request_.inputs[0]) {}
 
-  // The workspace contains, for each chunk, its moments and the moments of a block; then the
-  // factors.
+  // The workspace contains, for each chunk, its moments and those of a block, followed by the
+  // factors of the channels.
   size_t workspace_bytes() const override {
     return static_cast<size_t>((4 * split_.chunks + 1) * split_.width) * sizeof(T);
   }
@@ -226,8 +227,8 @@ class BatchNorm : public Kernel {
 //   - kRead: the activation's output is read.
 enum class ActivationMask { kNone, kComputed, kRead };
 
-// Points to the values that the gradient reads. `more` and y may be null. If `more` is not null, it
-// is added to dy.
+// The values that the gradient reads. `more` and `y` may be null. `more`, if not null, is added to
+// dy.
 template <typename T>
 struct NormGradInputs {
   StridedRows<const T> dy, x, y, more;
@@ -252,7 +253,7 @@ struct NormGradInputs {
   }
 };
 
-// Holds the sums over rows that all gradients need: of g, and of g·(x - mean).
+// The sums over rows that all of the gradients need: of g, and of g·(x - mean).
 template <typename T>
 struct GradientSums {
   T *plain = nullptr, *products = nullptr;
@@ -277,7 +278,8 @@ struct GradientSums {
   }
 };
 
-// Computes, with n rows, g = the gradient before the activation, and r = 1/√(variance + epsilon):
+// Computes the following, where n is the number of rows, g is the gradient before the activation,
+// and r = 1/√(variance + epsilon):
 //   d_beta = Σ g, d_gamma = r·Σ g·(x - mean)
 //   dx = gamma·r·(g - Σ g/n - (x - mean)·r²·Σ g·(x - mean)/n)
 template <typename T>
@@ -357,7 +359,8 @@ class BatchNormGrad : public Kernel {
     });
   }
 
-  // Returns the gradient before the activation for one row: `g`, or dy itself.
+  // Returns the gradient before the activation for one row: `g`, which it computes, or dy itself if
+  // there is no activation.
   const T* Pass(const NormGradInputs<T>& in, int64_t row, T* g) const {
     if (!options_.relu) return in.dy.row(row);
     if (has_more()) {
@@ -370,7 +373,7 @@ class BatchNormGrad : public Kernel {
     return g;
   }
 
-  // Adds the sums of the chunks in order, and computes everything that depends only on the channel.
+  // Adds the sums of the chunks in order, and computes all values that depend only on the channel.
   void Finish(T* space, const T* variance, const T* factor, T* d_gamma, T* d_beta, T* shift,
               T* slope) const {
     GradientSums<T> total{d_beta, d_gamma};

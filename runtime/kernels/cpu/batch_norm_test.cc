@@ -69,7 +69,8 @@ Attributes NormAttributes(bool relu) {
   return attributes;
 }
 
-// The first shape has a few rows in one block; the last shape has several chunks and a remainder.
+// The first shape has a few rows, which form one block; the last one has several chunks and a
+// remainder.
 const std::vector<Shape> kShapes = {{3, 2}, {2, 3, 5, 20}, {3, 41, 35, 17}};
 
 TEST(BatchNorm, NormalisesEachChannel) {
@@ -141,7 +142,7 @@ TEST(BatchNorm, KeepsTheVarianceOfValuesFarFromZero) {
          1e-3});
 }
 
-// Expects that the kernel writes the same bits with any number of threads.
+// Checks that the results are bit-identical for any number of threads.
 void ExpectSameOnAnyThreads(const char* op, const std::vector<Tensor>& in,
                             const std::vector<Shape>& out) {
   SCOPED_TRACE(op);
@@ -172,8 +173,8 @@ void ExpectSameOnAnyThreads(const char* op, const std::vector<Tensor>& in,
   }
 }
 
-// The chunks depend only on the sizes, so the bits do not depend on the number of threads. This
-// matters because all tasks must agree on the statistics.
+// The chunks depend only on the sizes, so the results are bit-identical for any number of threads.
+// This matters because all tasks must have the same statistics.
 TEST(BatchNorm, IsTheSameOnAnyNumberOfThreads) {
   const Shape shape = {5000, 24}, c = {24};
   const Tensor x = Values(D::kFloat32, shape, 1), factors = Values(D::kFloat32, c, 2);

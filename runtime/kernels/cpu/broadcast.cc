@@ -18,9 +18,9 @@ StatusOr<StridedLoop> BroadcastLoop(const KernelRequest& request) {
   return StridedLoop::Create(output.shape, strides);
 }
 
-// Splits the loop between threads and calls body(first, last, begin, end) for each part. The part
-// consists of the inner iterations [begin, end) of each outer iteration in [first, last). Splits
-// the innermost loop only if it is the only one.
+// Divides the loop among the threads, and calls body(first, last, begin, end) for each part. A part
+// consists of the inner iterations [begin, end) of each of the outer iterations [first, last).
+// Splits the innermost loop only if there is no other loop.
 template <typename Body>
 void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   if (loop.outer() == 1) {
@@ -35,8 +35,8 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   });
 }
 
-// Runs the innermost loop. Each common combination of strides has its own loop, in which the
-// strides are constants, so that gcc can vectorise it.
+// Runs the innermost loop. Each common combination of strides has its own copy of the loop, with
+// constant strides, so that gcc can vectorise it.
 template <typename T, typename Out, typename F>
 void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, const void* right) {
   const F f;
@@ -62,7 +62,7 @@ void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, 
 }
 
 // Only the innermost loop is instantiated for each function and dtype. The rest of the kernel does
-// not depend on them and computes addresses in bytes.
+// not depend on them, because it computes addresses in bytes.
 class Broadcast : public Kernel {
  public:
   using InnerLoop = decltype(&MapTwo<float, float, Add>);

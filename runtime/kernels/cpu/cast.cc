@@ -7,15 +7,15 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Converts any value. C++ does not define the conversion of a float outside the integer's range:
-// here, such a float becomes the nearest integer in the range, and NaN becomes 0.
+// Converts any value. C++ does not define the conversion of a float outside the integer's range.
+// Here, such a float becomes the nearest integer in the range, and NaN becomes 0.
 template <typename Out, typename In>
 Out Convert(In value) {
   if constexpr (std::is_same_v<Out, bool>) {
     return value != 0;
   } else if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
-    // The limits may be rounded away from zero when converted to floating point, so the comparisons
-    // must include equality.
+    // The limits may be rounded away from zero when they are converted to floating point, so the
+    // comparisons must include equality.
     if (value >= static_cast<In>(std::numeric_limits<Out>::max())) {
       return std::numeric_limits<Out>::max();
     }
@@ -36,7 +36,7 @@ void ConvertAll(int64_t count, const void* from, void* to) {
 }
 
 // Only the loop over the elements is instantiated for each pair of dtypes. The rest of the kernel
-// does not depend on them and computes addresses in bytes.
+// does not depend on them, because it computes addresses in bytes.
 class Cast : public Kernel {
  public:
   using Loop = decltype(&ConvertAll<float, float>);

@@ -15,7 +15,7 @@ Operand OperandOf(const Tensor& tensor, int64_t padding) {
   return operand;
 }
 
-// Memory is filled with this byte before a kernel writes to it. A float made of such bytes is NaN.
+// Memory is filled with this byte before a kernel writes to it. A float of such bytes is NaN.
 constexpr int kUnwritten = 0xFF;
 
 struct Memory {

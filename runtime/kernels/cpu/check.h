@@ -1,4 +1,4 @@
-// Tests kernels of this package: runs one op in every way that its contract allows and compares the
+// Tests kernels of this package: runs an op in every way that its contract allows, and compares the
 // results with the expected values.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Case {
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
   double tolerance = 1e-6;  // relative to max(1, |expected|); for float64, a
-                            // thousandth of this applies
+                            // thousandth of this value
 };
 
 // Runs the op with dense and with padded rows, with one thread and with three, and in every

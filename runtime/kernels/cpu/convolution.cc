@@ -1,5 +1,5 @@
-// Implements convolutions. oneDNN computes convolutions of dense float32 operands; plain loops
-// compute all others, which only gradient checks and tests need.
+// Implements convolutions. oneDNN computes those of dense float32 operands; plain loops compute all
+// others, which only gradient checks and tests need.
 #include "runtime/kernels/cpu/convolution.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Calls body(position, k) for each element k of window number `window` that is not over padding.
+// Calls body(position, k) for each element k of window number `window` that does not cover padding.
 // `position` is the position of the input element that k covers.
 template <typename Body>
 void ForEachInput(const WindowAxis& axis, int64_t window, int64_t inputs, const Body& body) {

@@ -74,7 +74,8 @@ void CheckSizes(D dtype, const Sizes& s) {
   }
   Attributes window;
   SetWindow(window, s.window);
-  // A sum of up to a few thousand products is a few bits less precise than a single operation.
+  // The tolerance is larger because a sum of up to a few thousand products loses a few bits of
+  // precision.
   Check({"Conv2D", window, {x, f}, {y}, 2e-5});
   Tensor bias(dtype, Shape({s.filter.dim(3)})), biased = y.Clone(), positive = y.Clone();
   for (int64_t i = 0; i < bias.num_elements(); ++i) SetValue(bias, i, 0.5 - i);
@@ -145,8 +146,8 @@ TEST(Convolution, KeepsNaN) {
   }
 }
 
-// The split of the images into parts depends only on the sizes, so the bits do not depend on the
-// number of threads.
+// The division of the images into parts depends only on the sizes, so the results are bit-identical
+// for any number of threads.
 TEST(Convolution, IsTheSameOnAnyNumberOfThreads) {
   const Shape image = {10, 9, 9, 8}, filter = {3, 3, 8, 24};
   const Sizes sizes = {image, filter, Same(image, filter)};

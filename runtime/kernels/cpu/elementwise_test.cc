@@ -61,7 +61,8 @@ TEST(UnaryTest, LetsNaNAndInfinityThrough) {
   expect("Tanh", {kNaN, 1, -1, 0, std::tanh(-1)});
 }
 
-// Over their whole range, not only near 1, the functions must be as accurate as math.h states.
+// The relative error of the functions must be as small as math.h states over their whole range, not
+// only near 1.
 TEST(UnaryTest, FunctionsAreAccurateRelatively) {
   auto worst = [](float low, float high, float (*f)(float), double (*exact)(double)) {
     double error = 0;

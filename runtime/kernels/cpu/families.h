@@ -1,4 +1,4 @@
-// Declares one function per family of ops. Each returns the family's entries for the kernel table.
+// Declares one function per family of ops, which returns the family's entries for the kernel table.
 #pragma once
 
 #include "runtime/kernels/kernel.h"

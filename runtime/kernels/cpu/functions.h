@@ -10,8 +10,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// Maximum, Minimum and Relu return NaN if an operand is NaN, as in NumPy, so that a diverged run
-// does not look healthy.
+// Maximum, Minimum and Relu return NaN if an operand is NaN, as in NumPy, so that a run that has
+// diverged does not appear healthy.
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {
@@ -34,8 +34,8 @@ struct Div {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      // Dividing by 0 would trap, and so would dividing the smallest value by -1, because the
-      // result overflows.
+      // The processor would trap on a division by 0, and on a division of the smallest value by -1,
+      // whose result overflows.
       if (b == 0) return 0;
       return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;
     } else {

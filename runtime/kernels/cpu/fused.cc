@@ -1,5 +1,5 @@
-// Implements FusedElementwise, which runs a short program of elementwise steps block by block, so
-// that intermediate results never leave the first-level cache.
+// Implements FusedElementwise, which runs a short program of elementwise steps on one block of
+// elements after another, so that intermediate results never leave the first-level cache.
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -140,8 +140,8 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// Describes how an input is read: with the output's shape, as one row that repeats for every row of
-// the output, or as a single element.
+// Describes how an input is read: with the output's shape, as one row that is repeated for each row
+// of the output, or as a single element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;

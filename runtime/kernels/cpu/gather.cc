@@ -16,8 +16,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Rows are prefetched into the cache this many rows ahead, because the next row may be anywhere in
-// memory.
+// Rows are prefetched this many rows ahead, because the next row may be anywhere in memory.
 constexpr int64_t kPrefetchedRows = 8;
 constexpr size_t kPrefetchedBytes = 256;  // per row; the hardware prefetches the other bytes
 constexpr size_t kCacheLine = 64;
@@ -27,7 +26,8 @@ int64_t GrainOf(const Operand& matrix) {
   return 1 + kGrain / std::max<int64_t>(1, matrix.cols());
 }
 
-// Returns whether all ids are indices of rows of the table. If not, reports an error to the stream.
+// Returns whether all ids are indices of rows of the table. Otherwise, reports an error to the
+// stream.
 template <typename Id>
 bool CheckIds(std::span<const Id> ids, int64_t rows, const std::string& table, Stream& stream) {
   const auto outside = [rows](Id id) { return id < 0 || id >= rows; };
@@ -106,7 +106,8 @@ class Groups {
   int64_t size() const { return size_; }
   int64_t id(int64_t group) const { return places_[begins_[group]].id; }
 
-  // Sets `out` to the sum of the group's rows of `values`, whose rows begin `stride` apart.
+  // Sets `out` to the sum of the group's rows of `values`, whose rows begin `stride` elements
+  // apart.
   template <typename T>
   void Sum(int64_t group, const T* values, int64_t stride, int64_t cols, T* out) const {
     int64_t place = begins_[group];
@@ -124,7 +125,7 @@ class Groups {
   };
   static constexpr int kDigitBits = 11;
 
-  // Sorts by id with one pass per digit. A pass keeps the order of entries whose digits are equal.
+  // Sorts by id, with one stable pass per digit (radix sort).
   void Sort(size_t count) {
     uint64_t bits = 0;
     for (size_t i = 0; i < count; ++i) bits |= static_cast<uint64_t>(places_[i].id);

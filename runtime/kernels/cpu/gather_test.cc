@@ -11,7 +11,7 @@ namespace {
 
 using D = DType;
 
-// Returns `count` ids below `rows`, many of them more than once.
+// Returns `count` ids below `rows`, many of which occur more than once.
 Tensor Ids(D dtype, int64_t count, int64_t rows) {
   Tensor ids(dtype, {count});
   for (int64_t i = 0; i < count; ++i) SetValue(ids, i, static_cast<double>(i * i % 13 % rows));

@@ -3,7 +3,7 @@
 // only gradient checks need.
 //
 // Always runs on the calling thread alone (one_thread.h); callers split the product into blocks.
-// For each call, oneDNN itself allocates and frees packing buffers and small objects.
+// oneDNN itself allocates and frees packing buffers and small objects in each call.
 #pragma once
 
 #include <cstdint>

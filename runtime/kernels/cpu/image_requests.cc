@@ -27,7 +27,7 @@ Status CheckConvolution(const Convolution& c) {
                                 c.window.width.Count(c.image.shape.dim(2)), c.outputs()});
 }
 
-// Sets the operations that follow the convolution.
+// Reads which operations follow the convolution.
 Status ReadFinish(const KernelRequest& request, Convolution& convolution) {
   const auto activation = request.attributes.Get<std::string>("activation", "");
   if (!activation.empty() && activation != "Relu")
@@ -53,8 +53,7 @@ StatusOr<Pooling> PoolingOf(const Attributes& attributes, const Operand& image,
   return Pooling{window, image, pooled};
 }
 
-// Checks that all operands have the same dtype, and that operands `first` to `last` have the
-// channels of x as their only axis.
+// Checks that operands [first, last) have the dtype of x and the shape [channels of x].
 Status ExpectChannels(const std::vector<Operand>& operands, size_t first, size_t last,
                       const Operand& x) {
   for (size_t i = first; i < last; ++i) {

@@ -1,5 +1,5 @@
 // Checks the requests of ops on images (convolutions, pooling, projective transformations) and of
-// batch normalisation, which have kernels for CPUs and for GPUs, and reads their attributes.
+// batch normalisation, and reads their attributes. These ops have kernels for CPUs and for GPUs.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,8 @@ enum class ConvolutionPass {
   kBackwardFilter,  // image, d output → d filter
 };
 
-// Image and output are [images,height,width,channels], the filter is
-// [height,width,channels / groups,outputs]. All operands have the same float type and may have
-// padded rows.
+// Image and output are [images,height,width,channels], and the filter is [height,width,channels /
+// groups,outputs]. All operands have the same float type and may have padded rows.
 struct Convolution {
   Window window;
   Operand image, filter, output;
@@ -33,8 +32,8 @@ struct Convolution {
 // Reads the request of a Conv2D, FusedConv2D, Conv2DBackpropInput or Conv2DBackpropFilter.
 StatusOr<Convolution> ConvolutionOf(ConvolutionPass pass, const KernelRequest& request);
 
-// The image and what is pooled from it are [images,height,width,channels]. They have the same dtype
-// and may have padded rows.
+// The image and the pooled image are [images,height,width,channels]. They have the same dtype and
+// may have padded rows.
 struct Pooling {
   Window window;
   Operand image, pooled;
@@ -42,16 +41,16 @@ struct Pooling {
   int64_t images() const { return image.shape.dim(0); }
   int64_t channels() const { return image.shape.dim(3); }
 };
-// Read the request of a MaxPool or AvgPool, of a MaxPoolGrad and of an AvgPoolGrad.
+// Read the requests of MaxPool and AvgPool, of MaxPoolGrad, and of AvgPoolGrad.
 StatusOr<Pooling> PoolOf(const KernelRequest& request);
 StatusOr<Pooling> MaxPoolGradOf(const KernelRequest& request);
 StatusOr<Pooling> AvgPoolGradOf(const KernelRequest& request);
 
-// How an image continues outside of its borders (fill_mode in ops.md).
+// How an image continues outside its borders (fill_mode in ops.md).
 enum class Border : int32_t { kConstant, kReflect, kWrap, kNearest };
 
-// Images and transformed images are [images,height,width,channels], the transforms [images,8]. They
-// have the same dtype and may have padded rows.
+// The images before and after the transformation are [images,height,width,channels], and the
+// transforms are [images,8]. They have the same dtype and may have padded rows.
 struct Transformation {
   Operand images, transformed, transforms;
   Border border = Border::kConstant;
@@ -63,7 +62,7 @@ struct Transformation {
   int64_t width() const { return images.shape.dim(2); }
   int64_t channels() const { return images.shape.dim(3); }
 };
-// Read the request of an ImageProjectiveTransformV3 and of its gradient.
+// Read the requests of ImageProjectiveTransformV3 and of its gradient.
 StatusOr<Transformation> TransformOf(const KernelRequest& request);
 StatusOr<Transformation> TransformGradOf(const KernelRequest& request);
 
@@ -72,7 +71,7 @@ struct NormOptions {
   bool relu = false;
   bool side = false;  // a value is added before the activation
 };
-// Read the request of a FusedBatchNorm or FusedBatchNormEx, and of their gradients.
+// Read the requests of FusedBatchNorm and FusedBatchNormEx, and of their gradients.
 StatusOr<NormOptions> BatchNormOf(const KernelRequest& request);
 StatusOr<NormOptions> BatchNormGradOf(const KernelRequest& request);
 

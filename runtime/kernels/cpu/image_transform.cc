@@ -1,5 +1,5 @@
-// Implements the projective transformation of images and its gradient. Channels are innermost,
-// because they are contiguous.
+// Implements the projective transformation of images and its gradient. The loops over channels are
+// innermost, because channels are contiguous.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,14 +13,14 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Returns a - size·⌊a / size⌋, without converting a to an integer, which it may be too large for.
+// Returns a - size·⌊a / size⌋. Does not convert `a` to an integer, because it may be too large.
 template <typename T>
 T Modulo(T a, T size) {
   return a - size * std::floor(a / size);
 }
 
-// Returns the coordinate inside of [0, size - 1] whose value continues the image at `at`, as
-// TensorFlow does. Returns `at` itself for kConstant.
+// Returns the coordinate in [0, size - 1] whose value the image has at the coordinate `at`, as in
+// TensorFlow. For kConstant, returns `at` itself.
 template <typename T>
 T Inside(Border border, T at, int64_t size) {
   const T last = static_cast<T>(size - 1), length = static_cast<T>(size);
@@ -36,7 +36,7 @@ T Inside(Border border, T at, int64_t size) {
   return at >= 0 ? std::min(at, last) : T{0};  // NaN becomes 0
 }
 
-// The pixels from which one pixel of the output is computed.
+// The pixels from which a pixel of the output is interpolated.
 template <typename T>
 struct Sources {
   std::array<int64_t, 4> pixels;  // in the image, or -1 for the fill value
@@ -52,7 +52,8 @@ struct Sources {
 struct Sampler : Transformation {
   explicit Sampler(const Transformation& how) : Transformation(how) {}
 
-  // Returns the pixel in column x and row y of an image, or -1 if there is none. Also for NaN.
+  // Returns the index of the pixel in column x and row y of an image, or -1 if there is no such
+  // pixel, or if a coordinate is NaN.
   template <typename T>
   int64_t Pixel(T x, T y) const {
     const bool inside =

@@ -1,6 +1,6 @@
-// Reduces contiguous elements to kLanes partial results, and then combines these. gcc can keep the
-// partial results in vector registers without reordering the arithmetic. The result does not depend
-// on the number of threads.
+// Reduces contiguous elements to kLanes partial results, and then combines these. The compiler can
+// keep the partial results in vector registers without reordering the arithmetic, and the result
+// does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline T CombineLanes(T* lanes, const Combine& combine) {
   return lanes[0];
 }
 
-// Combines `start` and map(x[i]) for all i. `start` must be combine's neutral element.
+// Combines `start` and map(x[i]) for all i. `start` must be the neutral element of `combine`.
 template <typename T, typename Combine, typename MapElement>
 inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
                      const MapElement& map) {

@@ -32,7 +32,7 @@ inline float Exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  // Scales by two factors, because 2ⁿ itself may be subnormal or too large.
+  // Multiplies by two factors, because 2ⁿ itself may be subnormal or too large.
   const int32_t half = n >> 1;
   return p * PowerOfTwo(half) * PowerOfTwo(n - half);
 }
@@ -90,9 +90,9 @@ inline double Tanh(double x) {
   return std::tanh(x);
 }
 
-// Returns the error function of x, with an absolute error below 4e-7: near 0, its power series
-// (Abramowitz and Stegun, "Handbook of Mathematical Functions", 7.1.5); elsewhere, the
-// approximation 7.1.26.
+// Returns the error function of x, with an absolute error below 4e-7. Uses the power series
+// (Abramowitz and Stegun, "Handbook of Mathematical Functions", 7.1.5) near 0, and the
+// approximation 7.1.26 elsewhere.
 inline float Erf(float x) {
   const float z = x * x;
   float p = 1.480719282e-08f;

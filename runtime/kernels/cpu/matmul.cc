@@ -9,7 +9,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// The product is split into blocks of whole tiles, whose sizes suit the vector units. A block has
+// A product is divided into blocks of whole tiles, whose sizes suit the vector units. A block has
 // at least about kGrainMultiplications multiplications, so that it justifies waking a thread.
 constexpr int64_t kTileRows = 16, kTileColumns = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
@@ -42,8 +42,7 @@ class MatMul : public Kernel {
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
     // Splits c along its longer side. Every thread reads one operand completely: b if c is split by
-    // rows, a if c is split by columns. Splitting the longer side makes that operand the smaller
-    // one.
+    // rows, or a if c is split by columns. This way, that operand is the smaller one.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tile = by_rows ? kTileRows : kTileColumns;

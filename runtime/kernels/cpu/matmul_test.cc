@@ -28,7 +28,7 @@ Tensor Product(const Tensor& a, bool ta, const Tensor& b, bool tb) {
 struct Sizes {
   int64_t m, k, n;
 };
-// The product with 131 rows and 257 columns is large enough to be split between threads, by
+// The product with 131 rows and 257 columns is large enough to be divided among threads, by
 // columns.
 const std::vector<Sizes> kSizes = {{1, 1, 1},      {3, 5, 7},    {17, 33, 10}, {32, 64, 48},
                                    {0, 4, 3},      {4, 0, 3},    {4, 3, 0},    {1, 100, 1},

@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a tensor. The copy may have a different row stride. Does nothing if input and output are
-// the same memory.
+// Copies a tensor to one that may have a different row stride. Does nothing if both are the same
+// memory.
 class CopyRows : public Kernel {
  public:
   CopyRows(const Operand& in, const Operand& out, int source)
@@ -86,8 +86,8 @@ class Transpose : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* in = static_cast<const T*>(inputs[0]);
     auto* out = static_cast<T*>(outputs[0]);
-    // If there are two loops, the input's rows are the output's columns. The elements are then
-    // copied in tiles, to use whole cache lines of input and output.
+    // If there are two loops, the input's rows are the output's columns. Copies tiles of elements,
+    // to use whole cache lines of the input and the output.
     const int64_t tile = loop_.rank() == 2 ? kTile : 1;
     const int64_t groups = (loop_.outer() + tile - 1) / tile;
     const int64_t grain = 1 + kGrain / std::max<int64_t>(1, tile * loop_.inner());

@@ -20,8 +20,8 @@ namespace {
 using dnnl::memory;
 
 constexpr int64_t kMostParts = 16;
-// The partial gradients of a filter together take at most about this many bytes, except that there
-// are always at least two of them.
+// The approximate limit of the memory for the partial gradients of a filter. There are at least two
+// of them, however large they are.
 constexpr int64_t kPartialBytes = 16 << 20;
 constexpr size_t kAlignment = 64;
 
@@ -42,7 +42,7 @@ memory::desc ImagesOf(const Shape& shape, int64_t images) {
 }
 
 // Returns the dimensions of the filter in oneDNN's order: [groups,] outputs, channels, height,
-// width; outputs and channels are counted per group.
+// width. The outputs and channels are those of one group.
 memory::dims FilterDims(const Convolution& c) {
   const Shape& shape = c.filter.shape;
   memory::dims dims = {shape.dim(3) / c.groups(), shape.dim(2), shape.dim(0), shape.dim(1)};
@@ -62,13 +62,14 @@ memory::desc BiasOf(const Convolution& c) {
   return {{c.outputs()}, memory::data_type::f32, memory::format_tag::a};
 }
 
-// A convolution of some images.
+// A oneDNN primitive for a convolution of some of the images.
 struct Primitive {
   dnnl::primitive primitive;
   memory::desc filter, scratchpad;
 };
 
-// Returns the primitive for this number of images. `filter` may leave the layout to oneDNN.
+// Returns the primitive for this number of images. `filter` may leave the choice of a layout to
+// oneDNN.
 Primitive MakePrimitive(ConvolutionPass pass, const Convolution& c, int64_t images,
                         const memory::desc& filter) {
   const memory::desc image = ImagesOf(c.image.shape, images);
@@ -101,7 +102,7 @@ Primitive MakePrimitive(ConvolutionPass pass, const Convolution& c, int64_t imag
           backward.scratchpad_desc()};
 }
 
-// Returns oneDNN's numbers for a pass's image, filter and output.
+// Returns oneDNN's argument numbers for the image, the filter and the output of a pass.
 std::array<int, 3> ArgumentsOf(ConvolutionPass pass) {
   switch (pass) {
     case ConvolutionPass::kForward:
@@ -140,7 +141,8 @@ class Conversion {
   }
 
  private:
-  // A scratchpad owned by oneDNN would tie the primitive to the thread that created it.
+  // The caller provides the scratchpad, because one that oneDNN owns would tie the primitive to the
+  // thread that created it.
   static dnnl::reorder::primitive_desc Describe(const memory::desc& from, const memory::desc& to) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -157,7 +159,7 @@ class Conversion {
 // The part of a convolution that covers some of the images. Parts may run at the same time.
 class Part {
  public:
-  // Parts may share a filter that they only read. The caller sets the filter's address before it
+  // Parts may share a filter if they only read it. The caller sets the filter's address before it
   // runs the parts, because setting the address may write to the filter's padding.
   Part(ConvolutionPass pass, const Convolution& c, const Primitive& primitive, memory filter,
        int64_t first, int64_t images)
@@ -191,7 +193,7 @@ class Part {
     bias_.set_data_handle(const_cast<void*>(bias));
     const std::span<const dnnl_exec_arg_t> arguments = arguments_;
     Execute(primitive_, stream_, arguments.first(bias == nullptr ? 4 : 5));
-    // oneDNN's own rectifier is not used, because it turns NaN into 0.
+    // Does not use oneDNN's own rectifier, which turns NaN into 0.
     if (relu_) {
       auto* const values = static_cast<float*>(output_.get_data_handle());
       Map(outputs_, Relu(), values, values);

@@ -9,7 +9,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// The number of channels that are pooled together, small enough that their data stays in the
+// The number of channels that are pooled at a time, small enough that their data fits into the
 // first-level cache.
 constexpr int64_t kChannels = 256;
 
@@ -72,7 +72,7 @@ class MaxPool : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* x = static_cast<const T*>(inputs[0]);
     auto* y = static_cast<T*>(outputs[0]);
-    // Keeps NaN: no number compares greater than a NaN, and a NaN replaces any number.
+    // NaN wins: a NaN replaces any number, and no number compares greater than a NaN.
     const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
     ForEachImage(p_, stream, [&](int64_t image) {
       ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
@@ -94,7 +94,8 @@ class MaxPool : public Kernel {
   Pooling p_;
 };
 
-// Adds the gradient of each maximum to the first input, in row order, that equals the maximum.
+// Adds the gradient of each maximum to the first input, in row-major order, that equals the
+// maximum.
 template <typename T>
 class MaxPoolGrad : public Kernel {
  public:

@@ -1,5 +1,5 @@
-// Declares helpers for the functions that prepare kernels (PrepareFunction in kernel.h). They check
-// a request's operands, and instantiate a template for a dtype.
+// Declares functions for use by those that prepare kernels (PrepareFunction in kernel.h). They
+// check the operands of a request, and instantiate a template for a dtype.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,7 @@ namespace tfjob::kernels::cpu {
 
 using Prepared = StatusOr<std::unique_ptr<Kernel>>;
 
-// The minimum amount of work that justifies waking a second thread, measured in elements of a cheap
-// loop.
+// The least work that justifies waking a second thread, measured in elements of a cheap loop.
 inline constexpr int64_t kGrain = 16384;
 
 // Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.
@@ -22,7 +21,7 @@ Status ExpectAlike(const KernelRequest& request, size_t first, size_t last);
 Status ExpectShape(const Operand& operand, const Shape& shape);
 // Returns Unimplemented, with a message that names the dtype.
 Status NoKernelFor(DType dtype);
-// Returns InvalidArgument unless the operand is an int64 scalar, as the step and the seed are.
+// Returns InvalidArgument unless the operand is an int64 scalar, as a step or a seed must be.
 Status ExpectInt64Scalar(const Operand& operand);
 // Returns the axes in the attribute `axes` in ascending order, each counted from 0. Returns all
 // axes if the attribute is absent. Returns InvalidArgument if an axis is out of range or listed
@@ -61,7 +60,7 @@ Prepared ForAny(DType dtype, F f) {
   return ForNumber(dtype, f);
 }
 
-// Returns f(Type<T>()), where T is an unsigned integer of the element's size. Meant for kernels
+// Returns f(Type<T>()), where T is an unsigned integer of the element's size. Intended for kernels
 // that only move elements.
 template <typename F>
 Prepared ForSize(DType dtype, F f) {

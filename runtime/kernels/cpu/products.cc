@@ -6,7 +6,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// If `swap` is set, the last axis of the batch is stored after the axis of the rows.
+// Returns the matrices of an operand. If `swap` is set, the last axis of the batch is stored after
+// the axis of the rows.
 StatusOr<Matrices> MatricesOf(const Operand& operand, bool swap) {
   std::vector<int64_t> dims = operand.shape.dims();
   const size_t rank = dims.size();
@@ -23,7 +24,7 @@ StatusOr<Matrices> MatricesOf(const Operand& operand, bool swap) {
   }
   Matrices matrices{
       .rows = dims[rank - 2], .cols = dims[rank - 1], .row_stride = strides[rank - 2]};
-  // BLAS requires a stride of at least the number of columns, even for a single row.
+  // BLAS requires that the row stride is at least the number of columns, even for a single row.
   matrices.row_stride = std::max(matrices.row_stride, std::max<int64_t>(1, matrices.cols));
   matrices.batch.assign(dims.begin(), dims.end() - 2);
   matrices.strides.assign(strides.begin(), strides.end() - 2);
@@ -57,7 +58,7 @@ StatusOr<ProductLayout> ProductLayoutOf(const KernelRequest& request) {
     }
     if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
   }
-  // The leading axes together are treated as the rows.
+  // All axes except the last are treated as the rows of one matrix.
   ProductLayout p;
   p.transpose_a = request.attributes.Get("transpose_a", false);
   p.transpose_b = request.attributes.Get("transpose_b", false);

@@ -1,5 +1,5 @@
-// Implements ops that draw random numbers. ops.md documents which word of which block
-// each element uses.
+// Implements ops that draw random numbers. ops.md specifies which word of which block each element
+// uses.
 #include <cmath>
 #include <numbers>
 
@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kWeight = 8;    // cost of a word relative to an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
-// FillBlocks runs the ten rounds of Philox on this many counters side by side. With fewer counters,
-// gcc unrolls the loop over them and then fails to vectorise it.
+// FillBlocks computes the ten rounds of Philox for this many counters side by side. With fewer
+// counters, gcc unrolls the loop over them and then fails to vectorise it.
 constexpr int64_t kCounters = 32;
 
 // Writes `blocks` blocks of four words, beginning with block `first`. The number of blocks is
@@ -51,8 +51,8 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
   }
 }
 
-// Calls body(words, element, count) for the elements [begin, end), counted in dense order, chunk by
-// chunk. `words` begins with the word for `element`.
+// Calls body(words, element, count) for chunks of the elements [begin, end), which are counted in
+// dense order. `words` begins with the word for `element`.
 template <typename Body>
 void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
   alignas(64) uint32_t words[kChunk + 4 * kCounters];
@@ -130,7 +130,7 @@ Prepared PrepareDropout(const KernelRequest& request) {
                   [&]<typename T>(Type<T>) { return Make<Dropout<T>>(request, rate); });
 }
 
-// A distribution converts the words of a block to four numbers.
+// Each distribution converts the words of a block to four numbers.
 template <typename T>
 struct Uniform {
   T low, high;

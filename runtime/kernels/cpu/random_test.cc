@@ -79,7 +79,7 @@ TEST(RandomTest, SameSeedSameNumbersOtherSeedOrOpOthers) {
 }
 
 // Dropout must use the words that ops.md specifies, so that every device drops the same elements.
-// With rows of 5 elements, most rows begin in the middle of a block.
+// The rows have 5 elements, so most of them begin in the middle of a block.
 TEST(DropoutTest, KeepsTheElementsThatPhiloxSays) {
   const int64_t seed = (int64_t{3} << 32) + 11, step = 42;
   const Attributes attributes{{"rate", 0.25}, {"op_id", int64_t{9}}, {"replica", int64_t{2}}};

@@ -35,7 +35,7 @@ struct MinOf : Minimum {
   static constexpr T kStart = Highest<T>();
 };
 
-// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length and not
+// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length, not
 // with the length itself.
 template <typename T, typename F>
 T ReduceContiguous(int64_t count, const T* x) {
@@ -141,7 +141,7 @@ template <typename T>
 class ArgMax : public Kernel {
  public:
   // Operand 0 of `loop` is the output. Operand 1 is the input without the reduced axis. That axis
-  // has `count` elements, which lie `stride` apart.
+  // has `count` elements, which are `stride` elements apart.
   ArgMax(const StridedLoop& loop, int64_t count, int64_t stride)
       : loop_(loop), count_(count), stride_(stride) {}
 

@@ -13,7 +13,7 @@ Status ExpectSameDtype(const Operand& in, const Operand& out) {
   return InvalidArgument("the operands differ in dtype: ", in.ToString(), " and ", out.ToString());
 }
 
-// Returns the attribute `name`, a list with one index per axis.
+// Returns the attribute `name`, which must contain one index per axis.
 StatusOr<std::vector<int64_t>> IndexOf(const KernelRequest& request, const char* name) {
   const auto* index = request.attributes.Find<std::vector<int64_t>>(name);
   if (index != nullptr && static_cast<int>(index->size()) == request.inputs[0].shape.rank())

@@ -41,8 +41,8 @@ struct Rows {
 };
 
 // Sets out[i] = f(in[i]...). `out` may be one of the inputs. The pragma tells gcc that no iteration
-// reads a value that another iteration wrote. `f` is passed by value, so that nothing in it can
-// alias the elements.
+// reads a value that another iteration has written. `f` is passed by value, so that none of its
+// members can alias the elements.
 template <typename F, typename Out, typename... In>
 inline void Map(int64_t count, F f, Out* out, const In*... in) {
 #pragma GCC ivdep

@@ -12,7 +12,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a block from a place in one tensor to a place in another.
+// Copies a block of one tensor to a block of another.
 template <typename T>
 class BlockCopy {
  public:
@@ -40,7 +40,7 @@ class BlockCopy {
   int64_t from_, to_;
 };
 
-// Prepares the copy of a block.
+// Prepares the copy of one block.
 template <typename T>
 StatusOr<BlockCopy<T>> CopyOf(const Block& block, const Operand& in, const Operand& out) {
   const Strides strides[] = {StridesOf(out), StridesOf(in)};
@@ -62,7 +62,7 @@ class Concat : public Kernel {
   std::vector<BlockCopy<T>> copies_;
 };
 
-// Copies one block. Before that, sets the output to zeros if the block does not fill it.
+// Copies one block. If the block does not fill the output, first sets the output to zeros.
 template <typename T>
 class SliceOrPad : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// Implements softmax and the cross entropies, one row at a time. The row's maximum is subtracted
+// Implements softmax and the cross-entropies, one row at a time. The row's maximum is subtracted
 // first, so that no exponential overflows. The loss is computed from the logarithm of the sum of
 // exponentials, never from the logarithm of a probability, because a probability may be 0.
 #include <limits>
@@ -36,8 +36,8 @@ void LogSoftmaxRow(int64_t count, const T* x, T* y) {
   const T maximum = RowMaximum(count, x);
   T sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += Exp(x[i] - maximum);
-  // Subtracts first the maximum and then log_sum. If they were added first, the smaller of
-  // the two could be rounded away.
+  // Subtracts the maximum before log_sum. If the two were added first, the smaller one could be
+  // rounded away.
   Map(count, [maximum, log_sum = Log(sum)](T value) { return (value - maximum) - log_sum; }, y, x);
 }
 

@@ -1,6 +1,6 @@
-// Implements a nest of loops over up to four operands with any strides, for broadcasting,
+// Implements nested loops over up to four operands with any strides, for broadcasting,
 // transposition and reduction. Neighbouring dimensions are merged if every operand traverses them
-// as if they were one, so that common cases need only one or two loops.
+// like a single dimension, so that common cases need only one or two loops.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-// One stride per dimension, in elements. A stride is 0 where the operand repeats.
+// One stride per dimension, in elements. The stride is 0 along a dimension in which the operand is
+// repeated.
 using Strides = std::array<int64_t, kMaxRank>;
 
 // Returns the strides of an operand's own dimensions.

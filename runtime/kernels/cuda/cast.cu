@@ -1,4 +1,4 @@
-// Conversions between all dtypes.
+// Converts elements between all dtypes.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -6,7 +6,7 @@ namespace tfjob::kernels::cuda {
 namespace {
 
 // A float outside an integer's range becomes the nearest integer in the range, and NaN becomes 0.
-// `least` and `most` are the limits of the range; as floats, they may be rounded away from zero.
+// `least` and `most` are the limits of the range, which may be rounded away from zero as floats.
 template <typename Out, typename In>
 TFJOB_DEVICE Out Saturate(In value, Out least, Out most) {
   if (value >= static_cast<In>(most)) return most;

@@ -1,5 +1,5 @@
 // Checks that every kernel of the table accesses memory in as few transactions as possible if its
-// operands are aligned, and if neighbouring elements of the output belong to neighbouring elements
+// operands are aligned, and if neighbouring elements of the output depend on neighbouring elements
 // of the inputs. Other cases, such as a Slice that begins at an odd column or a permutation of
 // short rows, need more transactions, and are not measured.
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ void AddRowRequests(std::vector<KernelRequest>& requests) {
                       {matrix}});
 }
 
-// Adds requests for the kernels of vision/. The windows overlap, and some see padding.
+// Adds requests for the kernels of vision/. The windows overlap, and some cover padding.
 void AddVisionRequests(std::vector<KernelRequest>& requests) {
   const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
   const Operand image = dense({2, 9, 9, 32}), output = dense({2, 5, 5, 32});
@@ -149,7 +149,7 @@ std::vector<KernelRequest> DenseRequests() {
   return requests;
 }
 
-// Returns zeros or, for a list of int64, 0, 1, 2, …: rows of tables.
+// Returns zeros or, for a list of int64, the numbers 0, 1, 2, …, which are valid rows of tables.
 std::vector<std::byte> ContentsOf(const Operand& operand) {
   std::vector<std::byte> contents(operand.bytes());
   if (operand.dtype != DType::kInt64 || operand.shape.rank() != 1) return contents;
@@ -160,7 +160,7 @@ std::vector<std::byte> ContentsOf(const Operand& operand) {
 }
 
 // Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
-// accesses more sectors than its bytes need.
+// touches more sectors than its bytes need.
 TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
   const KernelTable table = MakeTable(EmulatedGpu(1));

@@ -34,8 +34,8 @@ T ValueOf(PhiloxStream& random, double low, double high) {
   return static_cast<T>(low + (high - low) * random.Uniform());
 }
 
-// Returns `value` or, at random, 0, an infinity or NaN: many functions behave differently at 0, and
-// all must handle infinities and NaN.
+// Returns `value` or, at random, 0, an infinity or NaN: many functions have a special case at 0,
+// and all must handle infinities and NaN.
 double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (random.Below(32)) {
@@ -115,7 +115,7 @@ const KernelTable& HostTable() {
   return *kTable;
 }
 
-// One run of a comparison.
+// Prepares and runs one op on both devices.
 class ComparedRun {
  public:
   ComparedRun(const Comparison& comparison, uint64_t seed)
@@ -161,7 +161,8 @@ class ComparedRun {
     return OkStatus();
   }
 
-  // Runs the op as if another kernel had refused its inputs, if it updates variables.
+  // If the op updates variables, runs it as if another kernel had refused its inputs, and checks
+  // that nothing changes.
   Status OnGpuAfterRefusal(const GpuAccess& gpu) {
     if (!UpdatesVariables()) return OkStatus();
     const Refusal refusal{.number = 1, .position = 0, .value = -1};
@@ -213,8 +214,8 @@ class ComparedRun {
     return outputs;
   }
 
-  // Programs in which a kernel may refuse its inputs do not contain MatMulAccumulate, a product of
-  // the device's library.
+  // Excludes MatMulAccumulate, which is a product of the device's library: programs in which a
+  // kernel may refuse its inputs do not contain it.
   bool UpdatesVariables() const {
     return request_.op != "MatMulAccumulate" &&
            UpdatedInput(HostTable().Find(request_.op)->in_place, 0) >= 0;
@@ -241,23 +242,23 @@ class ComparedRun {
     return memory_.Allocate(operand.bytes(), name, offset);
   }
 
-  // The padding is not copied, so that a read of the padding is reported.
+  // Does not copy the padding, so that any read of the padding is reported.
   void CopyInput(size_t i, std::byte* to) {
     ForRows(request_.inputs[i], [&](size_t offset, size_t bytes) {
       EmulatedMemory::Write(to + offset, inputs_[i]->data() + offset, bytes);
     });
   }
 
-  // Returns the number of the input that the op always updates to produce the output, or -1 if
-  // there is none.
+  // Returns the number of the input whose memory the output always uses (InPlace::kAlways), or -1
+  // if there is none.
   static int UpdatedInput(const std::vector<InPlace>& rules, int output) {
     for (const InPlace& rule : rules)
       if (rule.output == output && rule.rule == InPlace::kAlways) return rule.input;
     return -1;
   }
 
-  // Returns the memory of an input that the output may use, or null. The outputs before this one
-  // use the memory in `used`.
+  // Returns the memory of an input that the output is to share, or null. `used` is the memory of
+  // the outputs before this one.
   void* InPlaceOf(const std::vector<InPlace>& rules, int output,
                   const std::vector<const void*>& inputs, const std::vector<void*>& used) {
     for (const InPlace& rule : rules) {
@@ -271,7 +272,7 @@ class ComparedRun {
     return nullptr;
   }
 
-  // Expects the bits of the input that the op updates to produce the output.
+  // Checks that the output still contains the bits of the input whose memory it uses.
   Status CheckUnchanged(size_t i, const std::byte* actual) const {
     const int input = UpdatedInput(HostTable().Find(request_.op)->in_place, static_cast<int>(i));
     const std::byte* const before = inputs_[static_cast<size_t>(input)]->data();

@@ -1,5 +1,5 @@
-// Tests kernels for GPUs on the emulator: compares their results with the results of the kernels
-// for CPUs, and checks that the emulator reports no wrong access.
+// Tests kernels for GPUs on the emulator: compares their results with those of the kernels for
+// CPUs, and checks that the emulator reports no invalid access.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tfjob::kernels::cuda {
 
 // A tensor with random values in [low, high]. Some floats are 0. If `special` is set, some are NaN
 // or infinite. If `ascending` is set, the values are distinct int64 numbers in [0, high), in
-// ascending order, and some -1 after them. If `whole` is set, floats are whole numbers, so some of
+// ascending order, followed by some -1. If `whole` is set, floats are whole numbers, so some of
 // them are equal. If `row_stride` is 0, it is chosen at random.
 struct RandomOperand {
   Shape shape;
@@ -33,18 +33,19 @@ struct Comparison {
   double floor = 1;
 };
 
-// Prepares the op for both devices, and runs it on each. The seed chooses the values, the padding
-// of rows, which addresses are unaligned, whether an output uses the memory of an input where the
-// entry allows it, and the order in which the emulator runs threads. Reports through gtest any
-// differences, wrong accesses, and elements that were not written. An op that updates variables
-// runs once more, after another kernel has refused its inputs, and must then change no variable.
+// Prepares the op for both devices, and runs it on each. The seed determines the values, the
+// padding of rows, which addresses are unaligned, whether an output uses the memory of an input
+// where the entry allows it, and the order in which the emulator runs threads. Reports through
+// gtest any differences, invalid accesses, and elements that were not written. An op that updates
+// variables runs a second time, after another kernel has refused its inputs, and must then change
+// no variable.
 void Compare(const Comparison& comparison, uint64_t seed);
 
-// Like Compare, but runs the op on the given GPU and returns the first report, or "" if there is
+// Like Compare, but runs the op on the given GPU, and returns the first report, or "" if there is
 // none.
 std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAccess& gpu);
 
-// Expects that the emulator has recorded no report since the last call.
+// Checks that the emulator has recorded no report since the last call.
 void ExpectNoReports(const std::string& what);
 
 }  // namespace tfjob::kernels::cuda

@@ -1,6 +1,6 @@
-// Every kernel file includes this header first. The kernels are written in the part of CUDA C++
-// that is defined here and in emulator/shim.h, so that a host compiler can compile them, too: the
-// tests then run them on the emulator, which checks every access.
+// Every kernel file includes this header first. The kernels use only the part of CUDA C++ that is
+// defined here and in emulator/shim.h, so that a host compiler can compile them, too. The tests
+// then run them on the emulator, which checks every access.
 //
 // Rules for kernels:
 //   - A kernel has a unique name, and takes one trivially copyable struct of at most 4 KiB, which
@@ -51,20 +51,21 @@ namespace {
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kWarp = 32;
 
-// Returns, on every lane, the sum over the warp.
+// Returns the sum over the warp, on every lane.
 TFJOB_DEVICE float WarpSum(float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(kAllLanes, value, offset);
   return value;
 }
 
-// Returns whether a kernel of this program has refused its inputs, so that variables must keep
-// their values. `refusal` is a Refusal (stream.h), as numbers, or null.
+// Returns whether a kernel of this program has refused its inputs, in which case variables must
+// keep their values. `refusal` is a Refusal (stream.h), as three numbers, or null.
 TFJOB_DEVICE bool Refused(const int64_t* refusal) {
   return refusal != nullptr && *refusal != 0;
 }
 
-// Return the cosine and the sine of x·π. CUDA's cos and sin would use local memory.
+// Return the cosine and the sine of x·π. CUDA's cos and sin are not used, because they need local
+// memory.
 TFJOB_DEVICE double CosPi(double x) {
 #ifdef __CUDACC__
   return cospi(x);

@@ -70,7 +70,7 @@ StatusOr<std::vector<ProgramStep>> ParseProgram(const std::string& program, size
   return steps;
 }
 
-// Chooses slots for the results that are needed after the next step.
+// Assigns slots to the results that are needed after the next step.
 class SlotChooser {
  public:
   explicit SlotChooser(const std::vector<ProgramStep>& steps)
@@ -81,7 +81,7 @@ class SlotChooser {
     }
   }
 
-  // Returns the number of slots.
+  // Writes the steps to the parameter, and returns the number of slots.
   int Write(ElementwiseParameter& parameter) {
     for (size_t i = 0; i < steps_.size(); ++i) {
       ElementStep& step = parameter.step[i];
@@ -104,7 +104,7 @@ class SlotChooser {
     if (index + 1 == step) return {ElementSource::kLast, 0, 0};
     return {ElementSource::kSlot, slots_[index], 0};
   }
-  // Frees the slots that are not needed after the step.
+  // Frees the slots that are not needed after this step.
   void Release(size_t step) {
     for (size_t i = 0; i < step; ++i)
       if (slots_[i] >= 0 && last_use_[i] == step) taken_[static_cast<size_t>(slots_[i])] = false;

@@ -31,7 +31,7 @@ inline constexpr NamedOp kElementOps[] = {
     {"Copy", ElementOp::kCopy, 1},  // only in programs of this package
 };
 
-// Writes the steps of the program, which has `inputs` inputs, to the parameter. Returns whether the
+// Parses a program for `inputs` inputs, and writes its steps to the parameter. Returns whether the
 // program uses slots. Returns InvalidArgument if the program is wrong, and Unimplemented if it
 // contains an unknown op.
 StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,

@@ -12,7 +12,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Describes how the kernel reads an input. The input has the output's shape, only its last
+// Returns how the kernel reads an input, which must have the output's shape, only its last
 // dimension, only its other dimensions, or a single element.
 StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
   if (input.shape == out.shape) return ElementInput{nullptr, input.row_stride, 1};
@@ -28,8 +28,8 @@ StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
                        "or one element");
 }
 
-// If every operand stores all elements one after the other, or has a single element, treats the
-// output as a single row.
+// Treats the output as a single row, if every operand either stores all elements one after the
+// other or has a single element.
 void JoinRows(ElementwiseParameter& p, size_t inputs) {
   const auto one_row = [&p](const ElementInput& input) {
     return input.column_step == 1 ? input.row_stride == p.cols : input.row_stride == 0;
@@ -39,8 +39,8 @@ void JoinRows(ElementwiseParameter& p, size_t inputs) {
   p.out_stride = p.count;
 }
 
-// An input that the kernel cannot read in place. It is first broadcast to the output's shape, in
-// the workspace.
+// The broadcast of an input that the kernel cannot read in place to the output's shape, in the
+// workspace.
 struct Broadcast {
   size_t input = 0;
   BlockMove move;
@@ -83,7 +83,7 @@ class ElementwiseKernel final : public Kernel {
   }
 
  private:
-  // Returns the size of an input in the workspace, which keeps the next one aligned.
+  // Returns the size of an input in the workspace, rounded up so that the next input is aligned.
   size_t BroadcastBytes() const {
     constexpr size_t kAlignment = 64;
     return (parameter_.count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;

@@ -1,4 +1,4 @@
-// Computes single elementwise ops, and programs of several ops.
+// Runs programs of elementwise ops. A single op is a program with one step.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -10,15 +10,16 @@ TFJOB_DEVICE float4 Each(float4 a, float4 b, float4 c, F f) {
   return {f(a.x, b.x, c.x), f(a.y, b.y, c.y), f(a.z, b.z, c.z), f(a.w, b.w, c.w)};
 }
 
-// Returns x/π minus the nearest even number. CUDA's sinf and cosf would use local memory.
+// Returns x/π minus the nearest even number. CUDA's sinf and cosf are not used, because they need
+// local memory.
 TFJOB_DEVICE float PartOfTurn(float x) {
   constexpr float kHigh = 0.318309873f, kLow = 1.28412765e-8f;  // their sum is 1/π
   const float whole = 2.0f * rintf(0.5f * (x * kHigh));
   return fmaf(x, kHigh, -whole) + x * kLow;
 }
 
-// The functions are the same as in cpu/functions.h: Maximum, Minimum and Relu return NaN if an
-// operand is NaN.
+// The functions are those of cpu/functions.h: Maximum, Minimum and Relu return NaN if an operand is
+// NaN.
 TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
 #define TFJOB_CASE(name, result)                                                                   \
   case ElementOp::name:                                                                            \
@@ -141,7 +142,8 @@ TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
 
 }  // namespace
 
-// Without slots, a block needs no shared memory, so more blocks run at the same time.
+// Runs programs without slots. Their blocks need no shared memory, so more blocks can run at the
+// same time.
 TFJOB_KERNEL(Elementwise, ElementwiseParameter, kElementThreads) {
   RunSteps(p, nullptr);
 }

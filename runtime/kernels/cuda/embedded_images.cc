@@ -11,7 +11,7 @@ struct Image {
 
 }  // namespace
 
-// The rule cuda_images defines this array; a null pair ends it.
+// The rule cuda_images defines this array, which a pair of null pointers ends.
 extern "C" const Image tfjob_cuda_images[];
 
 namespace tfjob::kernels::cuda {

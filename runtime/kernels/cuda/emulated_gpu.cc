@@ -31,7 +31,7 @@ void RunEmulated(const Entry& entry, const void* parameter, Dim grid, Dim block,
   cuda::Run(entry, parameter, grid, block, seed);
 }
 
-// Ends the process if there are reports about the operation.
+// Aborts the process if there are reports about the operation.
 void ExpectNoReport(const std::string& operation) {
   const std::vector<std::string> reports = TakeReports();
   if (reports.empty()) return;
@@ -91,7 +91,8 @@ FakeMachine EmulatedMachine(uint64_t seed) {
                      ExpectNoReport(entry->name);
                    }};
   }
-  // Created on first use, because the memory of an earlier machine may still exist before that.
+  // The memory is created on first use, because until then the memory of an earlier machine may
+  // still exist.
   const auto memory = std::make_shared<std::unique_ptr<EmulatedMemory>>();
   machine.allocate = [memory](size_t bytes, const std::string& name) {
     if (*memory == nullptr) *memory = std::make_unique<EmulatedMemory>();

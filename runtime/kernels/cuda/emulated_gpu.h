@@ -16,13 +16,13 @@ namespace tfjob::kernels::cuda {
 // order of their threads.
 Launcher EmulatorLauncher(uint64_t seed);
 
-// Returns a GPU that computes immediately, on EmulatedMemory. It needs no stream of a device. If
+// Returns a GPU that computes immediately, on EmulatedMemory, and needs no stream of a device. If
 // `change` is set, it may replace functions of the library.
 GpuAccess EmulatedGpu(uint64_t seed,
                       const std::function<void(device::cuda::BlasApi&)>& change = {});
 
-// Describe a machine with all kernels of emulated_kernels.cc, whose driver and library compute
-// late, in an order that the seed determines. The process ends with a message if the emulator
+// Describe a machine with all kernels of emulated_kernels.cc. Its driver and library run operations
+// late, in an order that the seed determines. The process aborts with a message if the emulator
 // reports anything.
 device::cuda::FakeMachine EmulatedMachine(uint64_t seed);
 device::cuda::FakeBlasOptions EmulatedBlas();

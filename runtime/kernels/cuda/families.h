@@ -1,4 +1,4 @@
-// Declares the families of kernels, for table.cc, and functions that they share.
+// Declares the families of kernels, for table.cc, and the functions that they share.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ KernelTable::Entries ConvolutionKernels(const GpuAccess& gpu);
 
 using cpu::Prepared;
 
-// Submits a kernel with its parameter.
+// Submits a launch of a kernel with this parameter.
 template <typename Parameter>
 void Submit(const Launcher& launcher, const char* kernel, Grid grid, Grid block,
             const Parameter& parameter, Stream& stream) {
@@ -40,18 +40,18 @@ void Submit(const Launcher& launcher, const char* kernel, Grid grid, Grid block,
   launcher({kernel, grid, block, &parameter, sizeof parameter}, stream);
 }
 
-// Returns the stream's refusal, as kernels see it.
+// Returns the stream's refusal in the form in which kernels access it.
 inline int64_t* RefusalOf(const Stream& stream) {
   static_assert(sizeof(Refusal) == 3 * sizeof(int64_t));
   return reinterpret_cast<int64_t*>(stream.refusal());
 }
 
-// Returns how many blocks of `size` elements cover `count` elements.
+// Returns the number of blocks of `size` elements that cover `count` elements.
 inline unsigned Blocks(int64_t count, int64_t size) {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
-// Returns Unimplemented for tensors with more elements than the kernels can number with 32 bits.
+// Returns Unimplemented if the tensor has too many elements to be numbered with 32 bits in kernels.
 Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);
@@ -61,8 +61,8 @@ StatusOr<CastType> CastTypeOf(DType dtype);
 
 // Returns whether elementwise kernels can read the input, which is broadcast to `out`, in place.
 bool HasElementLayout(const Operand& input, const Operand& out);
-// Says whether a kernel updates a variable, which must keep its value if a kernel of the program
-// has refused its inputs.
+// Whether a kernel updates a variable, which must keep its value if a kernel of the program has
+// refused its inputs.
 enum class Writes : uint8_t { kValue, kVariable };
 
 // Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy.

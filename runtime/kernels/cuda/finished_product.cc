@@ -17,7 +17,7 @@ bool IsAligned(const ProductOperands& operands) {
   return addresses % 16 == 0;
 }
 
-// Returns what the library can add to a product whose addresses are aligned.
+// Returns the epilogue that the library can compute if the addresses are aligned.
 ProductEpilogue LibraryPart(const Finish& finish) {
   const bool relu = finish.activation == "Relu";
   if (finish.bias) return relu ? ProductEpilogue::kReluBias : ProductEpilogue::kBias;

@@ -20,31 +20,31 @@ struct Finish {
   std::string activation;  // "", "Relu", "Sigmoid" or "Tanh"
 };
 
-// Describes a product of row-major matrices. The library stores matrices column by column, so it
-// sees each of them as its transpose: to compute c = a · b, it multiplies b by a. Hence the
-// description's `a` is the second factor, and its rows are the columns of c.
+// Describes a product of row-major matrices. To the library, which stores matrices column by
+// column, each of them is its own transpose. To compute c = a · b, the library therefore multiplies
+// b by a: the description's `a` is the second factor, and its rows are the columns of c.
 ProductDescription DescriptionOf(const cpu::ProductLayout& layout, Arithmetic arithmetic);
 
-// Computes a product, and the operations that follow it in the memory of its result. The library's
-// fast algorithms need aligned addresses. The plan usually aligns them, but a kernel must accept
-// all addresses, so the product is prepared for both.
+// Computes a product, and then the operations that follow it, in the memory of the result. The
+// library's fast algorithms need aligned addresses. The plan usually aligns them, but a kernel must
+// accept any addresses, so there are two variants of the product.
 class FinishedProduct {
  public:
-  // `product` must have no epilogue and be aligned. `out` is the result: all products of the batch,
-  // whose columns follow each other. The bias has out.cols() elements.
+  // `product` must be aligned and must not have an epilogue. `out` is the result: all products of
+  // the batch, whose columns follow each other. The bias has out.cols() elements.
   static StatusOr<std::unique_ptr<FinishedProduct>> Prepare(const GpuAccess& gpu,
                                                             const ProductDescription& product,
                                                             const Finish& finish,
                                                             const Operand& out);
 
-  // Includes what it takes to align the workspace.
+  // Includes the bytes that are needed to align the workspace.
   size_t workspace_bytes() const;
-  // operands.workspace has this many bytes, and is a multiple of 64.
+  // operands.workspace must have workspace_bytes() bytes, at an address that is a multiple of 64.
   void Run(ProductOperands operands, Stream& stream) const;
 
  private:
-  // A product, and the elementwise program that follows it (null: none). The program's inputs are
-  // the product and the bias.
+  // A product and the elementwise program that follows it, or null if none does. The inputs of the
+  // program are the product and the bias.
   struct Variant {
     std::unique_ptr<Product> product;
     std::unique_ptr<Kernel> program;

@@ -37,8 +37,8 @@ class GatherKernel final : public Kernel {
   }
 
  private:
-  // Submits the check of the ids if refusals are read. Each call registers another refusal, which
-  // the stream keeps. Therefore, capture a kernel once and replay it.
+  // Submits a check of the ids, if refusals are read. Each call registers a refusal, which the
+  // stream keeps, so a kernel should be captured once and replayed.
   void Check(const void* ids, Stream& stream) const {
     const int64_t rows = table_.shape.dim(0), count = out_.shape.dim(0);
     if (stream.refusal() == nullptr || count == 0) return;
@@ -54,7 +54,7 @@ class GatherKernel final : public Kernel {
     Submit(launcher_, "CheckIds", {1}, {kCheckThreads}, p, stream);
   }
 
-  // Returns whether all rows consist of 16 aligned bytes at a time.
+  // Returns whether all rows can be copied in units of 16 aligned bytes.
   bool HasQuads(const void* table, const void* out) const {
     const auto size = static_cast<int64_t>(SizeOf(out_.dtype));
     const uintptr_t addresses =
@@ -68,11 +68,11 @@ class GatherKernel final : public Kernel {
   const std::string name_;
 };
 
-// Adds rows with equal ids: sorts the ids, numbers the distinct ones, and adds their rows.
+// Adds the rows of equal ids: sorts the ids, numbers the distinct ones, and adds their rows.
 class GroupSums {
  public:
-  // The sum of an id's rows is written to the row with the id's number or, with `rows`, to the row
-  // with the id, if it is below `rows`.
+  // If `rows` is 0, the sum for an id is written to the row with the id's number. Otherwise, it is
+  // written to the row with the id itself, if the id is below `rows`.
   GroupSums(Launcher launcher, const Operand& ids, const Operand& values, const Operand& out,
             int64_t rows)
       : launcher_(std::move(launcher)),
@@ -130,7 +130,7 @@ class GroupSums {
     return reinterpret_cast<T*>(space + offset);
   }
 
-  // Returns the offset of `bytes` further bytes of the workspace.
+  // Reserves bytes of the workspace, and returns their offset.
   size_t Take(size_t bytes) {
     constexpr size_t kAlignment = 64;
     const size_t offset = bytes_;
@@ -205,7 +205,8 @@ class SegmentSumKernel final : public Kernel {
   const GroupSums sums_;
 };
 
-// Returns Unimplemented if the columns exceed CUDA's limit for the second axis of a grid.
+// Returns Unimplemented if the columns need more blocks than CUDA allows along the second axis of a
+// grid.
 Status ExpectSums(const Operand& values) {
   RETURN_IF_ERROR(CheckCount(values));
   if (values.dtype != DType::kFloat32) return cpu::NoKernelFor(values.dtype);

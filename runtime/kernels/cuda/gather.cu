@@ -41,7 +41,7 @@ TFJOB_DEVICE bool IsBefore(const Place& a, const Place& b) {
   return a.id < b.id || (a.id == b.id && a.position < b.position);
 }
 
-// Returns how many of the sorted ids are below `id` or, with `equal`, not above it.
+// Returns the number of sorted ids that are below `id` or, if `equal` is set, at most `id`.
 TFJOB_DEVICE int64_t CountBelow(const int64_t* ids, int64_t count, int64_t id, bool equal) {
   int64_t low = 0, high = count;
   while (low < high) {
@@ -55,8 +55,8 @@ TFJOB_DEVICE int64_t CountBelow(const int64_t* ids, int64_t count, int64_t id, b
   return low;
 }
 
-// Returns the sum of the threads' values up to and including this thread's. `sums` is in shared
-// memory, and contains all sums afterwards.
+// Returns the inclusive prefix sum of the threads' values. `sums` is in shared memory, and contains
+// the prefix sums of all threads afterwards.
 TFJOB_DEVICE uint32_t RunningSum(uint32_t value, uint32_t* sums) {
   for (unsigned distance = 1; distance < kSortThreads; distance *= 2) {
     sums[threadIdx.x] = value;
@@ -69,7 +69,7 @@ TFJOB_DEVICE uint32_t RunningSum(uint32_t value, uint32_t* sums) {
   return value;
 }
 
-// The part of the sorted list and the column that a thread adds.
+// The part of the sorted list, and the column, that a thread adds.
 struct GroupPart {
   uint32_t part, begin, end, col;
 };
@@ -84,7 +84,7 @@ TFJOB_DEVICE GroupPart GroupPartOf(const SumGroupsParameter& p) {
 TFJOB_DEVICE bool Continues(const SumGroupsParameter& p, uint32_t begin) {
   return begin > 0 && p.numbers[begin - 1] == p.numbers[begin];
 }
-// Returns whether the group of the place before `end` has further places.
+// Returns whether the last group before `end` continues after it.
 TFJOB_DEVICE bool GoesOn(const SumGroupsParameter& p, uint32_t end) {
   return end < p.count && p.numbers[end - 1] == p.numbers[end];
 }
@@ -136,7 +136,7 @@ TFJOB_KERNEL(SortIds, SortIdsParameter, kSortThreads) {
   __shared__ int64_t ids[kSortThreads];
   __shared__ uint32_t positions[kSortThreads];
   const uint32_t i = blockIdx.x * kSortThreads + threadIdx.x;
-  // Places after the end of the list stay there, because their positions are the largest.
+  // Places past the end of the list stay there, because their positions are the largest.
   Place mine{i < p.count ? IdAt(p.ids, p.id_bytes, i) : INT64_MAX, i};
   for (unsigned size = 2; size <= kSortThreads; size *= 2) {
     for (unsigned distance = size / 2; distance > 0; distance /= 2) {
@@ -156,7 +156,8 @@ TFJOB_KERNEL(SortIds, SortIdsParameter, kSortThreads) {
   p.positions[i] = mine.position;
 }
 
-// An id's place is its place in its own part, plus the number of ids of the other part before it.
+// The place of an id is its place in its own part plus the number of ids in the other part that
+// precede it.
 TFJOB_KERNEL(MergeIds, MergeIdsParameter, kMergeThreads) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kMergeThreads + threadIdx.x;
   if (i >= p.count) return;
@@ -228,7 +229,7 @@ TFJOB_KERNEL(SumGroups, SumGroupsParameter, kWarp* kGroupWarps) {
 TFJOB_KERNEL(JoinGroups, SumGroupsParameter, kWarp* kGroupWarps) {
   const GroupPart at = GroupPartOf(p);
   if (at.begin >= p.count || at.col >= p.cols) return;
-  // The rows after the last sum are zero.
+  // Sets the rows after the last sum to zero.
   for (uint32_t row = at.begin; row < at.end && p.rows == 0; ++row)
     if (row >= *p.distinct_count) p.out[row * p.out_stride + at.col] = 0.0f;
   const uint32_t number = p.numbers[at.end - 1];

@@ -44,7 +44,7 @@ TEST(CudaGather, CopiesRows) {
   }
 }
 
-// The numbers of ids are around the sizes of the parts that are sorted, numbered and added.
+// The numbers of ids are near the sizes of the parts that are sorted, numbered and added.
 TEST(CudaGather, AddsTheRowsOfEqualIds) {
   for (const int64_t count : {1, 2, 63, 64, 65, 200, 511, 512, 513, 1024, 1025, 2600}) {
     for (const int64_t distinct : {int64_t{1}, int64_t{2}, int64_t{40}, int64_t{100000}}) {
@@ -90,7 +90,7 @@ TEST(CudaGather, SortsTheLargestIds) {
           1);
 }
 
-// Runs Gather with a record for refusals, and returns the record and the rows.
+// Runs Gather with a record for refusals. Returns the record and the rows.
 struct Gathered {
   Refusal refusal;
   Status status;

@@ -12,11 +12,11 @@ using optimizer::Kind;
 using optimizer::Optimizer;
 using optimizer::Part;
 
-// The bytes of the workspace for a StepNumbers.
+// The number of bytes of the workspace that are reserved for a StepNumbers.
 constexpr size_t kNumbersBytes = 64;
 static_assert(sizeof(StepNumbers) <= kNumbersBytes);
 
-// The kernels' enumerations have the order of the optimizers'.
+// The enumerations of the kernels must have the same order as those of the optimizers.
 static_assert(static_cast<int>(UpdateKind::kSgd) == static_cast<int>(Kind::kSgd) &&
               static_cast<int>(UpdateKind::kAdamW) == static_cast<int>(Kind::kAdamW) &&
               static_cast<int>(UpdateKind::kLion) == static_cast<int>(Kind::kLion) &&
@@ -27,7 +27,7 @@ static_assert(static_cast<int>(RateDecay::kNone) == static_cast<int>(optimizer::
                   static_cast<int>(optimizer::Decay::kPiecewiseConstant));
 static_assert(kUpdateSlots == optimizer::kMaxSlots);
 
-// Where an op has its inputs. The step is the first one.
+// The numbers of an op's inputs. The step is always the first input.
 struct UpdateInputs {
   size_t rows = 0;  // 0: the gradient is not given by rows
   size_t values = 1, variable = 2;
@@ -83,7 +83,7 @@ class GeneralUpdateKernel final : public Kernel {
   const std::optional<RowIndex> index_;  // if rows without a gradient change, too
 };
 
-// Returns how many gradients an update takes.
+// Returns the number of gradients that an update takes.
 int64_t StepsPerUpdate(const Optimizer& o) {
   return std::max<int64_t>(1, o.gradient_accumulation_steps);
 }
@@ -104,7 +104,7 @@ StatusOr<UpdateNumbersParameter> NumbersOf(const Optimizer& o, Part part) {
   return p;
 }
 
-// Sets what the optimizer determines.
+// Sets the members that depend on the optimizer.
 void SetOptions(const Optimizer& o, Part part, GeneralUpdateParameter& p) {
   const bool decays = o.kind == Kind::kRmsprop || o.kind == Kind::kAdadelta;
   const double keep_1 = decays ? o.rho : o.beta_1;
@@ -130,7 +130,8 @@ void SetOptions(const Optimizer& o, Part part, GeneralUpdateParameter& p) {
   p.power = static_cast<float>(-o.learning_rate_power);
 }
 
-// Sets what the shapes determine. With `all`, every row of the variable is visited.
+// Sets the members that depend on the shapes. If `all` is set, every row of the variable is
+// visited.
 void SetLayout(const KernelRequest& request, const UpdateInputs& inputs, bool all,
                GeneralUpdateParameter& p) {
   const Operand &values = request.inputs[inputs.values],

@@ -1,4 +1,4 @@
-// Updates variables with any optimizer. The arithmetic is that of the optimizers for CPUs
+// Updates variables with any optimizer. The arithmetic is that of the optimizers on CPUs
 // (optimizer/loops.cc).
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
@@ -13,7 +13,7 @@ TFJOB_DEVICE float& SlotOf(const Parameter& p, const UpdateElement& at, int slot
   return p.slots[slot][at.row * p.slot_strides[slot] + at.col];
 }
 
-// Like std::max, also for NaN.
+// Returns the same as std::max, also for NaN.
 TFJOB_DEVICE float Larger(float a, float b) {
   return a < b ? b : a;
 }

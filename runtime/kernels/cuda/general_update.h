@@ -1,4 +1,4 @@
-// Declares what the updates of update.cc and general_update.cc share.
+// Declares the functions and classes that update.cc and general_update.cc share.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace tfjob::kernels::cuda {
 
-// Returns the optimizer's schedule for the kernel LearningRate, without pointers. Returns
-// Unimplemented if it has too many boundaries.
+// Returns the optimizer's schedule as a parameter of the kernel LearningRate, without pointers.
+// Returns Unimplemented if the schedule has too many boundaries.
 StatusOr<LearningRateParameter> ScheduleOf(const optimizer::Optimizer& o);
 
-// Finds the row of a gradient that belongs to each row of a variable.
+// Finds, for each row of a variable, the row of the gradient that belongs to it.
 class RowIndex {
  public:
-  // `values` and `rows` are the numbers of rows of the gradient and of the variable.
+  // `values` is the number of rows of the gradient, and `rows` that of the variable.
   static StatusOr<RowIndex> Create(const Launcher& launcher, int64_t values, int64_t rows);
 
   size_t bytes() const { return static_cast<size_t>(rows_) * sizeof(int32_t); }
-  // Submits the kernels that write the index to `space`, which has bytes() bytes. `numbers` are the
-  // rows of the variable to which the rows of the gradient belong.
+  // Submits the kernels that write the index to `space`, which must have bytes() bytes. `numbers`
+  // contains, for each row of the gradient, the number of the variable's row.
   const int32_t* Submit(const int64_t* numbers, void* space, Stream& stream) const;
 
  private:
@@ -36,7 +36,7 @@ class RowIndex {
   int64_t values_, rows_;
 };
 
-// Prepares ApplyOptimizer or ApplyOptimizerRows with the kernel GeneralUpdate. The caller has
+// Prepares ApplyOptimizer or ApplyOptimizerRows with the kernel GeneralUpdate. The caller must have
 // checked that the operands fit the optimizer (update.cc).
 Prepared PrepareGeneralUpdate(const Launcher& launcher, const KernelRequest& request,
                               const optimizer::Optimizer& o);

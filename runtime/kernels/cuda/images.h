@@ -1,5 +1,6 @@
-// Provides the CUDA kernels of this program: fat binaries, with machine code for several GPUs. Two
-// files define Images: embedded_images.cc in builds with --config=cuda, and no_images.cc in others.
+// Provides the CUDA kernels that this program contains, as fat binaries, with machine code for
+// several GPUs. Two files define Images: embedded_images.cc in builds with --config=cuda, and
+// no_images.cc in all others.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace tfjob::kernels::cuda {
 
-// Returns one fat binary per .cu file, or no binaries in a build without --config=cuda. They stay
-// valid until the process ends.
+// Returns one fat binary per .cu file; none in a build without --config=cuda. They stay valid until
+// the process ends.
 std::span<const std::span<const std::byte>> Images();
 
 }  // namespace tfjob::kernels::cuda

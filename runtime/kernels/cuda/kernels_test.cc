@@ -1,4 +1,4 @@
-// Compares every kernel of the table with the kernel for CPUs, on shapes that are drawn from seeds.
+// Compares every kernel of the table with the one for CPUs, on shapes that are drawn from seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
   return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
 }
 
-// Returns a shape of up to 20,000 elements. Some shapes are empty, have one element or an odd
+// Returns a shape of up to 20,000 elements. Some shapes are empty, have one element, have an odd
 // number of elements, or have about the size of a warp or a block.
 Shape DrawShape(PhiloxStream& random) {
   const int64_t rows = Draw(random, {1, 2, 5, 17, 31}),
@@ -85,7 +85,7 @@ TEST(CudaKernels, BroadcastsTheLastDimensionTheOthersAndScalars) {
   }
 }
 
-// Subnormal numbers are treated as zero on the CPU, too. The sum of two of them could be a normal
+// Both devices must treat subnormal numbers as zero, even if the sum of two of them is a normal
 // number.
 TEST(CudaKernels, SubnormalNumbersCountAsZero) {
   const RandomOperand subnormal{Shape({300}), DType::kFloat32, 1e-39, 1.1e-38};
@@ -135,7 +135,7 @@ TEST(CudaKernels, ProgramsWhoseResultsAreNeededLater) {
     const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
     Compare({"FusedElementwise", {{"program", DrawProgram(random)}}, inputs, {{shape}}}, seed);
   }
-  // The program that keeps the most results: it computes 16, and each later step uses two of them.
+  // This program keeps the most results: it computes 16, and each later step uses two of them.
   std::string program = "Mul i0 0";
   for (int i = 1; i < 16; ++i) program += StrCat("; Mul i0 ", i);
   for (int i = 0; i < 7; ++i)
@@ -170,7 +170,7 @@ TEST(CudaKernels, AreAllNamed) {
   EXPECT_EQ(named, linked);
 }
 
-// Programs store constants before they run, so these need no kernel.
+// Const needs no kernel, because programs store constants before they run.
 TEST(CudaKernels, ExistForEveryOp) {
   const KernelTable table = MakeTable(EmulatedGpu(0));
   for (const auto& [op, entry] : CpuKernels().entries())
@@ -328,7 +328,7 @@ TEST(CudaKernels, CastsBetweenAllTypes) {
         const double low = from == DType::kUInt8 ? 0 : -high;
         Compare({"Cast", {}, {{shape, from, low, high}}, {{shape, to}}, 1e-7}, seed);
       }
-      // Includes values beyond the range of integers.
+      // The values exceed the range of integers.
       if (from == DType::kFloat32 || from == DType::kFloat64)
         Compare({"Cast", {}, {{Shape({400}), from, -1e20, 1e20, true}}, {{Shape({400}), to}}, 1e-7},
                 seed);

@@ -1,4 +1,4 @@
-// Provides the kernels that consist of one launch.
+// Defines kernels that consist of a single launch.
 #pragma once
 
 #include <memory>

@@ -99,7 +99,7 @@ Prepared PrepareSlice(const Launcher& launcher, const KernelRequest& request) {
   return MakeMove(launcher, move);
 }
 
-// The loops are over the output, whose axes are not joined.
+// The loops are over the output. Its axes are not joined.
 Prepared PreparePad(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const cpu::Block block, cpu::PadBlock(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
@@ -144,8 +144,8 @@ StatusOr<Strides> PermutedStrides(const KernelRequest& request) {
   return strides;
 }
 
-// Operand 0 of the loop is the output, and operand 1 is the input, whose elements are contiguous
-// along `axis`.
+// Operand 0 of the loop is the output, and operand 1 is the input. The input's elements are
+// contiguous along `axis`.
 TransposeParameter TransposeOf(const StridedLoop& loop, int axis, DType dtype) {
   const int last = loop.rank() - 1;
   TransposeParameter p{.bytes = MovedBytes(dtype)};
@@ -167,7 +167,7 @@ TransposeParameter TransposeOf(const StridedLoop& loop, int axis, DType dtype) {
   return p;
 }
 
-// The fast kernel for elementwise programs is used if it suffices.
+// Uses the fast kernel for elementwise programs if it supports the layout.
 Prepared PrepareBroadcastTo(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
@@ -217,7 +217,7 @@ Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request
   const Strides strides[] = {cpu::StridesOf(out), permuted};
   ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
   const int last = loop.rank() - 1;
-  // The tiles need neighbours in the rows of the output, and in the columns of the input.
+  // Uses tiles if the output is contiguous along the last axis, and the input along another axis.
   const bool tiles = last >= 0 && loop.stride(0, last) == 1 && loop.stride(1, last) != 1;
   for (int axis = 0; axis < last && tiles; ++axis) {
     if (loop.stride(1, axis) != 1) continue;

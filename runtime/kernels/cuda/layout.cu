@@ -1,4 +1,4 @@
-// Moves elements of any type to another layout, and fills tensors.
+// Moves elements of any dtype to another layout, and fills tensors.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/loops.h"
 #include "runtime/kernels/cuda/parameters.h"
@@ -6,8 +6,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Where an element of a block comes from and goes to. If the input does not cover it, `from` is
-// meaningless.
+// The positions from which an element of a block is read and to which it is written. If the input
+// does not cover the element, `from` is meaningless.
 struct Way {
   int64_t from, to;
   bool covered;
@@ -43,8 +43,8 @@ TFJOB_DEVICE Tile TileOfBlock(const TransposeParameter& p) {
   return {rest % p.row_tiles, blockIdx.x % p.col_tiles, rest / p.row_tiles};
 }
 
-// The tile in shared memory has a column that is not used, so that the elements of a column are in
-// different banks.
+// The tile in shared memory has an additional column, which is not used, so that the elements of a
+// column are in different banks.
 template <typename T, typename Stored>
 TFJOB_DEVICE void MoveTile(const TransposeParameter& p, Stored (*stored)[kTile + 1]) {
   const Tile tile = TileOfBlock(p);

@@ -21,8 +21,8 @@ DType DrawType(PhiloxStream& random) {
   return kTypes[random.Below(6)];
 }
 
-// Returns dimensions of which some are 1, odd, or about the size of a warp or a tile. Rarely, one
-// of them is 0. There are about `most` elements or fewer.
+// Returns dimensions, some of which are 1, odd, or about the size of a warp or a tile. Rarely, one
+// of them is 0. There are at most about `most` elements.
 std::vector<int64_t> DrawDims(PhiloxStream& random, size_t rank, int64_t most = 20000) {
   constexpr int64_t kSizes[] = {1, 2, 3, 7, 31, 32, 33, 65};
   std::vector<int64_t> dims;
@@ -64,7 +64,7 @@ TEST(CudaLayout, Transpose) {
   const RandomOperand wide{Shape({1, 4, 5}), DType::kFloat32, 0, 100, false, false, 5};
   const RandomOperand narrow{Shape({5, 4, 1}), DType::kFloat32, 0, 100, false, false, 3};
   Compare({"Transpose", {}, {wide}, {narrow}, 0}, 1);
-  // Without the attribute, the axes are reversed.
+  // If the attribute is absent, the axes are reversed.
   for (const DType dtype : kTypes)
     Compare({"Transpose", {}, {{Shape({70, 41}), dtype, 0, 100}}, {{Shape({41, 70}), dtype}}, 0},
             1);
@@ -145,7 +145,7 @@ TEST(CudaLayout, BroadcastsToAnyShape) {
     const DType dtype = DrawType(random);
     const Shape a = DrawRepeated(random, dims), b = DrawRepeated(random, dims);
     Compare({"BroadcastTo", {}, {{a, dtype, 0, 100}}, {{Shape(dims), dtype}}, 0}, seed);
-    // One input has the output's shape, so that no other shape results.
+    // One of the inputs has the output's shape, so that the result has it, too.
     Compare({"Sub", {}, {{a}, {Shape(dims)}}, {{Shape(dims)}}}, seed);
     Compare({"Mul", {}, {{Shape(dims)}, {b}}, {{Shape(dims)}}}, seed);
   }
@@ -163,7 +163,7 @@ TEST(CudaSelect, Comparisons) {
       const DType dtype = DrawType(random);
       if (dtype == DType::kBool && std::string_view(op) != "Equal") continue;
       const double low = dtype == DType::kUInt8 ? 0 : -2;
-      // Few values, so that some of them are equal.
+      // The range is small, so that some of the values are equal.
       const RandomOperand a{Shape(dims), dtype, low, 2, true};
       const RandomOperand b{DrawRepeated(random, dims), dtype, low, 2, true};
       Compare({op, {}, {a, b}, {{Shape(dims), DType::kBool}}, 0}, seed);
@@ -276,7 +276,7 @@ TEST(CudaReduce, ReducesTheLargestTensors) {
                                        {Operand::Dense(DType::kFloat32, in)},
                                        {Operand::Dense(DType::kFloat32, out)}});
     if (!kernel.ok()) return kernel.status();
-    std::byte space[64];  // which nothing accesses
+    std::byte space[64];  // never accessed
     const void* const input = space;
     void* const output = space;
     Stream stream;

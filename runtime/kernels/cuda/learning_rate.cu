@@ -1,5 +1,5 @@
-// Computes learning rates (optimizer/schedule.h) and other numbers that depend on the step. The
-// arithmetic is that of the optimizers for CPUs.
+// Computes learning rates (optimizer/schedule.h) and the other numbers that depend on the step. The
+// arithmetic is that of the optimizers on CPUs.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -40,7 +40,7 @@ TFJOB_DEVICE double LengthOf(const LearningRateParameter& p, double count) {
 TFJOB_DEVICE double RestartingRate(const LearningRateParameter& p, double step) {
   const double passed = step / p.decay_steps;
   double restarts = floor(p.t_mul == 1 ? passed : log(1 + passed * (p.t_mul - 1)) / log(p.t_mul));
-  // The logarithms may have a rounding error.
+  // Corrects rounding errors of the logarithms.
   if (LengthOf(p, restarts + 1) <= passed) restarts += 1;
   if (LengthOf(p, restarts) > passed) restarts -= 1;
   const double part = (passed - LengthOf(p, restarts)) / pow(p.t_mul, restarts);
@@ -74,12 +74,12 @@ TFJOB_DEVICE double RateAt(const LearningRateParameter& p, double step) {
   return p.initial;
 }
 
-// Nadam's u_t.
+// Returns Nadam's u_t.
 TFJOB_DEVICE double NadamMomentum(double beta_1, double t) {
   return beta_1 * (1 - 0.5 * pow(0.96, t));
 }
 
-// Nadam's u_1 u_2 … u_t. After 1000 factors, 0.96^t changes nothing.
+// Returns Nadam's u_1 u_2 … u_t. After 1000 factors, 0.96^t is too small to change the product.
 TFJOB_DEVICE double NadamProduct(double beta_1, double t) {
   double product = pow(beta_1, t), power = 1;
   for (int i = 1; i <= 1000 && i <= t; ++i) {
@@ -89,7 +89,8 @@ TFJOB_DEVICE double NadamProduct(double beta_1, double t) {
   return product;
 }
 
-// Sets the numbers that depend on the kind of optimizer. t is the number of this update, from 1 on.
+// Sets the numbers that depend on the kind of optimizer. t is the number of this update, counted
+// from 1.
 TFJOB_DEVICE void SetRates(const UpdateNumbersParameter& p, double rate, double t, StepNumbers& n) {
   n.rate = static_cast<float>(rate);
   if (p.kind == UpdateKind::kAdam || p.kind == UpdateKind::kAdamW) {

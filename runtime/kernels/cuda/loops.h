@@ -1,4 +1,4 @@
-// Finds the elements of tensors that are stored with any strides. Only kernels include this header.
+// Finds elements of tensors that are stored with any strides. Only kernels include this header.
 #pragma once
 
 #include "runtime/kernels/cuda/device.h"
@@ -12,7 +12,7 @@ struct Offsets4 {
   int64_t a, b, c, d;
 };
 
-// Where tensors that are not used have no strides.
+// The strides of up to four tensors. Those of tensors that are not used are null.
 struct Strides4 {
   const int64_t* a;
   const int64_t* b;
@@ -24,8 +24,8 @@ TFJOB_DEVICE void Advance(int64_t& offset, const int64_t* strides, int axis, uin
   if (strides != nullptr) offset += index * strides[axis];
 }
 
-// Returns where the tensors store the element with this number. The elements are numbered in the
-// order of the loops.
+// Returns the offsets at which the tensors store the element with this number. The elements are
+// numbered in the order of the loops.
 TFJOB_DEVICE Offsets4 OffsetsOf(const Loops& loops, const Strides4& strides, uint32_t element) {
   Offsets4 offsets{0, 0, 0, 0};
   for (int axis = loops.rank - 1; axis >= 0; --axis) {

@@ -11,17 +11,17 @@
 
 namespace tfjob::kernels::cuda {
 
-// Returns the loops, and copies the strides of one of their operands.
+// Return the loops, and the strides of one of their operands.
 Loops LoopsOf(const cpu::StridedLoop& loop);
 void CopyStrides(const cpu::StridedLoop& loop, int operand, int64_t (&strides)[kLoopRank]);
 
-// A copy from a place in one tensor to a place in another. The offsets are in bytes.
+// A copy of a block of one tensor to a block of another. The offsets are in bytes.
 struct BlockMove {
   MoveParameter parameter;  // complete except for the pointers
   int64_t in_offset = 0, out_offset = 0;
 };
 
-// Returns the size of an element, which must be a size that the kernels can move.
+// Returns the size of an element in bytes, which is one of the sizes that the kernels can move.
 int32_t MovedBytes(DType dtype);
 // Returns the copy of all elements. Operand 0 of the loop is the output, and operand 1 the input.
 MoveParameter WholeMove(const cpu::StridedLoop& loop, DType dtype);

@@ -1,4 +1,4 @@
-// Implements the ops that multiply matrices, with the products of finished_product.h.
+// Implements the ops that multiply matrices, by means of FinishedProduct (finished_product.h).
 #include "runtime/kernels/cpu/products.h"
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/finished_product.h"
@@ -6,18 +6,19 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The offsets of a call's matrices from the first matrices, in elements and in the library's order.
+// The distances of a call's matrices from the first matrices, in elements. `a` and `b` are in the
+// library's order.
 struct Offsets3 {
   int64_t a = 0, b = 0, d = 0;
 };
 
-// Computes nothing: the output has no elements, or keeps its value.
+// Does nothing, for outputs that have no elements or keep their value.
 class NoProduct final : public Kernel {
  public:
   void Run(const void* const*, void* const*, void*, Stream&) override {}
 };
 
-// Computes a product over no elements, which is 0, with its bias and activation.
+// Computes a product with k = 0, which is 0, with its bias and activation.
 class EmptyProduct final : public Kernel {
  public:
   explicit EmptyProduct(std::unique_ptr<Kernel> program) : program_(std::move(program)) {}
@@ -31,7 +32,7 @@ class EmptyProduct final : public Kernel {
   const std::unique_ptr<Kernel> program_;
 };
 
-// Calls a product with the operands of one or more pairs of matrices.
+// Runs a product once for each of one or more pairs of matrices, or of batches of matrices.
 class ProductKernel final : public Kernel {
  public:
   ProductKernel(std::unique_ptr<FinishedProduct> product, std::vector<Offsets3> calls, bool bias)
@@ -63,7 +64,7 @@ Prepared MakeProduct(const GpuAccess& gpu, const ProductDescription& product,
   return std::make_unique<ProductKernel>(std::move(finished), std::move(calls), finish.bias);
 }
 
-// Prepares a product over no elements.
+// Prepares a product with k = 0.
 Prepared MakeEmptyProduct(const GpuAccess& gpu, const Finish& finish, const Operand& out) {
   std::vector<Operand> inputs;
   std::string program = "Add 0 0";
@@ -105,14 +106,14 @@ Prepared PrepareMatMulAccumulate(const GpuAccess& gpu, const KernelRequest& requ
   return MakeProduct(gpu, product, {{}}, {}, request.outputs[0]);
 }
 
-// The axes of a batch, from the outermost: their sizes and, per operand in the library's order, the
-// distances between matrices.
+// The axes of a batch, from the outermost: their sizes and, for each operand in the library's
+// order, the distances between matrices.
 struct Batch {
   std::vector<int64_t> sizes;
   std::vector<Offsets3> steps;
 };
 
-// Joins neighbouring axes that can be traversed as one axis with a constant distance, and omits
+// Joins neighbouring axes that can be traversed like one axis with a constant distance, and omits
 // axes of size 1.
 Batch Joined(const cpu::BatchLayout& l) {
   Batch joined;
@@ -134,7 +135,7 @@ Batch Joined(const cpu::BatchLayout& l) {
   return joined;
 }
 
-// Returns the offsets of the calls for all axes except the last.
+// Returns the offsets of the calls. Each call covers the last axis.
 std::vector<Offsets3> CallsOf(const Batch& batch) {
   std::vector<Offsets3> calls = {{}};
   for (size_t axis = 0; axis + 1 < batch.sizes.size(); ++axis) {

@@ -4,7 +4,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Copies one of the inputs.
+// Copies one of its inputs.
 class CopyOfInput final : public Kernel {
  public:
   CopyOfInput(std::unique_ptr<Kernel> copy, size_t input) : copy_(std::move(copy)), input_(input) {}

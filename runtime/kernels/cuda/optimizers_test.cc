@@ -26,15 +26,15 @@ int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
 
 void Add(std::vector<Optimizer>& all, Kind kind, const std::function<void(Optimizer&)>& change) {
   Optimizer o = Optimizer::Default(kind);
-  // A large rate, so that the update matters, and a large epsilon, because the random slots are not
-  // those of a real run.
+  // The rate is large, so that the update matters. The epsilon is large, because the random slots
+  // are not those of a real run.
   o.learning_rate = 0.1;
   o.epsilon = 1e-2;
   change(o);
   all.push_back(o);
 }
 
-// Returns every kind of optimizer, with each of its options.
+// Returns every kind of optimizer with its defaults, and some of them with each of their options.
 std::vector<Optimizer> AllOptimizers() {
   std::vector<Optimizer> all;
   for (int kind = 0; kind < optimizer::kKindCount; ++kind)
@@ -43,7 +43,7 @@ std::vector<Optimizer> AllOptimizers() {
   Add(all, Kind::kSgd, [](Optimizer& o) { o.momentum = 0.9, o.nesterov = true; });
   Add(all, Kind::kAdam, [](Optimizer& o) { o.amsgrad = true; });
   Add(all, Kind::kRmsprop, [](Optimizer& o) { o.momentum = 0.5; });
-  // A large epsilon, because the random mean may be larger than the root of the mean square.
+  // The epsilon is large, because the random mean may be larger than the root of the mean square.
   Add(all, Kind::kRmsprop, [](Optimizer& o) { o.centered = true, o.epsilon = 10; });
   Add(all, Kind::kRmsprop, [](Optimizer& o) {
     o.centered = true;
@@ -67,7 +67,7 @@ std::vector<Optimizer> AllOptimizers() {
   return all;
 }
 
-// Adds slots with positive values, because some of them are means of squares.
+// Adds slots. Their values are positive, because some slots are means of squares.
 void AddSlots(const Optimizer& o, const Shape& shape, std::vector<RandomOperand>& inputs,
               std::vector<RandomOperand>& outputs) {
   for (int slot = 0; slot < SlotCount(o); ++slot) {
@@ -91,7 +91,7 @@ TEST(CudaOptimizers, UpdateAVariable) {
   }
 }
 
-// An update is divided in two if the accumulated gradient is clipped.
+// An update consists of two parts if the accumulated gradient is clipped.
 TEST(CudaOptimizers, UpdateInParts) {
   Optimizer o = Optimizer::Default(Kind::kAdam);
   o.gradient_accumulation_steps = 2;
@@ -133,8 +133,8 @@ TEST(CudaOptimizers, RefuseOptionsThatTheyLack) {
               testing::HasSubstr("no CUDA kernel for SGD with a constraint"));
 }
 
-// The table's rows that have a gradient are distinct and ascending, as DeduplicateIndexedSlices
-// returns them.
+// The rows that have a gradient are distinct and ascending, like those that
+// DeduplicateIndexedSlices returns.
 TEST(CudaOptimizers, UpdateRows) {
   for (const Optimizer& o : AllOptimizers()) {
     SCOPED_TRACE(std::string(Name(o.kind)));

@@ -1,5 +1,5 @@
 // Declares the parameters of the kernels. Both nvcc and the host's compiler read this header, so
-// the structs contain only pointers and numbers of a fixed size. All pointers are to device memory,
+// the structs contain only pointers and numbers of fixed sizes. All pointers are to device memory,
 // and strides are in elements.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace tfjob::kernels::cuda {
 
-// Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise"). A
-// thread computes four elements. The result of a step is available to the next step; a result that
-// a later step needs is kept in a slot in shared memory. Programs with slots are run by
-// ElementwiseWithSlots.
+// Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise").
+// Each thread computes four elements. The result of a step is available to the next step. A result
+// that a later step needs is kept in a slot in shared memory. ElementwiseWithSlots runs the
+// programs that need slots.
 inline constexpr int kElementThreads = 128;
 inline constexpr int kElementsPerBlock = 4 * kElementThreads;
 inline constexpr int kElementInputs = 8;
 inline constexpr int kElementSteps = 24;
-// The number of results that a program keeps at a time. It suffices for kElementSteps steps with up
-// to three operands if every result is used.
+// The largest number of results that a program keeps at a time. It is enough for kElementSteps
+// steps with up to three operands, if every result is used.
 inline constexpr int kElementSlots = 16;
 
 // In the order of kElementOps in element_program.h.
@@ -50,7 +50,7 @@ enum class ElementOp : int32_t {
   kCopy
 };
 
-// Where a step finds an operand.
+// The place from which a step reads an operand.
 struct ElementSource {
   enum Kind : int32_t { kInput, kSlot, kLast, kLiteral };
   Kind kind;
@@ -72,9 +72,9 @@ struct ElementwiseParameter {
   int64_t out_stride;
   ElementInput input[kElementInputs];
   uint32_t count, cols;  // elements in total, and per row
-  // 1: Each thread computes four consecutive elements. An operand stores them at a multiple of 16
-  // bytes, unless it repeats one element.
-  // 0: Consecutive threads compute consecutive elements.
+  // 1: each thread computes four consecutive elements, which an operand stores at an address that
+  // is a multiple of 16, unless it repeats one element.
+  // 0: consecutive threads compute consecutive elements.
   int32_t vectors;
   int32_t steps;
   ElementStep step[kElementSteps];
@@ -84,9 +84,10 @@ struct ElementwiseParameter {
 // How SumColumns and SumRows combine elements.
 enum class ReduceOp : int32_t { kSum, kMax, kMin };
 
-// SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is the sum of in[r,
-// c] over the rows r of that part, times `scale`. A block sums 32 columns of one part. Further
-// launches add the parts. Instead of the sum, it may compute the maximum or the minimum.
+// SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is `scale` times the
+// sum of in[r, c] over the rows r of that part. A block sums 32 columns of one part. Further
+// launches add the parts. Depending on `op`, SumColumns computes the maximum or the minimum instead
+// of the sum.
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
 struct SumColumnsParameter {
@@ -98,10 +99,11 @@ struct SumColumnsParameter {
   ReduceOp op;
 };
 
-// SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is the sum of
-// in[r, c] over the columns c of that part, times `scale`. A block adds one part of one row.
+// SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is `scale`
+// times the sum of in[r, c] over the columns c of that part. A block adds one part of one row.
 // Further launches add the parts. Like SumColumns, it may compute the maximum or the minimum.
-// SumShortRows does the same for up to kShortRow columns, which are one part; a warp adds one row.
+// SumShortRows does the same for up to kShortRow columns, which form a single part; each warp adds
+// one row.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 inline constexpr int kShortRow = 1024;
@@ -149,7 +151,7 @@ struct DenseCrossEntropyParameter {
   int32_t cols;
 };
 
-// Dropout, RandomUniform and RandomNormal draw the words of a stream (random_stream.h). A thread
+// Dropout, RandomUniform and RandomNormal draw the words of a stream (random_stream.h). Each thread
 // draws one block of four words.
 inline constexpr int kRandomThreads = 256;
 struct RandomWords {
@@ -195,7 +197,8 @@ struct CastParameter {
   const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
 };
 
-// The loops over the elements of tensors, from the outermost. Neighbouring axes may be joined.
+// Nested loops over the elements of tensors, from the outermost to the innermost. Neighbouring axes
+// may have been joined.
 inline constexpr int kLoopRank = 8;
 struct Loops {
   uint32_t count;  // elements
@@ -204,7 +207,7 @@ struct Loops {
 };
 
 // Move copies a block of elements to another layout. Along each axis, the input covers the indices
-// [first, first + covered) of the block; outside of these, the output becomes zero.
+// [first, first + covered) of the block. All other elements of the output become zero.
 inline constexpr int kMoveThreads = 256;
 struct MoveParameter {
   const void* in;
@@ -216,8 +219,8 @@ struct MoveParameter {
 };
 
 // Transpose copies matrices whose rows are contiguous in the input, and whose columns are
-// contiguous in the output. A block copies a tile of kTile rows and columns. The loops are over the
-// matrices.
+// contiguous in the output. A block copies a tile of kTile rows and kTile columns. The loops are
+// over the matrices.
 inline constexpr int kTile = 32;
 inline constexpr int kTileThreads = 8;  // along the second axis of a block
 struct TransposeParameter {
@@ -266,7 +269,7 @@ struct SelectParameter {
 };
 
 // ArgMax finds, for each element of the output, the largest of `count` elements of the input, which
-// are `step` apart. ArgMaxRows does the same with one warp per element of the output.
+// are `step` elements apart. ArgMaxRows does the same with one warp per element of the output.
 inline constexpr int kArgMaxThreads = 256;
 struct ArgMaxParameter {
   const float* in;
@@ -276,18 +279,18 @@ struct ArgMaxParameter {
   int64_t count, step;
 };
 
-// CheckIds reports the first id that is no row of the table. It has one block.
+// CheckIds reports the first id that is not a row of the table. It runs as a single block.
 inline constexpr int kCheckThreads = 256;
 struct CheckIdsParameter {
   const void* ids;   // integers of id_bytes bytes: int64 or int32
   int64_t* refusal;  // a Refusal (stream.h), as three numbers
-  int64_t number;    // of this kernel's refusals
+  int64_t number;    // Refusal::number of this kernel's refusals
   int64_t rows;
   uint32_t count;
   int32_t id_bytes;
 };
 
-// Gather copies the rows with these ids. A row that does not exist becomes zero.
+// Gather copies the rows with these ids. If a row does not exist, writes zeros.
 inline constexpr int kGatherThreads = 256;
 struct GatherParameter {
   const void* table;
@@ -301,7 +304,7 @@ struct GatherParameter {
 };
 
 // SortIds sorts parts of kSortThreads ids, and MergeIds merges neighbouring parts of `part` ids.
-// The positions of equal ids stay in ascending order.
+// The positions of equal ids remain in ascending order.
 inline constexpr int kSortThreads = 512;  // a power of two
 struct SortIdsParameter {
   const void* ids;
@@ -319,7 +322,7 @@ struct MergeIdsParameter {
   int64_t count, part;
 };
 
-// NumberIds numbers the distinct ids of a sorted list. It has one block.
+// NumberIds numbers the distinct ids of a sorted list. It runs as a single block.
 struct NumberIdsParameter {
   const int64_t* ids;
   uint32_t* numbers;  // per id, the number of its value
@@ -329,8 +332,8 @@ struct NumberIdsParameter {
 };
 
 // SumGroups adds the rows of `values` whose ids are equal. A warp adds 32 columns of the rows at
-// kGroupPlaces places of the sorted list. A group whose places are in several parts of the list is
-// added in parts: the first one is stored in `begun`, the others in `continued`, and JoinGroups
+// kGroupPlaces places of the sorted list. If a group has places in several parts of the list, the
+// sum over the first part is stored in `begun` and the other sums in `continued`, and JoinGroups
 // adds them.
 inline constexpr int kGroupPlaces = 64;
 inline constexpr int kGroupWarps = 4;
@@ -344,7 +347,7 @@ struct SumGroupsParameter {
   float* begun;      // [parts, cols]
   float* continued;  // [parts, cols]
   int64_t values_stride, out_stride;
-  int64_t rows;  // of the output, if a sum's row is its id; 0: it is the id's number
+  int64_t rows;  // of the output, if its rows are indexed by id; 0: they are indexed by number
   uint32_t count, cols;
 };
 

@@ -79,7 +79,8 @@ class BlasProduct final : public Product {
     set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
     set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
     set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
-    // The library uses only the alignment of this address, to choose an algorithm.
+    // The library uses only the alignment of this address, to choose an algorithm. Each run sets
+    // the real address.
     if (HasBias(p_.epilogue))
       set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
     const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;
@@ -91,7 +92,7 @@ class BlasProduct final : public Product {
     return ChooseAlgorithm();
   }
 
-  // Runs the product once. All matrices are in the same memory, because the result does not matter.
+  // Runs the product once. All matrices share the same memory, because the result is not used.
   Status Rehearse() {
     if (!gpu_.rehearse) return OkStatus();
     constexpr size_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
@@ -149,7 +150,7 @@ class BlasProduct final : public Product {
                          preference, attribute, value);
     };
     set(device::cuda::kBlasMaxWorkspace, kMaxWorkspace);
-    // Parts of a sum are added in a separate step, in a fixed order.
+    // The parts of a sum must be added in a separate step, and thus in a fixed order.
     set(device::cuda::kBlasReductionSchemes, device::cuda::kBlasReduceInComputeType);
     for (unsigned matrix = 0; matrix < 4; ++matrix)
       set(device::cuda::kBlasAlignmentA + matrix, p_.alignment);
@@ -157,7 +158,7 @@ class BlasProduct final : public Product {
     if (calls.status().ok()) {
       const auto result = blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_,
                                                        preference, 1, &heuristic_, &found);
-      // Even if it returns success, the library may have found no algorithm.
+      // The library may return success although it has found no algorithm.
       if (result != device::cuda::kBlasNotSupported)
         calls.Check(result, "cublasLtMatmulAlgoGetHeuristic");
     }
@@ -226,7 +227,8 @@ Status CheckProduct(const ProductDescription& p) {
   RETURN_IF_ERROR(CheckFactor("b", p.b, p.b.transposed ? p.n : p.k));
   RETURN_IF_ERROR(CheckFactor("d", {false, p.ldd, p.batch_stride_d}, p.m));
   if (p.batch < 1) return InvalidArgument("a batch of ", p.batch, " products");
-  // The matrices of the result must follow each other, or their columns must be interleaved.
+  // The matrices of the result must be stored one after another, or their columns must be
+  // interleaved.
   const int64_t matrix = (p.n - 1) * p.ldd + p.m;
   if (p.batch > 1 && p.batch_stride_d < matrix &&
       (p.batch_stride_d < p.m || p.ldd < (p.batch - 1) * p.batch_stride_d + p.m)) {

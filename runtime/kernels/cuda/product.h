@@ -1,5 +1,5 @@
 // Computes matrix products with cuBLASLt. A ProductDescription describes a product in the library's
-// terms; the library's descriptors are made from it.
+// terms. The library's descriptors are made only from it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace tfjob::kernels::cuda {
 
-// How the library multiplies float32. TF32 keeps 10 bits of each factor's mantissa, and is several
-// times as fast.
+// How the library multiplies float32 numbers. TF32 keeps 10 bits of each factor's mantissa, and is
+// several times as fast.
 enum class Arithmetic { kFloat32, kTf32 };
 
 enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias };
 
-// An operand as it is stored.
+// A factor, as it is stored.
 struct Factor {
   bool transposed = false;
   int64_t ld = 0;            // the distance between columns, in elements
@@ -52,37 +52,37 @@ struct ProductOperands {
   void* workspace = nullptr;  // a multiple of kBlasWorkspaceAlignment
 };
 
-// A product with its descriptors and its algorithm. May be used by one thread at a time.
+// A product with its descriptors and its algorithm. Only one thread at a time may use it.
 class Product {
  public:
   virtual ~Product() = default;
 
   virtual size_t workspace_bytes() const = 0;
-  // Submits the product. If that fails, the GPU's runtime keeps the error.
+  // Submits the product. If the submission fails, passes the error to Products::Gpu::fail.
   virtual void Run(const ProductOperands& operands, Stream& stream) = 0;
 };
 
 // Prepares products on one GPU. Thread-safe.
 class Products {
  public:
-  // The connection to the GPU's runtime.
+  // The functions through which products use the GPU's runtime.
   struct Gpu {
     // Makes the library's functions use this GPU when called on this thread.
     std::function<void()> enter;
     std::function<device::cuda::StreamHandle(Stream&)> handle;
-    // Keeps the error of a submission.
+    // Keeps the error of a failed submission.
     std::function<void(const Status&)> fail;
-    // Calls run(memory, stream), where `memory` has this many bytes of zeros, and waits until the
-    // work that it submits has run. If empty, products are not run when they are prepared.
+    // Calls run(memory, stream), where `memory` consists of this many bytes of zeros, and waits
+    // until the submitted work has run. If empty, products are not run when they are prepared.
     std::function<Status(size_t bytes, const std::function<void(void*, Stream&)>& run)> rehearse;
   };
   virtual ~Products() = default;
 
-  // Creates a handle of the library, which must outlive the result.
+  // Creates a handle of the library. The library must outlive the result.
   static StatusOr<std::shared_ptr<Products>> Create(const device::cuda::BlasApi& blas, Gpu gpu);
 
-  // Prepares a product, and runs it once, because the library may load a kernel in the first run,
-  // which is not allowed in a capture. Returns InvalidArgument if CheckProduct does, and
+  // Prepares a product. Also runs it once, because the library may load a kernel in the first run,
+  // which is not allowed during a capture. Returns InvalidArgument if CheckProduct does, and
   // Unimplemented if the library has no algorithm that adds in a fixed order.
   virtual StatusOr<std::unique_ptr<Product>> Prepare(const ProductDescription& product) = 0;
 };

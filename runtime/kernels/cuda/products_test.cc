@@ -1,5 +1,5 @@
-// Compares matrix products with the CPU's. Also plants a mistake in each field that is passed to
-// the library; the comparisons must find every mistake.
+// Compares matrix products with those of the CPU. Also plants a mistake in each field that is
+// passed to the library; the comparisons must find every mistake.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using device::cuda::BlasApi;
 using device::cuda::BlasResult;
 
 constexpr uint64_t kSeeds = 12;
-// The library adds in a different order from the CPU.
+// The library and the CPU add in different orders.
 constexpr double kTolerance = 5e-5;
 
 // A product of m x k and k x n matrices, computed by MatMul or another op of this family.
@@ -84,7 +84,7 @@ TEST(Products, EqualTheCpus) {
   }
 }
 
-// The leading axes are treated as rows.
+// All axes except the last are treated as rows.
 TEST(Products, OfTensors) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Compare({"MatMul", {}, {{Shape({2, 3, 5})}, {Shape({5, 4})}}, {{Shape({2, 3, 4})}}, kTolerance},
@@ -98,7 +98,7 @@ TEST(Products, OfBatches) {
     Compare(BatchMatMul(1, 1, 1, bits), static_cast<uint64_t>(bits));
     Compare(BatchMatMul(8, 4, 16, bits), static_cast<uint64_t>(bits));
   }
-  // Some of the axes can be joined into one axis, and others cannot.
+  // In the first case, the axes of the batch can be joined into one; in the second, there are none.
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Compare({"BatchMatMulV2",
              {},
@@ -112,7 +112,7 @@ TEST(Products, OfBatches) {
   }
 }
 
-// The library is not called for products without elements.
+// The library must not be called for products without elements.
 TEST(Products, WithoutElements) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     for (const auto& [m, n, k] : {std::tuple{3, 4, 0}, {0, 4, 2}, {3, 0, 2}}) {
@@ -137,7 +137,7 @@ TEST(Products, AreRefusedIfOperandsDoNotFit) {
             "float64");
 }
 
-// Products with two equal dimensions would hide mistakes.
+// No product has two equal dimensions, which would hide mistakes.
 std::vector<Comparison> Cases() {
   std::vector<Comparison> cases;
   for (Attributes attributes : Transpositions()) {
@@ -217,7 +217,7 @@ TEST(Mistakes, InEachFieldOfADescriptionAreFound) {
   EXPECT_FALSE(IsFound([](uint64_t seed) { return EmulatedGpu(seed); })) << "without a mistake";
 }
 
-// The library's functions without the planted mistakes below.
+// The functions of the library, without the mistakes that are planted below.
 BlasApi library;
 unsigned lost_attribute = 0;  // the attribute that is not set
 
@@ -273,7 +273,7 @@ TEST(Mistakes, InAttributesAreFound) {
   }
 }
 
-// Replaces the arguments of each call by others.
+// Changes the arguments of each call.
 template <typename Change>
 void ChangeCalls(BlasApi& blas, Change) {
   blas.Matmul = [](auto handle, auto product, const void* alpha, const void* a, auto a_layout,

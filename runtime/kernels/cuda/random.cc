@@ -19,7 +19,7 @@ Grid GridOf(uint32_t count) {
   return {Blocks((static_cast<int64_t>(count) + 3) / 4, kRandomThreads)};
 }
 
-// Returns a kernel without inputs other than the step and the seed.
+// Returns a kernel whose only inputs are the step and the seed.
 template <typename Parameter>
 Prepared MakeRandom(const Launcher& launcher, const char* name, const Parameter& parameter) {
   return MakeLaunch(launcher, name, GridOf(parameter.count), {kRandomThreads}, parameter,

@@ -10,7 +10,7 @@ struct Words {
   uint32_t word[4];
 };
 
-// See base/philox.h.
+// Returns the four words of a block (base/philox.h).
 TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block, uint32_t attempt) {
   const uint64_t seed = static_cast<uint64_t>(*words.seed);
   uint32_t key_low = static_cast<uint32_t>(seed), key_high = static_cast<uint32_t>(seed >> 32);
@@ -26,8 +26,8 @@ TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block, uint32_t attem
   return c;
 }
 
-// Returns whether a thread can access its four elements at once: the rows are dense, and the tensor
-// is aligned.
+// Returns whether a thread can access its four elements at once, because the rows are dense and the
+// tensor is aligned.
 TFJOB_DEVICE bool IsQuad(const float* tensor, int64_t stride, uint32_t cols) {
   return stride == cols && reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
 }
@@ -42,7 +42,7 @@ TFJOB_DEVICE float UniformOf(const RandomUniformParameter& p, uint32_t word) {
   return fminf(p.low + (p.high - p.low) * unit, p.last);
 }
 
-// Returns two normal numbers, by Box–Muller from two words.
+// Computes two normal numbers from two words by the Box–Muller method.
 TFJOB_DEVICE float2 NormalPair(uint32_t first, uint32_t second) {
   const double unit = (first + 1.0) / 4294967296.0;  // in (0, 1]
   const double radius = sqrt(-2 * log(unit)), half_turns = second / 2147483648.0;
@@ -56,12 +56,12 @@ TFJOB_DEVICE float4 NormalsOf(const Words& words) {
   return {a.x, a.y, b.x, b.y};
 }
 
-// The bound of truncated numbers.
+// Returns whether a truncated number must be drawn again.
 TFJOB_DEVICE bool IsOutside(float value) {
   return fabsf(value) > 2.0f;
 }
 
-// Returns the numbers of a block. A number outside of the bounds is drawn again.
+// Returns the numbers of a block. Numbers outside the bounds are drawn again.
 TFJOB_DEVICE float4 NormalsOfBlock(const RandomNormalParameter& p, uint32_t block) {
   float4 n = NormalsOf(Draw(p.words, block, 0));
   for (uint32_t attempt = 1; p.truncated != 0; ++attempt) {

@@ -1,4 +1,4 @@
-// Implements the host's side of reduce.cu. The kernel for matrices suffices for the first axes, the
+// Implements the host's side of reduce.cu. The kernels for matrices reduce over the first axes, the
 // last axes or all axes. For other axes, the tensor is transposed first.
 #include <algorithm>
 #include <limits>
@@ -10,18 +10,18 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// A matrix whose rows or columns are added.
+// A matrix that is reduced over its rows or its columns.
 struct Matrix {
   int64_t rows = 0, cols = 0, stride = 0;
 };
 
-// The sum times `scale`, the maximum or the minimum.
+// The sum times `scale`, or the maximum or minimum.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   float scale = 1;
 };
 
-// Adds the rows. If there are many, first adds them in parts.
+// Adds the rows of a matrix. If there are many, adds them in parts first.
 class ColumnSums final : public Kernel {
  public:
   ColumnSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
@@ -31,7 +31,7 @@ class ColumnSums final : public Kernel {
         parts_(std::max<int64_t>(1, (in.rows + kSumRows - 1) / kSumRows)) {}
 
   size_t workspace_bytes() const override {
-    // There are two areas, to which the sums of the parts are written alternately.
+    // The sums of the parts are written to two areas alternately.
     return parts_ == 1 ? 0 : static_cast<size_t>(2 * parts_ * in_.cols) * sizeof(float);
   }
 
@@ -67,7 +67,7 @@ class ColumnSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Adds the columns. If there are many, first adds them in parts.
+// Adds the columns of a matrix. If there are many, adds them in parts first.
 class RowSums final : public Kernel {
  public:
   RowSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
@@ -119,11 +119,11 @@ class RowSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Runs kernels one after the other. Each takes the output of the one before it.
+// Runs kernels one after another. The input of each is the output of the one before.
 class Chain final : public Kernel {
  public:
-  // `bytes` is the size of the kernel's output, which is in the workspace unless the kernel is the
-  // last one.
+  // `bytes` is the size of the kernel's output, which is stored in the workspace, unless the kernel
+  // is the last one.
   void Add(std::unique_ptr<Kernel> kernel, size_t bytes) {
     space_ += kernels_.empty() ? 0 : bytes_.back();
     workspace_ = std::max(workspace_, kernel->workspace_bytes());
@@ -170,13 +170,14 @@ struct Reduced {
   int count() const { return static_cast<int>(axes.size()); }
   bool consecutive() const { return axes.back() - axes.front() == count() - 1; }
   bool are_last() const { return consecutive() && axes.back() == rank() - 1; }
-  // If rows are padded, a row contains only the last axis.
+  // Returns whether the reduced axes form the rows of one matrix. If rows are padded, all axes but
+  // the last must be reduced.
   bool are_first() const {
     return consecutive() && axes.front() == 0 && (in.dense() || count() == rank() - 1);
   }
 };
 
-// Adds a transposition to the chain, and returns its output, which is reduced over its last axes.
+// Adds a transposition to the chain. Returns its output, to be reduced over the last axes.
 StatusOr<Reduced> AddTranspose(const Launcher& launcher, const Reduced& reduced, Chain& chain) {
   std::vector<int64_t> perm, dims;
   Reduced result;
@@ -207,7 +208,7 @@ void AddLastAxes(const Launcher& launcher, const Reduced& reduced, const Reducti
               static_cast<size_t>(rows) * sizeof(float));
     return;
   }
-  // Reduces each padded row, and then the rows of each matrix.
+  // Reduces each padded row first, and then the results within each matrix.
   const int64_t per_matrix = in.rows() / rows;
   const Matrix all{in.rows(), in.cols(), in.row_stride}, matrices{rows, per_matrix, per_matrix};
   chain.Add(std::make_unique<RowSums>(launcher, all, Reduction{reduction.op, 1}),
@@ -226,7 +227,7 @@ void AddFirstAxes(const Launcher& launcher, const Reduced& reduced, const Reduct
             static_cast<size_t>(cols) * sizeof(float));
 }
 
-// Adds the kernels that compute the output, without padding.
+// Adds the kernels that compute the output, which has no padding.
 Status AddReduction(const Launcher& launcher, Reduced reduced, const Reduction& reduction,
                     Chain& chain) {
   if (!reduced.are_last() && !reduced.are_first()) {
@@ -252,7 +253,8 @@ Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
-  // The number of parts of all sums, which is the grid, is below the number of elements.
+  // The number of blocks of a grid, which is the number of parts of all sums, is below the number
+  // of elements.
   RETURN_IF_ERROR(CheckCount(in));
   Reduced reduced{in, {}};
   ASSIGN_OR_RETURN(reduced.axes, cpu::AxesOf(request.attributes, in.shape.rank()));

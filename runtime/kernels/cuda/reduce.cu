@@ -1,12 +1,12 @@
-// Adds the rows or the columns of a matrix, in an order that depends only on the shape, or finds
-// their maximum or minimum.
+// Reduces the rows or the columns of a matrix to their sum, in an order that depends only on the
+// shape, or to their maximum or minimum.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The value that changes no other value when they are combined.
+// Returns the neutral element.
 TFJOB_DEVICE float StartOf(ReduceOp op) {
   if (op == ReduceOp::kSum) return 0.0f;
   return op == ReduceOp::kMax ? -INFINITY : INFINITY;
@@ -19,7 +19,7 @@ TFJOB_DEVICE float Combine(ReduceOp op, float a, float b) {
   return first || a != a ? a : b;
 }
 
-// Returns, on every lane, the result for the warp.
+// Returns the result for the warp, on every lane.
 TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value = Combine(op, value, __shfl_xor_sync(kAllLanes, value, offset));
@@ -28,8 +28,8 @@ TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
 
 }  // namespace
 
-// The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time. The
-// blocks of a part are neighbours.
+// The x axis of a block covers 32 columns, and its y axis kSumWarps rows at a time. The blocks of
+// one part are neighbours.
 TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
   __shared__ float sums[kSumWarps][kWarp];
   const uint32_t blocks_per_part = (static_cast<uint32_t>(p.cols) + kWarp - 1) / kWarp;
@@ -54,7 +54,7 @@ TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
     p.out[static_cast<int64_t>(part) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
 }
 
-// The blocks of a row, one per part, are neighbours.
+// The blocks of one row, of which there is one per part, are neighbours.
 TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   __shared__ float sums[kSumThreads / kWarp];
   const uint32_t parts = static_cast<uint32_t>(p.parts);

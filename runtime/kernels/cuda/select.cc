@@ -19,8 +19,8 @@ Prepared MakeElements(const Launcher& launcher, const char* name, const Paramete
                     parameter, fill);
 }
 
-// Returns the loops over the output. The inputs, which are operands 1, 2, … of the loops, are
-// broadcast.
+// Returns the loops over the output, which is operand 0. The inputs, which are operands 1, 2, …,
+// are broadcast.
 StatusOr<cpu::StridedLoop> BroadcastLoop(const KernelRequest& request) {
   const Operand& out = request.outputs[0];
   RETURN_IF_ERROR(CheckCount(out));

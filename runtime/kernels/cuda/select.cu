@@ -1,4 +1,4 @@
-// Compares elements, chooses between elements, and finds the largest elements.
+// Compares elements, selects elements, and finds the largest elements.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/loops.h"
 #include "runtime/kernels/cuda/parameters.h"
@@ -33,20 +33,20 @@ TFJOB_DEVICE void SelectAs(const SelectParameter& p, const Offsets4& at) {
       first ? static_cast<const T*>(p.a)[at.b] : static_cast<const T*>(p.b)[at.c];
 }
 
-// An element and its number among those that are compared.
+// An element, and its position among the elements that are compared.
 struct Candidate {
   float value;
   int64_t index;
 };
 
-// NaN is greater than no element. It is found only if it is the first element, because no element
-// is greater than it.
+// Returns the element as a candidate. As on the CPU, no element is greater than a first element
+// that is NaN, and a NaN at any other position is greater than no element.
 TFJOB_DEVICE Candidate CandidateOf(float value, int64_t index) {
   if (value == value) return {value, index};
   return {index == 0 ? INFINITY : -INFINITY, index};
 }
 
-// Returns the greater one; of equal candidates, the one with the lower index.
+// Returns the greater candidate or, if both are equal, the one with the lower index.
 TFJOB_DEVICE Candidate Greater(const Candidate& a, const Candidate& b) {
   const bool first = a.value > b.value || (a.value == b.value && a.index < b.index);
   return first ? a : b;

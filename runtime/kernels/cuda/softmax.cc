@@ -6,15 +6,15 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns a kernel with one block per row. `fill` sets the pointers in the parameter.
+// Returns a kernel that runs one block per row. `fill` sets the pointers in the parameter.
 template <typename Parameter, typename Fill>
 Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& rows,
                   const Parameter& parameter, Fill fill) {
-  // The rows are the first axis of the grid. A thread counts the elements of a row with 32 bits, up
-  // to kSoftmaxThreads more than there are.
+  // The first axis of the grid is the rows. Threads count the elements of a row with 32 bits, up to
+  // kSoftmaxThreads beyond its end.
   if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX - kSoftmaxThreads)
     return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
-  // Rows without elements are processed, too, because each has a loss, which is NaN.
+  // Rows without elements are processed, too, because each has a loss (NaN).
   return MakeLaunch(launcher, name, {static_cast<unsigned>(rows.rows())}, {kSoftmaxThreads},
                     parameter, fill);
 }

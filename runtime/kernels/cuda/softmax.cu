@@ -1,5 +1,5 @@
-// Computes softmax, and the cross-entropy with its gradient, one row per block. The row's maximum
-// is subtracted first, so that no exponential overflows.
+// Computes softmax, and the cross-entropies with their gradients, one row per block. The row's
+// maximum is subtracted first, so that no exponential overflows.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -14,7 +14,7 @@ struct MaximumAndSum {
 };
 
 TFJOB_DEVICE MaximumAndSum Join(MaximumAndSum a, MaximumAndSum b) {
-  // Keeps NaN, because every comparison with NaN is false.
+  // A NaN is kept, because every comparison with NaN is false.
   const float maximum = a.maximum > b.maximum || a.maximum != a.maximum ? a.maximum : b.maximum;
   if (maximum == -INFINITY) return {maximum, a.sum + b.sum};
   return {maximum, a.sum * expf(a.maximum - maximum) + b.sum * expf(b.maximum - maximum)};
@@ -96,7 +96,7 @@ TFJOB_KERNEL(SparseCrossEntropy, SparseCrossEntropyParameter, kSoftmaxThreads) {
   if (threadIdx.x == 0 && !valid) p.loss[row] = NAN;
 }
 
-// backprop = softmax(x) Σ label - label, and the loss is Σ label (log Σ exp(x) - x).
+// Computes backprop = softmax(x) Σ label - label, and the loss Σ label (log Σ exp(x) - x).
 TFJOB_KERNEL(DenseCrossEntropy, DenseCrossEntropyParameter, kSoftmaxThreads) {
   __shared__ MaximumAndSum partial[kWarps];
   __shared__ float weights[kWarps];

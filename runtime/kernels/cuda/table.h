@@ -1,5 +1,5 @@
-// Provides the kernels for NVIDIA's GPUs as a table. The host's side of a kernel checks the request
-// when it is prepared, chooses the grid, and submits launches when it runs.
+// Provides the kernels for NVIDIA GPUs as a table. The host's side of a kernel checks the request
+// when it is prepared. It chooses the grids, and submits the launches when it runs.
 //
 // The kernels compute in float32; docs/gpu.md lists the ops. A kernel that refuses the values of
 // its inputs reports this through Stream::refusal, and kernels that update variables then do
@@ -20,7 +20,7 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// A launch of one of the kernels in the .cu files, with one of the structs of parameters.h.
+// A launch of a kernel from the .cu files. Its parameter is one of the structs in parameters.h.
 struct LaunchRequest {
   const char* kernel = nullptr;
   Grid grid, block;
@@ -28,24 +28,26 @@ struct LaunchRequest {
   size_t bytes = 0;
 };
 
-// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; in tests, it may also
+// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit. In tests, it may instead
 // run the emulator immediately.
 using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
 
-// The access to a GPU that kernels need.
+// The objects through which kernels use a GPU.
 struct GpuAccess {
   Launcher launcher;
   std::shared_ptr<Products> products;
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of matrix products
-  // The most that a convolution keeps in its workspace of what its windows see. Chosen so that it
-  // stays in the L2 cache: 40 MB on an A100, 50 MB on an H100.
+  // The largest matrix of windows, in bytes, that a convolution keeps in its workspace, unless a
+  // single window needs more. It is chosen so that the matrix stays in the L2 cache: 40 MB on an
+  // A100, 50 MB on an H100.
   size_t window_bytes = size_t{32} << 20;
 };
 
 // Returns all kernels, including ApplyOptimizer.
 KernelTable MakeTable(const GpuAccess& gpu);
 
-// Returns the names of all kernels (LaunchRequest::kernel). A device loads them before it captures.
+// Returns the names of all kernels (LaunchRequest::kernel). A device must load them before it
+// captures a stream.
 std::span<const char* const> KernelNames();
 
 }  // namespace tfjob::kernels::cuda

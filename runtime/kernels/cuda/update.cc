@@ -21,13 +21,13 @@ constexpr size_t kStep = 0, kGradient = 1, kVariable = 2, kFirstSlot = 3;
 // The inputs of ApplyOptimizerRows.
 constexpr size_t kRows = 1, kValues = 2, kTable = 3, kFirstSlotOfRows = 4;
 
-// Computes the learning rate of a step. Without a schedule, there is nothing to compute.
+// Computes the learning rate of a step, if there is a schedule.
 class ScheduledRate {
  public:
   explicit ScheduledRate(const LearningRateParameter& parameter) : parameter_(parameter) {}
 
   size_t workspace_bytes() const { return changes() ? kBytes : 0; }
-  // The rate is at the beginning of the workspace, which needs kBytes for it.
+  // The number of bytes of the workspace that are reserved for the rate, at its beginning.
   static constexpr size_t kBytes = 64;
 
   UpdateRate Submit(const Launcher& launcher, const void* step, void* workspace,
@@ -67,7 +67,7 @@ SgdCoefficients CoefficientsOf(const Optimizer& o, SgdCoefficients) {
           .nesterov = o.nesterov ? 1 : 0};
 }
 
-// The kind of optimizer to which a kernel's parameter belongs.
+// Return the coefficients in a kernel's parameter.
 AdamCoefficients& CoefficientsIn(AdamParameter& p) {
   return p.adam;
 }
@@ -81,7 +81,7 @@ SgdCoefficients& CoefficientsIn(SgdRowsParameter& p) {
   return p.sgd;
 }
 
-// Sets what is known only when the kernel runs.
+// Sets the members that are known only when the kernel runs.
 template <typename Parameter>
 void Complete(Parameter& p, const UpdateRate& rate, const void* step, Stream& stream) {
   auto& coefficients = CoefficientsIn(p);
@@ -95,7 +95,7 @@ float* SlotAt(void* const* outputs, int slot, int slots) {
   return slot < slots ? static_cast<float*>(outputs[1 + slot]) : nullptr;
 }
 
-// Updates one variable. `Parameter` is complete except for the pointers and the rate.
+// Updates one variable. The parameter that it is given lacks only the pointers and the rate.
 template <typename Parameter>
 class UpdateKernel final : public Kernel {
  public:
@@ -130,7 +130,7 @@ class UpdateKernel final : public Kernel {
   const int slots_;
 };
 
-// Updates a variable with the rows of a gradient.
+// Updates a variable with a gradient by rows.
 template <typename Parameter>
 class UpdateRowsKernel final : public Kernel {
  public:
@@ -177,7 +177,7 @@ bool IsAdam(const Optimizer& o) {
   return o.kind == Kind::kAdam || o.kind == Kind::kAdamW;
 }
 
-// Returns Unimplemented for options that the kernels lack.
+// Returns Unimplemented for options that the kernels do not support.
 Status CheckOptions(const Optimizer& o, const Attributes& attributes) {
   if (attributes.Find<std::string>("constraint") == nullptr) return OkStatus();
   return Unimplemented("no CUDA kernel for ", Name(o.kind), " with a constraint");

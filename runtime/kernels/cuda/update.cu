@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the tensor to which this block belongs.
+// Returns the number of the tensor to which this block belongs.
 TFJOB_DEVICE int TensorOfBlock(const UpdateTensors& update) {
   int tensor = 0;
   while (tensor + 1 < update.tensors &&
@@ -15,13 +15,13 @@ TFJOB_DEVICE int TensorOfBlock(const UpdateTensors& update) {
   return tensor;
 }
 
-// Returns the index in the tensor of the first element that this block updates.
+// Returns the index, within the tensor, of the first element that this block updates.
 TFJOB_DEVICE int64_t FirstOfBlock(const UpdateTensors& update, int tensor) {
   return static_cast<int64_t>(static_cast<int>(blockIdx.x) - update.first_block[tensor]) *
          kUpdateChunk;
 }
 
-// Returns whether four elements can be read and written at once, beginning at every fourth element.
+// Returns whether the tensor can be read and written in groups of four elements.
 TFJOB_DEVICE bool IsAligned(const UpdateTensor& t) {
   const uintptr_t addresses =
       reinterpret_cast<uintptr_t>(t.variable) | reinterpret_cast<uintptr_t>(t.gradient) |
@@ -128,7 +128,7 @@ TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
-  // Returning here would make ptxas use local memory.
+  // Does not return here if the update was refused, because ptxas would then use local memory.
   const int64_t count = Refused(p.adam.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
@@ -149,7 +149,7 @@ TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
   const SgdRates rates = RatesOf(p.sgd);
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
-  // Returning here would make ptxas use local memory.
+  // Does not return here if the update was refused, because ptxas would then use local memory.
   const int64_t count = Refused(p.sgd.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;

@@ -5,15 +5,15 @@
 
 namespace tfjob::kernels::cuda {
 
-// ApplyAdam and ApplySgd update many variables in one launch: a block updates kUpdateChunk elements
-// of one variable. If there are more than kUpdateTensors variables, the others need further
-// launches.
+// ApplyAdam and ApplySgd update many variables in one launch; each block updates kUpdateChunk
+// elements of one variable. If there are more than kUpdateTensors variables, further launches are
+// needed.
 inline constexpr int kUpdateTensors = 32;
 inline constexpr int kUpdateThreads = 256;
 inline constexpr int kUpdateChunk = kUpdateThreads * 4 * 4;
 
-// A variable with its gradient and slots, all of them contiguous. The update is fastest if all
-// their addresses are multiples of 16.
+// A variable with its gradient and slots, each of which is contiguous. The update is fastest if all
+// addresses are multiples of 16.
 struct UpdateTensor {
   float* variable;
   const float* gradient;
@@ -24,7 +24,7 @@ struct UpdateTensor {
 
 struct UpdateTensors {
   UpdateTensor tensor[kUpdateTensors];
-  int32_t first_block[kUpdateTensors + 1];  // per tensor; then the number of blocks
+  int32_t first_block[kUpdateTensors + 1];  // per tensor, followed by the number of blocks
   int32_t tensors;
 };
 
@@ -49,7 +49,7 @@ struct LearningRateParameter {
   double boundaries[kRatePieces], values[kRatePieces + 1];
 };
 
-// UpdateNumbers computes the numbers of GeneralUpdate that depend on the step.
+// UpdateNumbers computes those numbers of GeneralUpdate that depend on the step.
 enum class UpdateKind : int32_t {  // in the order of optimizer::Kind
   kSgd,
   kAdagrad,
@@ -84,13 +84,14 @@ struct UpdateNumbersParameter {
 
 // The learning rate of an update.
 struct UpdateRate {
-  const float* scheduled;  // in device memory; null: `constant`
+  const float* scheduled;  // in device memory; null: use `constant`
   float constant;
 };
 
-// Keras 3's Adam and AdamW (optimizer/optimizer.h). `step` is in device memory, so that each replay
-// of a captured launch reads its current value. The host computes the coefficients in double
-// precision: in single precision, 1 - beta would have few correct digits for a beta close to 1.
+// The coefficients of Keras 3's Adam and AdamW (optimizer/optimizer.h). `step` is in device memory,
+// so that each replay of a captured launch reads its current value. The host computes the
+// coefficients in double precision, because 1 - beta would have few correct digits in single
+// precision if beta is close to 1.
 struct AdamCoefficients {
   const int64_t* step;     // the number of updates before this one
   const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
@@ -105,7 +106,7 @@ struct AdamParameter {
   AdamCoefficients adam;
 };
 
-// Keras 3's SGD. With momentum, every tensor has a `first`.
+// The coefficients of Keras 3's SGD. With momentum, every tensor has a `first`.
 struct SgdCoefficients {
   const int64_t* refusal;  // as in AdamCoefficients
   UpdateRate rate;
@@ -117,8 +118,8 @@ struct SgdParameter {
   SgdCoefficients sgd;
 };
 
-// ApplyAdamRows and ApplySgdRows take a gradient by rows (optimizer/apply_kernel.h). With `index`,
-// they update every row of the variable; otherwise, only the rows in `rows`.
+// ApplyAdamRows and ApplySgdRows take a gradient by rows (optimizer/apply_kernel.h). If `index` is
+// set, they update every row of the variable; otherwise, only the rows in `rows`.
 struct RowUpdate {
   float* variable;
   float* first;
@@ -140,8 +141,8 @@ struct SgdRowsParameter {
 };
 
 // GeneralUpdate implements all kinds of optimizers, with all options except constraints. The other
-// kernels are faster. A row of the variable is updated as by ApplyAdamRows or, if both `rows` and
-// `index` are null, with the row of `values` that has the same number.
+// kernels are faster. It chooses the rows of the variable like ApplyAdamRows. If both `rows` and
+// `index` are null, each row is updated with the row of `values` that has the same number.
 inline constexpr int kUpdateSlots = 5;
 struct GeneralUpdateParameter {
   float* variable;
@@ -162,7 +163,7 @@ struct GeneralUpdateParameter {
   float momentum, keep_1, take_1, keep_2, take_2, epsilon, l1, shrink, power;
 };
 
-// IndexRows writes to index[row] at which position the row's number is in `rows`.
+// IndexRows inverts `rows`: for each number in `rows`, it writes the number's position to `index`.
 inline constexpr int kIndexThreads = 256;
 struct IndexRowsParameter {
   const int64_t* rows;

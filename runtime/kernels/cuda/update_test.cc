@@ -20,7 +20,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// As many variables as one launch can update; some of them are empty.
+// The largest number of variables in one launch. Some of them are empty.
 constexpr int kTensors = kUpdateTensors;
 constexpr int64_t kCounts[] = {1003, 5, kUpdateChunk + 2, 0, 16, 1};
 

@@ -73,8 +73,8 @@ bool Contains(unsigned mask, size_t lane) {
   return (mask >> lane & 1) != 0;
 }
 
-// Returns whether all lanes in the mask wait with this mask. Reports lanes that wait in different
-// operations.
+// Returns whether all lanes in the mask are waiting with this mask. Reports lanes that are waiting
+// in different operations.
 bool AllWait(std::span<const Thread> warp, unsigned mask) {
   const Thread* first = nullptr;
   for (size_t lane = 0; lane < warp.size(); ++lane) {
@@ -110,7 +110,7 @@ bool Complete(std::span<Thread> warp, unsigned mask) {
   return true;
 }
 
-// Runs a warp until each of its lanes has ended or waits for the block.
+// Runs a warp until each of its lanes has ended or waits at a barrier of the block.
 void RunWarp(std::span<Thread> warp) {
   for (;;) {
     bool progress = false;
@@ -130,8 +130,8 @@ void RunWarp(std::span<Thread> warp) {
   }
 }
 
-// Opens the barrier at which threads wait. Returns false if the block is done: all threads have
-// ended, or the block would hang.
+// Lets the threads that wait at a barrier continue. Returns false if the block is done, because all
+// threads have ended or the block would hang.
 bool OpenBarrier() {
   const Thread* at = nullptr;
   const Thread* odd = nullptr;
@@ -197,7 +197,7 @@ std::vector<const Entry*> AllEntries() {
 void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed) {
   const uint64_t count = uint64_t{block.x} * block.y * block.z;
   const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
-  // These limits are in the CUDA C++ Programming Guide, "Compute Capabilities".
+  // These limits are from the CUDA C++ Programming Guide, "Compute Capabilities".
   if (count == 0 || count > static_cast<uint64_t>(kernel.max_threads) || block.z > 64 ||
       blocks == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535) {
     return Report("launch", std::string(kernel.name) +

@@ -1,9 +1,9 @@
 // Runs CUDA kernels on the host, for tests. Every CUDA thread is a fiber of one host thread. Blocks
-// run one after another, and warps and lanes take turns between synchronisations, in an order that
-// is drawn from a seed. Behaviour that would be wrong on a GPU, such as a barrier that not all
-// threads of a block reach, is reported (TakeReports); shadow.h reports wrong accesses to memory.
+// run one after another. Between synchronisations, warps and lanes take turns in an order that is
+// drawn from a seed. Behaviour that would be wrong on a GPU, such as a barrier that not all threads
+// of a block reach, is reported (TakeReports); shadow.h reports invalid memory accesses.
 //
-// Not thread-safe: only one launch may run at a time. Only for x86-64.
+// Not thread-safe: only one launch may run at a time. Supports only x86-64.
 #pragma once
 
 #include <cstddef>
@@ -34,14 +34,14 @@ struct Thread {
   void* asan = nullptr;  // the address sanitizer's state of the fiber
   Wait wait = Wait::kReady;
   bool started = false;
-  // The shuffle in which the thread waits.
+  // The shuffle in which the thread is waiting.
   unsigned mask = 0;
   unsigned lane_mask = 0;
   Site site;
   uint64_t value = 0, result = 0;
 };
 
-// The running launch, block and thread.
+// The block and the thread that are running.
 struct State {
   Thread* current = nullptr;
   Dim grid, block, block_index;
@@ -55,25 +55,25 @@ struct Entry {
   size_t parameter_bytes = 0;
   void (*body)(const void* parameter) = nullptr;
 };
-// Returns null if no kernel of this name is linked.
+// Returns null if no kernel of this name is linked into the program.
 const Entry* FindEntry(const std::string& name);
-// Returns all kernels that are linked.
+// Returns all kernels that are linked into the program.
 std::vector<const Entry*> AllEntries();
 struct Registration {
   Registration(const char* name, int max_threads, size_t parameter_bytes,
                void (*body)(const void*));
 };
 
-// Runs all blocks. With seed 0, everything runs in order.
+// Runs all blocks. If the seed is 0, everything runs in order.
 void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed);
 
 // Kernels call these functions, through shim.h.
 void Barrier(Site site);
 uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site);
 
-// Records a report: "race: write of out+0x10 at update.cu:17 …".
+// Records a report, such as "race: write of out+0x10 at update.cu:17 …".
 void Report(const char* kind, const std::string& text);
-// Returns the reports that were recorded since the last call.
+// Returns and forgets the reports that were recorded since the last call.
 std::vector<std::string> TakeReports();
 
 // Returns true if the address belongs to the parameter or the threads of the running launch.

@@ -1,4 +1,4 @@
-// Runs kernels with one mistake each, and expects that the emulator reports the mistake with every
+// Runs kernels with one mistake each, and checks that the emulator reports the mistake with every
 // seed.
 #include "runtime/kernels/cuda/emulator/emulator.h"
 
@@ -39,7 +39,7 @@ struct Operands {
   std::byte* const y = memory.Allocate(kTestThreads * sizeof(float), "y");
 };
 
-// Expects a report that begins with `report`, with every seed.
+// Checks that a report begins with `report`, with every seed.
 void ExpectReport(const char* kernel, const std::string& report, unsigned blocks = 1) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Operands operands;
@@ -85,7 +85,7 @@ TEST(Emulator, ReportsUnalignedAccessesOf16Bytes) {
   ExpectReport("TestUnaligned", "alignment: ");
 }
 
-// Ensures that the tests below are not skipped by mistake.
+// The tests below are skipped without the shadow, so it must not be absent by mistake.
 TEST(ShadowOfTheBuild, IsOnUnlessTheBuildHasASanitizer) {
 #ifdef TFJOB_SHADOW
   EXPECT_TRUE(shadow::Enabled());
@@ -110,8 +110,8 @@ TEST_F(Shadow, ReportsReadsOfWhatNothingHasWritten) {
   ExpectReport("TestUninitialised", "uninitialised: read of y+");
 }
 
-// In one order, a thread reads a word before the word is first written; in others, the thread reads
-// an older or newer value. Each order must lead to the report.
+// In some orders, a thread reads a word before the word is first written; in others, it reads an
+// older or newer value. Each order must lead to a report.
 TEST_F(Shadow, ReportsAMissingBarrier) {
   ExpectReport("TestWithoutBarrier", "race: read of shared memory+");
 }
@@ -161,8 +161,8 @@ TEST_F(Shadow, KnowsWhichWordsWereWritten) {
   EXPECT_EQ(shadow::FirstUninitialised(y, 256), 1);
 }
 
-// Returns the number of units of traffic that the kernel's accesses to shared memory or, if
-// `shared` is false, to device memory take, and the number that they would take ideally.
+// Returns the units of traffic that the kernel's accesses to shared memory or, if `shared` is
+// false, to device memory take, and those that they would take ideally.
 std::pair<uint64_t, uint64_t> TrafficOf(const char* kernel, bool shared) {
   Operands operands;
   operands.Run(kernel, 0);

@@ -57,8 +57,8 @@ struct Host {
   const void* bottom = nullptr;  // the bottom of its stack, for the address sanitizer
   size_t bytes = 0;
   std::vector<int> free_stacks;
-  // The address sanitizer's copy of each stack. The next fiber on the stack takes it over, because
-  // making a new copy for each fiber would take 20 times as long as everything else.
+  // The address sanitizer's copy of each stack. The next fiber on the stack takes the copy over,
+  // because making a copy for each fiber would take 20 times as long as everything else.
   void* fake_stacks[kMostThreads] = {};
 };
 Host host;

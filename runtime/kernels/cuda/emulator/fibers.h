@@ -9,15 +9,15 @@ namespace tfjob::kernels::cuda {
 
 // Makes stacks available for `count` fibers. No fiber may be running.
 void ResetFibers(int count);
-// Runs the thread's fiber until it waits or is done. A new fiber calls `main`, which ends with
-// LeaveFiber and does not return.
+// Runs the thread's fiber until it waits or is done. A new fiber calls `main`, which must end with
+// LeaveFiber and never return.
 void ResumeFiber(Thread& thread, void (*main)());
-// Goes back to ResumeFiber.
+// Returns to the caller of ResumeFiber.
 void LeaveFiber();
-// `main` must call this first.
+// Must be the first call in `main`.
 void EnterFiber();
 
-// Returns the number of the stack that contains the address, or -1 if no stack does.
+// Returns the number of the stack that contains the address, or -1 if there is none.
 int StackOf(uintptr_t address);
 
 }  // namespace tfjob::kernels::cuda

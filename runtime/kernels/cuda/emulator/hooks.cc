@@ -1,6 +1,5 @@
-// Defines the functions that code calls before each memory access if it is compiled with
-// -fsanitize=thread. Also defines Load and Store, because such code calls no function before
-// accesses of 16 bytes.
+// Defines the functions that code compiled with -fsanitize=thread calls before each memory access.
+// Also defines Load and Store, because such code calls no function before accesses of 16 bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -45,7 +44,7 @@ void Store(float* to, float4 value) {
 
 }  // namespace tfjob::kernels::cuda
 
-// In builds with a sanitizer, the kernels are compiled without the calls.
+// Builds with a sanitizer compile the kernels without the calls.
 #ifdef TFJOB_SHADOW
 using tfjob::kernels::cuda::AccessRange;
 namespace shadow = tfjob::kernels::cuda::shadow;

@@ -9,7 +9,7 @@ namespace tfjob::kernels::cuda {
 
 class EmulatedMemory {
  public:
-  // At most one object may exist at a time.
+  // No other object may exist.
   EmulatedMemory();
   ~EmulatedMemory();
   EmulatedMemory(const EmulatedMemory&) = delete;
@@ -20,7 +20,7 @@ class EmulatedMemory {
   std::byte* Allocate(size_t bytes, const std::string& name, size_t offset = 0);
   // Freed memory is never reused.
   static void Free(std::byte* memory);
-  // Copies from the host.
+  // Copies `bytes` bytes from the host.
   static void Write(std::byte* to, const void* from, size_t bytes);
 
  private:

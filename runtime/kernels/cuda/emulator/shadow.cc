@@ -13,8 +13,8 @@
 #include "runtime/kernels/cuda/emulator/fibers.h"
 #include "runtime/kernels/cuda/emulator/traffic.h"
 
-// The linker defines these symbols: the first byte of the program, and the beginning and the end of
-// its static variables.
+// The linker defines these symbols: the first byte of the program, and the beginning and end of its
+// static variables.
 extern "C" char __executable_start, __data_start, _end;
 
 namespace tfjob::kernels::cuda::shadow {
@@ -23,9 +23,8 @@ namespace {
 constexpr uint32_t kMany = 2047;   // replaces a thread's number if there are several threads
 constexpr int kWatchedBlocks = 4;  // the blocks of a launch whose traffic is counted
 
-// The last read of, or the last write to, a word or a byte. A segment is the part of one block
-// between two barriers; segments are numbered throughout the program. Segment 0 means that there
-// was no access.
+// The last read or write of a word or a byte. A segment is the part of one block between two
+// barriers; segments are numbered throughout the program. Segment 0 means that there was no access.
 struct Stamp {
   uint32_t segment = 0;
   uint32_t thread : 11 = 0;
@@ -35,8 +34,8 @@ constexpr uint32_t kEpochs = 0x1fffff;
 struct Cell {
   Stamp write, read;
 };
-// Replaces the segment of a word that was accessed in parts. Each byte of such a word has its own
-// cell.
+// Takes the place of a segment if a word was accessed in parts. Each byte of such a word has its
+// own cell.
 constexpr uint32_t kInBytes = 0xffffffff;
 struct Segment {
   uint64_t launch = 0;
@@ -66,7 +65,7 @@ struct Shadow {
 };
 Shadow s;
 
-// Returns cells that are zero. Only pages that are accessed take memory.
+// Returns cells that are zero. Only pages that are accessed take up memory.
 Cell* MapCells(size_t words) {
   void* const memory = mmap(nullptr, words * sizeof(Cell), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -78,8 +77,8 @@ uint32_t Now() {
   return static_cast<uint32_t>(s.segments.size()) - 1;
 }
 
-// Returns whether the access (or accesses) in `old` would happen before the current access by
-// `thread` on every GPU.
+// Returns whether, on every GPU, the access (or accesses) in `old` would happen before the current
+// access by `thread`.
 bool Ordered(const Stamp& old, uint32_t thread) {
   if (old.segment == Now()) {
     if (old.thread == thread) return true;
@@ -107,7 +106,7 @@ void ReportRace(Kind kind, const Place& place, const char* other, const Stamp& o
                      (old.thread == kMany ? "several" : std::to_string(old.thread)));
 }
 
-// Checks an access to the word or the byte. Ignores stamps from segments before `valid_from`.
+// Checks an access to a word or a byte. Ignores stamps from segments before `valid_from`.
 void Touch(Cell& cell, Kind kind, uint32_t thread, uint32_t valid_from, const Place& place,
            const void* pc) {
   const auto valid = [valid_from](const Stamp& stamp) {
@@ -201,8 +200,8 @@ void AccessShared(uintptr_t address, unsigned bytes, Kind kind, const void* pc, 
   if (s.watched_blocks <= kWatchedBlocks) CountAccess(address, bytes, true, pc, thread);
 }
 
-// Returns whether the range belongs to one allocation. If it is in the arena, but in no allocation,
-// reports that it was accessed by a copy or a library.
+// Returns whether one allocation contains the range. If the range is in the arena, but in no
+// allocation, reports that it was accessed by a copy or a library.
 bool IsAllocated(uintptr_t address, size_t bytes, const char* accessed) {
   if (s.device_cells == nullptr || address - s.arena >= s.arena_bytes) return false;
   const auto after = s.allocations.upper_bound(address);

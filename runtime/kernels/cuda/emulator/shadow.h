@@ -1,8 +1,8 @@
 // Checks the memory accesses of kernels. The kernels' sources are compiled with -fsanitize=thread,
 // which inserts a call before every access. hooks.cc defines the functions that are called, in
 // place of the sanitizer's run-time library, so that no kernel needs to be changed. Reports
-//   bounds         an access outside of the allocations, or past the end of one
-//   uninitialised  a read of a word that nothing has written
+//   bounds         an access outside the allocations, or past the end of one
+//   uninitialised  a read of a word that has not been written
 //   race           two accesses to one byte in the same launch, at least one of them a write, that
 //                  no barrier orders
 //   alignment      an address that is not a multiple of the access's size
@@ -19,8 +19,8 @@
 
 namespace tfjob::kernels::cuda::shadow {
 
-// Returns true if this program's kernels were compiled with the calls. Builds with a sanitizer omit
-// them.
+// Returns whether this program's kernels were compiled with the calls, which builds with a
+// sanitizer omit.
 bool Enabled();
 
 // Sets the address range of the allocations, which kernels may access.
@@ -30,12 +30,12 @@ void Allocated(uintptr_t address, size_t bytes, const std::string& name);
 void Reset();
 // Forgets an allocation.
 void Freed(uintptr_t address);
-// Record that a copy or a library has written the range, or reads it. Report ranges that belong to
-// no allocation, and reads of words that nothing has written. Ignore addresses outside of the
-// arena.
+// Record that a copy or a library has written the range, or reads it. Report ranges outside any
+// allocation, and reads of words that have not been written. Ignore addresses outside the arena.
 void HostWrote(uintptr_t address, size_t bytes);
 void HostReads(uintptr_t address, size_t bytes);
-// Returns the index of the first word in the range that nothing has written; -1: none.
+// Returns the index of the first word in the range that has not been written, or -1 if there is
+// none.
 int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 
 // The cost of the memory accesses that one source line makes, counted over the first few blocks of
@@ -43,7 +43,7 @@ int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 struct Traffic {
   std::string where;  // "update.cu:57"
   bool shared = false;
-  uint64_t requests = 0;  // requests by a warp
+  uint64_t requests = 0;  // by warps
   uint64_t units = 0;     // sectors of 32 bytes; for shared memory, passes over the banks
   uint64_t ideal = 0;     // the fewest units in which the same bytes can be moved
 };

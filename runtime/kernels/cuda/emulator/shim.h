@@ -1,4 +1,4 @@
-// Declares the part of CUDA C++ that the kernels use, for a host compiler. Anything else does not
+// Declares, for a host compiler, the part of CUDA C++ that the kernels use. Anything else does not
 // compile, so kernels use only features that the emulator checks.
 #pragma once
 

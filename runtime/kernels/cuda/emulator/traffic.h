@@ -1,7 +1,6 @@
-// Counts the memory transactions of a kernel. A warp's accesses to the same sector of 32 bytes
-// share a transaction; its accesses to the same bank of shared memory do not, unless they are to
-// the same word (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory", "Shared
-// Memory").
+// Counts the memory transactions of a kernel. The accesses of a warp to one sector of 32 bytes
+// share a transaction. Its accesses to one bank of shared memory share one only if they are to the
+// same word (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory", "Shared Memory").
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ void CountAccess(uintptr_t address, unsigned bytes, bool shared, const void* pc,
 // Ends the requests of all warps, because a block has ended or passed a barrier.
 void EndRequests();
 
-// Returns the source line of a place in the code, such as "update.cu:57"; "?" if it is unknown.
+// Returns the source line of a place in the code, such as "update.cu:57", or "?" if it is unknown.
 std::string LineOf(const void* pc);
 
 }  // namespace tfjob::kernels::cuda::shadow

@@ -17,7 +17,8 @@ int64_t PartsOf(int64_t rows) {
   return std::max<int64_t>(1, (rows + kNormRows - 1) / kNormRows);
 }
 
-// Returns the grid for a matrix; at least one part, because there are sums even over no rows.
+// Returns the grid for a matrix. It has at least one part, because sums over no rows are needed,
+// too.
 Grid NormGrid(int64_t rows, uint32_t cols) {
   return {Blocks(cols, 32) * static_cast<unsigned>(PartsOf(rows))};
 }
@@ -40,7 +41,7 @@ class BatchNormKernel final : public Kernel {
         y_stride_(request.outputs[0].row_stride) {}
 
   size_t workspace_bytes() const override {
-    // There are two areas, to which the moments of the parts are written alternately.
+    // The moments of the parts are written to two areas alternately.
     return rows_ <= kNormRows ? 0 : 2 * area_bytes();
   }
 
@@ -64,7 +65,7 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
-  // Moments of all columns, per part.
+  // The moments of all columns, for each part.
   struct Moments {
     float* mean;
     float* squares;
@@ -74,7 +75,7 @@ class BatchNormKernel final : public Kernel {
     return static_cast<size_t>(2 * PartsOf(rows_) * cols_) * sizeof(float);
   }
 
-  // Merges the moments of kNormRows parts until there is only one part.
+  // Computes the moments of parts, and merges those of kNormRows parts until only one part is left.
   void Observe(const float* x, const Moments& result, float* workspace, Stream& stream) const {
     int64_t parts = PartsOf(rows_), part_rows = kNormRows;
     const int64_t area = 2 * parts * cols_;
@@ -112,7 +113,7 @@ class BatchNormKernel final : public Kernel {
   const int64_t x_stride_, side_stride_, y_stride_;
 };
 
-// Computes the gradient before the activation and its sums, and then the gradients.
+// Computes the gradient before the activation and its sums, and from these the gradients.
 class BatchNormGradKernel final : public Kernel {
  public:
   BatchNormGradKernel(Launcher launcher, const KernelRequest& request, const NormOptions& options)
@@ -179,7 +180,8 @@ class BatchNormGradKernel final : public Kernel {
             .passed_by = options_.relu ? activated : PassedBy::kAll};
   }
 
-  // Returns the bytes of the sums of some parts, so that an aligned address can follow.
+  // Returns the size of the sums of some parts in bytes, rounded up so that an aligned address can
+  // follow.
   size_t Aligned(int64_t parts) const {
     return (static_cast<size_t>(2 * parts * cols_) * sizeof(float) + 63) / 64 * 64;
   }
@@ -199,7 +201,8 @@ Prepared PrepareNorm(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand& x = request.outputs[0];
   RETURN_IF_ERROR(CheckCount(x));
-  // The rows without columns, or the columns without rows, may be more than a grid has blocks.
+  // A matrix without columns or without rows may still have more rows or columns than a grid may
+  // have blocks.
   if (x.rows() > INT32_MAX || x.cols() > INT32_MAX)
     return Unimplemented("a tensor of ", x.rows(), " rows of ", x.cols(), " elements");
   return std::make_unique<K>(launcher, request, options);

@@ -6,8 +6,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The rows [begin, end) and the column of a thread: it covers every kNormWarps-th row, beginning
-// with begin + threadIdx.y.
+// The column of a thread, and the rows [begin, end) of its block. The thread processes every
+// kNormWarps-th row, from begin + threadIdx.y on.
 struct NormTile {
   uint32_t part, col;
   int64_t begin, end;
@@ -20,7 +20,7 @@ TFJOB_DEVICE NormTile TileOfNorm(int64_t rows, uint32_t cols) {
           begin + kNormRows < rows ? begin + kNormRows : rows};
 }
 
-// Returns, on every thread, the sum over the threads of its column. `sums` must not be in use.
+// Returns the sum over the threads of a column, on each of them. `sums` must not be in use.
 TFJOB_DEVICE float SumOfColumn(float (*sums)[kWarp], float value) {
   sums[threadIdx.y][threadIdx.x] = value;
   for (unsigned half = kNormWarps / 2; half > 0; half /= 2) {
@@ -31,12 +31,12 @@ TFJOB_DEVICE float SumOfColumn(float (*sums)[kWarp], float value) {
   return sums[0][threadIdx.x];
 }
 
-// The mean of some rows, and the sum of the squared deviations from it.
+// The mean of some rows, and the sum of their squared deviations from it.
 struct Moments {
   float mean, squares, rows;
 };
 
-// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+// Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
 // variances", 1979.
 TFJOB_DEVICE Moments Merged(const Moments& a, const Moments& b) {
   if (a.rows == 0.0f) return b;
@@ -56,13 +56,14 @@ TFJOB_DEVICE void StoreMoments(float (*moments)[kNormWarps][kWarp], const Moment
   moments[2][threadIdx.y][threadIdx.x] = m.rows;
 }
 
-// Returns the factor of a column, which is applied after the mean has been subtracted.
+// Returns the factor of a column, by which values are multiplied after the mean has been
+// subtracted.
 TFJOB_DEVICE float FactorOf(const BatchNormChannels& channels, uint32_t col) {
   return channels.gamma[col] / sqrtf(channels.variance[col] + channels.epsilon);
 }
 
-// Returns the normalised value before the activation. The gradient uses the same function to
-// determine whether the activation has let the value pass, so it must not be rounded differently.
+// Returns the normalised value before the activation. The gradient calls the same function to
+// determine whether the activation has let the value pass, so both must round in the same way.
 TFJOB_DEVICE float Normalised(float x, float mean, float factor, float beta) {
   return fmaf(x - mean, factor, beta);
 }

@@ -1,4 +1,4 @@
-// Compares batch normalisation and its gradient with the CPU's, over random shapes.
+// Compares batch normalisation and its gradient with those of the CPU, over random shapes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,10 +10,11 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The CPU adds in another order.
+// The CPU adds in a different order.
 constexpr double kTolerance = 2e-5;
 
-// Some variances are 0. A smaller epsilon would then multiply rounding errors by a large factor.
+// Returns attributes with a large epsilon: some variances are 0, and a small epsilon would then
+// multiply rounding errors by a large factor.
 Attributes NormAttributes(bool relu) {
   Attributes attributes = {{"epsilon", 0.25}};
   if (relu) attributes.Set("activation", std::string("Relu"));
@@ -73,7 +74,8 @@ TEST(BatchNorm, EqualsTheCpus) {
   }
 }
 
-// The moments of parts are merged: one part and a row, several parts, and in two steps.
+// The cases merge the moments of one part and a single row, of several parts, and of parts in two
+// steps.
 TEST(BatchNorm, OfManyRowsEqualsTheCpus) {
   for (const int64_t rows : {257, 1000, 256 * 256 + 300}) {
     for (const Comparison& norm : NormsOf({rows, 2}, -3, 3)) Compare(norm, 1);

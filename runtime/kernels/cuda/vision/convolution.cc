@@ -1,6 +1,7 @@
-// Implements convolutions as matrix products. A row of the first matrix contains what one window
-// sees, by group; the filter is the second matrix. If windows are single pixels, the image itself
-// is the first matrix. Otherwise, the matrix is copied to the workspace piece by piece.
+// Implements convolutions as products of two matrices. A row of the first matrix contains the
+// elements that one window covers (im2col), ordered by group; the second matrix is the filter. If
+// each window is a single pixel, the image itself is the first matrix. Otherwise, pieces of the
+// matrix are copied to the workspace one after another.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -40,11 +41,11 @@ struct Sizes {
   }
 
   const int64_t windows, windows_per_image;
-  const int64_t taps;      // pixels that a window sees
-  const int64_t elements;  // elements that a window sees
+  const int64_t taps;      // pixels that a window covers
+  const int64_t elements;  // elements that a window covers
 };
 
-// Returns whether each window sees the pixel of its own number.
+// Returns whether each window covers only the pixel that has its own number.
 bool SeesPixels(const Convolution& c) {
   const auto sees = [](const WindowAxis& axis) {
     return axis.size == 1 && axis.stride == 1 && axis.before == 0 && axis.after == 0;
@@ -52,7 +53,7 @@ bool SeesPixels(const Convolution& c) {
   return sees(c.window.height) && sees(c.window.width);
 }
 
-// Describes the product for some windows. With `accumulate`, it is added to the result.
+// Describes the product for some windows. If `accumulate` is set, it is added to the result.
 ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, int64_t windows,
                                   bool accumulate, Arithmetic arithmetic) {
   const Sizes sizes(c);
@@ -150,7 +151,7 @@ class ConvolutionKernel final : public Kernel {
         gpu, DescriptionFor(pass_, c_, windows, accumulate, gpu.arithmetic), finish, out);
   }
 
-  // Returns whether the kernels can access four channels at once. The workspace is aligned.
+  // Returns whether the kernels can access four channels at once. The workspace is always aligned.
   bool QuadsAt(const void* image) const {
     return c_.filter.shape.dim(2) % 4 == 0 && c_.image.row_stride % 4 == 0 &&
            reinterpret_cast<uintptr_t>(image) % 16 == 0;
@@ -162,7 +163,7 @@ class ConvolutionKernel final : public Kernel {
     Submit(launcher_, kernel, {blocks}, {kWindowThreads}, p, stream);
   }
 
-  // Returns what the windows of the piece see: the image itself, or a copy in `matrix`.
+  // Returns the matrix of the piece's windows: the image itself, or a copy in `matrix`.
   const void* Gathered(const Piece& piece, const void* image, float* matrix, Stream& stream) const {
     if (in_place_) return image;
     const GatherWindowsParameter p{.image = static_cast<const float*>(image),
@@ -177,7 +178,7 @@ class ConvolutionKernel final : public Kernel {
     return matrix;
   }
 
-  // Adds to the images to which the windows belong.
+  // Adds the rows of the matrix to the images to which the windows belong.
   void Add(const Piece& piece, const float* matrix, float* image, Stream& stream) const {
     const int64_t first = piece.first / sizes_.windows_per_image;
     const int64_t last = (piece.first + piece.windows - 1) / sizes_.windows_per_image;
@@ -202,7 +203,7 @@ class ConvolutionKernel final : public Kernel {
   const WindowSpans spans_;
   const bool in_place_;
   const int64_t piece_;  // windows per piece
-  // By the number of windows, and whether they are added to the result.
+  // The products, by the number of windows and whether the product is added to the result.
   std::map<std::pair<int64_t, bool>, std::unique_ptr<FinishedProduct>> products_;
   std::vector<Piece> pieces_;
   size_t product_bytes_ = 0;

@@ -1,4 +1,5 @@
-// Copies what windows see into a matrix, and back.
+// Copies the elements that windows cover into a matrix (im2col), and adds a matrix to images
+// (col2im).
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/vision/parameters.h"
 #include "runtime/kernels/cuda/vision/windows.h"
@@ -6,7 +7,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns what the window of an element of the matrix sees there; null if that is padding.
+// Returns the address from which an element of the matrix is copied, or null if it is padding.
 TFJOB_DEVICE const float* SeenAt(const GatherWindowsParameter& p, uint32_t element) {
   const WindowSpan &height = p.spans.height, &width = p.spans.width;
   // The column of the matrix: [group, ky, kx, channel].
@@ -21,20 +22,20 @@ TFJOB_DEVICE const float* SeenAt(const GatherWindowsParameter& p, uint32_t eleme
          (element - tap * p.depth);
 }
 
-// Where an element of the images is stored, and whether it has a value that is kept.
+// The address of an element of the images, and whether its present value is kept.
 struct Added {
   float* to;
   bool begun;
 };
 
-// Calls add(from) for each element of the matrix that is added to an element of the images, in the
-// order of the window's elements.
+// Calls add(from) for each element of the matrix that contributes to an element of the images, in
+// the order of the window's elements.
 template <typename F>
 TFJOB_DEVICE Added ForEachAdded(const AddWindowsParameter& p, uint32_t element, F add) {
   const WindowSpan &height = p.spans.height, &width = p.spans.width;
   const Pixel at = PixelOf(element, height.inputs, width.inputs, p.groups * p.depth);
   const uint32_t group = at.channel / p.depth, taps = height.size * width.size;
-  const uint32_t elements = p.groups * taps * p.depth;  // that a window sees
+  const uint32_t elements = p.groups * taps * p.depth;  // that a window covers
   const uint32_t first_line = (p.first_image + at.image) * height.windows;
   const uint32_t from = group * (taps - 1) * p.depth + at.channel;
   const int64_t pixel =
@@ -47,7 +48,7 @@ TFJOB_DEVICE Added ForEachAdded(const AddWindowsParameter& p, uint32_t element, 
     const uint32_t line = (first_line + row) * width.windows - p.first;
     for (uint32_t kx = 0; kx < width.size; ++kx) {
       const uint32_t col = WindowOf(width, at.col, kx);
-      const uint32_t window = line + col;  // if it is before the first one, a huge number
+      const uint32_t window = line + col;  // a huge number if it precedes the first window
       if (col >= width.windows || window >= p.windows) continue;
       add(p.matrix + (window * elements + (ky * width.size + kx) * p.depth + from));
     }

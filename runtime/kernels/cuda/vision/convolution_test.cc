@@ -1,4 +1,4 @@
-// Compares convolutions with the CPU's, over random shapes.
+// Compares convolutions with those of the CPU, over random shapes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The library adds in a different order from the CPU.
+// The library and the CPU add in different orders.
 constexpr double kTolerance = 2e-5;
 
 struct ConvolutionCase {
@@ -35,7 +35,8 @@ struct ConvolutionCase {
   }
 };
 
-// Returns the ops of the case: Conv2D, its gradients, and FusedConv2D with all finishes.
+// Returns the ops of a case: Conv2D, its gradients, and FusedConv2D with each combination of bias
+// and activation.
 std::vector<Comparison> ComparisonsOf(const ConvolutionCase& c) {
   const Attributes attributes = c.attributes();
   std::vector<Comparison> all = {
@@ -52,7 +53,7 @@ std::vector<Comparison> ComparisonsOf(const ConvolutionCase& c) {
       all.push_back(fused);
     }
   }
-  // The sums of large matrices.
+  // The sums over large matrices have larger errors.
   for (Comparison& comparison : all) comparison.floor = 8;
   return all;
 }
@@ -120,12 +121,12 @@ TEST(Convolutions, ByDepthEqualTheCpus) {
     const int64_t channels = Draw(random, {2, 5, 33});
     CompareAll(DrawCase(random, channels, 1, Draw(random, {1, 1, 2, 3})), seed, 0);
   }
-  // The gradient of the filter is added in several parts.
+  // The filter's gradient is added in several parts.
   const WindowAxis axis{.size = 3, .before = 1, .after = 1};
   CompareAll({.image = {2, 17, 16, 3}, .window = {axis, axis}, .outputs = 6, .groups = 3}, 0, 0);
 }
 
-// Pieces are single windows, several windows, or several images.
+// Depending on the limit, a piece is a single window, several windows, or several images.
 TEST(Convolutions, ByPiecesEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed + 100);
@@ -135,7 +136,7 @@ TEST(Convolutions, ByPiecesEqualTheCpus) {
   }
 }
 
-// The library gets the image itself, without a copy.
+// The library reads the image itself, without a copy.
 TEST(Convolutions, OfPixelsNeedNoCopy) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     for (const int64_t groups : {1, 3}) {
@@ -154,8 +155,8 @@ TEST(Convolutions, OfPixelsNeedNoCopy) {
   }
 }
 
-// Returns the workspace of a convolution of an image of 64 x 64 pixels and 16 channels, whose
-// windows see 3 x 3 pixels.
+// Returns the workspace of a convolution of images of 64 x 64 pixels and 16 channels. The windows
+// cover 3 x 3 pixels.
 size_t WorkspaceFor(int64_t images, size_t window_bytes) {
   const WindowAxis axis{.size = 3, .before = 1, .after = 1};
   const ConvolutionCase c{.image = {images, 64, 64, 16}, .window = {axis, axis}, .outputs = 8};
@@ -180,7 +181,7 @@ TEST(Convolutions, NeedABoundedWorkspace) {
   EXPECT_LE(WorkspaceFor(7, kImage / 3), kImage / 3 + kProduct);
 }
 
-// 2^20 elements of the filter × 4,096 parts of the windows = 2^32 blocks
+// The grid would have 2^32 blocks: 2^20 elements of the filter × 4,096 parts of the windows.
 TEST(Convolutions, AGradientThatNeedsTooManyBlocksIsRefused) {
   const WindowAxis axis{.size = 1024};
   const ConvolutionCase c{

@@ -62,8 +62,8 @@ int64_t PartsOf(const Convolution& c) {
   return (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
 }
 
-// Adds the products of parts of the windows, and then the parts. If the filter's rows are padded,
-// the sums are copied to it.
+// Sums the products over parts of the windows, and then the parts. If the filter's rows are padded,
+// the sums are finally copied to the padded rows.
 class DepthwiseFilterKernel final : public Kernel {
  public:
   DepthwiseFilterKernel(Launcher launcher, const Convolution& c, std::unique_ptr<Kernel> copy)
@@ -104,7 +104,8 @@ class DepthwiseFilterKernel final : public Kernel {
   }
 
  private:
-  // Returns the bytes of `filters` filters, so that an aligned address can follow.
+  // Returns the size of this many filters in bytes, rounded up so that an aligned address can
+  // follow.
   size_t Aligned(int64_t filters) const {
     return (static_cast<size_t>(filters * elements_) * sizeof(float) + 63) / 64 * 64;
   }

@@ -52,7 +52,7 @@ TFJOB_KERNEL(DepthwiseInput, DepthwiseParameter, kWindowThreads) {
   p.result[pixel * p.image_stride + at.channel] = sum;
 }
 
-// The x axis of a block covers 32 outputs, and its y axis covers kDepthwiseWarps windows at a time.
+// The x axis of a block covers 32 outputs, and its y axis kDepthwiseWarps windows at a time.
 TFJOB_KERNEL(DepthwiseFilter, DepthwiseFilterParameter, kWarp* kDepthwiseWarps) {
   __shared__ float products[kDepthwiseWarps][kWarp];
   const WindowSpan &height = p.spans.height, &width = p.spans.width;

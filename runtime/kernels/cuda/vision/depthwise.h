@@ -1,4 +1,4 @@
-// Prepares convolutions with one channel per group, which are computed without matrix products.
+// Prepares convolutions with one channel per group (depthwise), which need no matrix products.
 #pragma once
 
 #include "runtime/kernels/cpu/image_requests.h"
@@ -6,8 +6,8 @@
 
 namespace tfjob::kernels::cuda {
 
-// The workspace of the gradient of the filter contains one sum per 256 windows, output and element
-// of the window.
+// Prepares a pass. To compute the gradient of the filter, the workspace contains one sum for each
+// combination of an element of the window, an output, and a part of 256 windows.
 Prepared PrepareDepthwise(const Launcher& launcher, cpu::ConvolutionPass pass,
                           const cpu::Convolution& convolution);
 

@@ -13,8 +13,8 @@ static_assert(static_cast<ImageBorder>(cpu::Border::kReflect) == ImageBorder::kR
               static_cast<ImageBorder>(cpu::Border::kWrap) == ImageBorder::kWrap &&
               static_cast<ImageBorder>(cpu::Border::kNearest) == ImageBorder::kNearest);
 
-// `in` and `out` are the operands that the kernel reads and writes; `count` is its number of
-// threads.
+// Prepares the launch of a kernel. `in` and `out` are the operands that it reads and writes, and
+// `count` is its number of threads.
 Prepared PrepareLaunch(const Launcher& launcher, const char* name, const Transformation& how,
                        const Operand& in, const Operand& out, int64_t count) {
   const auto size = [](const Operand& operand, int axis) {

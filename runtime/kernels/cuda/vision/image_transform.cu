@@ -1,4 +1,4 @@
-// Moves the pixels of images, and computes the gradient. The arithmetic is that of
+// Implements the projective transformation of images and its gradient. The arithmetic is that of
 // cpu/image_transform.cc.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/vision/parameters.h"
@@ -7,14 +7,14 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The four pixels of the image from which a pixel of the output is computed, row by row. A pixel
-// that is -1 stands for the fill value.
+// The four pixels of the image from which a pixel of the output is interpolated, row by row. The
+// fill value replaces a pixel that is -1.
 struct Sources {
   int64_t top_left, top_right, bottom_left, bottom_right;
   float right, bottom;  // the weights of the right column and of the bottom row
 };
 
-// Returns the coordinate whose value continues the image at `at`.
+// Returns the coordinate inside the image whose value the image has at the coordinate `at`.
 TFJOB_DEVICE float Inside(ImageBorder border, float at, uint32_t size) {
   const float length = static_cast<float>(size), last = length - 1.0f;
   if (border == ImageBorder::kConstant || (at >= 0.0f && at <= last)) return at;
@@ -53,7 +53,8 @@ TFJOB_DEVICE Sources SourcesOf(const ImageTransformParameter& p, const float* tr
           at_y - top};
 }
 
-// Returns the weighted value of a pixel; `image` is its channel in the first pixel.
+// Returns the weighted value of a pixel. `image` is the address of the channel in the image's first
+// pixel.
 TFJOB_DEVICE float Weighted(const ImageTransformParameter& p, const float* image, int64_t pixel,
                             float weight) {
   if (weight == 0.0f) return 0.0f;  // also if the pixel is infinite

@@ -1,4 +1,4 @@
-// Compares projective transformations with the CPU's, over random shapes.
+// Compares projective transformations with those of the CPU, over random shapes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -24,8 +24,8 @@ TEST(ImageTransforms, EqualTheCpus) {
                              {"width", out.dim(2)},
                              {"images", images},
                              {"interpolation", std::string(seed % 8 < 4 ? "BILINEAR" : "NEAREST")}};
-    // Some transforms are not finite, and some pixels have no place. A whole coordinate, where the
-    // value may jump, is as good as impossible for the other transforms.
+    // Some transforms are not finite, and some have pixels with k = 0. In all others, it is very
+    // unlikely that a coordinate is a whole number, at which the value may jump.
     const RandomOperand transforms{
         .shape = {images.dim(0), 8}, .low = -1, .high = 1, .special = seed % 3 == 0};
     const Comparison forward{

@@ -1,6 +1,6 @@
-// Declares the parameters of the kernels for images and batches, as parameters.h does for the
-// others. Images are [images,height,width,channels]; the distance between their pixels is a
-// stride. A tensor has less than 2^31 elements.
+// Declares the parameters of the kernels for images and batch normalisation, as parameters.h does
+// for the other kernels. Images are [images,height,width,channels]. The stride of images is the
+// distance between pixels. A tensor has fewer than 2^31 elements.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ struct WindowSpan {
   uint32_t inputs;   // of the image
   uint32_t windows;  // pixels of the output
 };
-// The windows over images. They are numbered in the order of the output's pixels.
+// The windows over images, numbered in the order of the output's pixels.
 struct WindowSpans {
   WindowSpan height, width;
 };
 
-// GatherWindows writes a matrix whose rows are windows, and whose columns are the elements of a
-// window, in the order [group, row, column, channel of the group]. Elements over padding are 0.
-// GatherQuads does the same, but a thread copies four channels. It needs addresses that are
-// multiples of 16, and strides and depths that are multiples of 4.
+// GatherWindows writes a matrix whose rows are windows and whose columns are the elements that a
+// window covers (im2col), in the order [group, row, column, channel of the group]. Elements of the
+// padding are 0. GatherQuads does the same, but each thread copies four channels. This requires
+// that addresses are multiples of 16, and that strides and depths are multiples of 4.
 inline constexpr int kWindowThreads = 256;
 struct GatherWindowsParameter {
   const float* image;
@@ -33,10 +33,10 @@ struct GatherWindowsParameter {
   uint32_t count;          // elements of the matrix
 };
 
-// AddWindows is the transpose of GatherWindows: it adds the elements of the matrix to the elements
-// of the images that they were read from. It covers the images from `first_image` on. If the
-// matrix begins in the middle of an image, the values of that image are kept and added to. AddQuads
-// is to it what GatherQuads is to GatherWindows.
+// AddWindows is the transpose of GatherWindows: it adds each element of the matrix to the element
+// of the images to which it corresponds (col2im). It covers the images from `first_image` on. If
+// the matrix begins in the middle of an image, it adds to the values that the image already has.
+// AddQuads does the same for four channels per thread, under the conditions of GatherQuads.
 struct AddWindowsParameter {
   const float* matrix;
   float* image;
@@ -49,8 +49,9 @@ struct AddWindowsParameter {
 };
 
 // The depthwise kernels compute convolutions with one channel per group. The filter is
-// [height,width,1,outputs]; output o sees channel o / multiplier. A thread of Depthwise computes an
-// element of the output, and one of DepthwiseInput an element of the image's gradient.
+// [height,width,1,outputs]; output o depends on channel o / multiplier. Each thread of Depthwise
+// computes an element of the output, and each thread of DepthwiseInput an element of the image's
+// gradient.
 struct DepthwiseParameter {
   const float* image;  // DepthwiseInput: not used
   const float* filter;
@@ -65,7 +66,7 @@ struct DepthwiseParameter {
 };
 
 // DepthwiseFilter computes the filter's gradient in parts of kDepthwiseWindows windows. A block
-// adds the products of one part for one element of the window and 32 outputs. Another kernel adds
+// sums the products of one part for one element of the window and 32 outputs. Another kernel adds
 // the parts.
 inline constexpr int kDepthwiseWarps = 8;
 inline constexpr int kDepthwiseWindows = 256;
@@ -79,9 +80,9 @@ struct DepthwiseFilterParameter {
   uint32_t windows;  // of all images
 };
 
-// MaxPool and AvgPool compute one element of the output per thread, without dilation. FindMaxima
-// finds the first element of each window that equals its maximum: the element's number in its
-// image's plane, or kNoMaximum.
+// MaxPool and AvgPool compute one element of the output per thread. Windows have no dilation.
+// FindMaxima finds, for each window, the first element that equals the maximum: the index of its
+// pixel in the image, or kNoMaximum.
 inline constexpr uint32_t kNoMaximum = 0xffffffffu;
 struct PoolParameter {
   const float* image;
@@ -96,7 +97,7 @@ struct PoolParameter {
 // MaxPoolGrad and AvgPoolGrad compute one element of the image's gradient per thread.
 struct PoolGradParameter {
   const uint32_t* found;  // MaxPoolGrad: from FindMaxima
-  const float* pooled;    // the gradient of what was pooled
+  const float* pooled;    // the gradient of the pooled image
   float* image;
   int64_t image_stride, pooled_stride;
   WindowSpans spans;
@@ -104,10 +105,11 @@ struct PoolGradParameter {
   uint32_t count;  // elements of the image
 };
 
-// How an image continues outside of its borders; the same values as cpu::Border.
+// How an image continues outside its borders; the same values as cpu::Border.
 enum class ImageBorder : int32_t { kConstant, kReflect, kWrap, kNearest };
 // ImageTransform computes one element of the output per thread. ImageTransformGrad computes one
-// channel of one image per thread, because the places of its sums are known only on the GPU.
+// channel of one image per thread, because only the transforms, which are in device memory,
+// determine to which pixels it adds.
 struct ImageTransformParameter {
   const float* in;          // the images, or the gradient of the transformed images
   const float* transforms;  // [images,8]
@@ -121,13 +123,13 @@ struct ImageTransformParameter {
   float fill_value;
 };
 
-// The kernels for batch normalisation divide a matrix among blocks: a block has kNormWarps warps,
-// and covers kNormRows rows and 32 columns. The blocks of the same rows are neighbours.
+// The kernels for batch normalisation divide a matrix into tiles of kNormRows rows and 32 columns,
+// one per block. A block has kNormWarps warps. The blocks of the same rows are neighbours.
 inline constexpr int kNormWarps = 8;
 inline constexpr int kNormRows = 256;
 
 // ColumnMoments computes, for each column of a part of kNormRows rows, the mean, and the sum of the
-// squared deviations from it, divided by `divisor`.
+// squared deviations from it divided by `divisor`.
 struct ColumnMomentsParameter {
   const float* in;
   float* mean;     // [parts, cols]
@@ -136,8 +138,8 @@ struct ColumnMomentsParameter {
   uint32_t cols;
   float divisor;
 };
-// MergeMoments merges the moments of up to kNormRows parts. Each of them, except perhaps the last
-// one, describes part_rows rows.
+// MergeMoments merges the moments of up to kNormRows parts. Each part, except perhaps the last, has
+// part_rows rows.
 struct MergeMomentsParameter {
   const float* mean_in;     // [parts, cols]
   const float* squares_in;  // [parts, cols]
@@ -157,8 +159,8 @@ struct BatchNormChannels {
   float epsilon;
 };
 
-// BatchNorm computes y = gamma·(x - mean)/√(variance + epsilon) + beta, adds `side`, and applies
-// Relu.
+// BatchNorm computes y = gamma·(x - mean)/√(variance + epsilon) + beta, then adds `side` and
+// applies Relu, if they are set.
 struct BatchNormParameter {
   const float* x;
   const float* side;  // may be null
@@ -175,7 +177,7 @@ enum class PassedBy : int32_t {
   kComputed,  // the normalised value is computed again
   kRead       // the activation's output is read
 };
-// BatchNormSums adds g and g·(x - mean) over parts of kNormRows rows, where g is the gradient
+// BatchNormSums sums g and g·(x - mean) over parts of kNormRows rows, where g is the gradient
 // before the activation.
 struct BatchNormSumsParameter {
   const float* dy;

@@ -68,7 +68,7 @@ Prepared PrepareAvgPoolGrad(const Launcher& launcher, const KernelRequest& reque
                     });
 }
 
-// Finds the maxima first, because the windows of several pixels may see the same maximum.
+// Finds the maxima first, because several windows may have their maximum in the same pixel.
 class MaxPoolGradKernel final : public Kernel {
  public:
   MaxPoolGradKernel(Launcher launcher, const PoolParameter& find, const PoolGradParameter& grad)

@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The inputs that the window of one element of the output sees.
+// The inputs that a window covers, for one element of the output.
 struct Seen {
   Range rows, cols;
   const float* plane;  // the element's channel in the first pixel of the image
@@ -29,7 +29,7 @@ TFJOB_DEVICE uint32_t ElementOfThread() {
 
 }  // namespace
 
-// A NaN in the window is its maximum.
+// If a window contains NaN, its maximum is NaN.
 TFJOB_KERNEL(MaxPool, PoolParameter, kWindowThreads) {
   if (ElementOfThread() >= p.count) return;
   const Seen seen = SeenBy(p, ElementOfThread());
@@ -73,7 +73,8 @@ TFJOB_KERNEL(AvgPool, PoolParameter, kWindowThreads) {
   p.out[seen.to] = sum * (1.0f / static_cast<float>(count));
 }
 
-// Adds the gradients of the windows whose maximum is this element, in the order of the windows.
+// Adds, for each element of the image, the gradients of the windows whose maximum it is, in the
+// order of the windows.
 TFJOB_KERNEL(MaxPoolGrad, PoolGradParameter, kWindowThreads) {
   const uint32_t element = ElementOfThread();
   if (element >= p.count) return;

@@ -1,4 +1,4 @@
-// Compares pooling with the CPU's, over random shapes.
+// Compares pooling with that of the CPU, over random shapes.
 #include <gtest/gtest.h>
 
 #include "runtime/base/philox.h"
@@ -31,13 +31,13 @@ TEST(Pooling, EqualsTheCpus) {
                           window.width.Count(image.dim(2)), image.dim(3)};
     Attributes attributes;
     SetWindow(attributes, window);
-    // If the values are special, some windows contain NaN, or infinities alone.
+    // If the values are special, some windows contain NaN, or only infinities.
     const RandomOperand values{.shape = image, .special = seed % 2 == 1, .whole = true};
     const RandomOperand maxima{.shape = pooled, .special = seed % 2 == 1, .whole = true};
     Compare({"MaxPool", attributes, {values}, {{pooled}}, 0}, seed);
     Compare({"AvgPool", attributes, {{image}}, {{pooled}}}, seed);
     Compare({"AvgPoolGrad", attributes, {{pooled}}, {{image}}}, seed);
-    // The op compares the values with the maxima, whatever these are.
+    // The maxima are random, too: the op only compares the values with them.
     Compare({"MaxPoolGrad", attributes, {values, maxima, {pooled}}, {{image}}}, seed);
   }
 }

@@ -1,4 +1,4 @@
-// Describes windows to the kernels of this folder, on the host.
+// Describes windows to the kernels in this folder, on the host.
 #pragma once
 
 #include "runtime/kernels/cuda/vision/parameters.h"

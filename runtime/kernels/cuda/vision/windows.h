@@ -7,12 +7,12 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// A pixel of the image or of the output, and one of its channels.
+// A pixel of an image or of the output, and one of its channels.
 struct Pixel {
   uint32_t image, row, col, channel;
 };
 
-// Returns where an element is in dense order.
+// Returns the pixel and the channel of an element, which is counted in dense order.
 TFJOB_DEVICE Pixel PixelOf(uint32_t element, uint32_t rows, uint32_t cols, uint32_t channels) {
   const uint32_t pixel = element / channels, line = pixel / cols, image = line / rows;
   return {image, line - image * rows, pixel - line * cols, element - pixel * channels};
@@ -24,16 +24,17 @@ TFJOB_DEVICE int64_t NumberOf(uint32_t image, uint32_t row, uint32_t col, uint32
   return (static_cast<int64_t>(image) * rows + row) * cols + col;
 }
 
-// Returns the input that element k of a window sees. If that is padding, the result is not below
+// Returns the input that element k of a window covers. If that is padding, the result is at least
 // span.inputs.
 TFJOB_DEVICE uint32_t InputOf(const WindowSpan& span, uint32_t window, uint32_t k) {
   return window * span.stride + k * span.dilation - span.before;
 }
 
-// Returns the window whose element k sees the input. If there is none, the result is not below
+// Returns the window whose element k covers the input. If there is none, the result is at least
 // span.windows.
 TFJOB_DEVICE uint32_t WindowOf(const WindowSpan& span, uint32_t input, uint32_t k) {
-  // The padded position of the window's first element; a huge number if it would be negative.
+  // The position of the window's first element, counted from the first padding; a huge number if it
+  // would be negative.
   const uint32_t begin = input + span.before - k * span.dilation;
   const uint32_t window = begin / span.stride;
   return window * span.stride == begin ? window : span.windows;
@@ -44,14 +45,14 @@ struct Range {
   uint32_t begin, end;
 };
 
-// Returns the inputs that a window without dilation sees.
+// Returns the inputs that a window without dilation covers.
 TFJOB_DEVICE Range InputsOf(const WindowSpan& span, uint32_t window) {
   const uint32_t begin = window * span.stride, end = begin + span.size;  // with the padding
   const uint32_t last = span.inputs + span.before;
   return {begin < span.before ? 0 : begin - span.before, (end < last ? end : last) - span.before};
 }
 
-// Returns the windows without dilation that see an input.
+// Returns the windows without dilation that cover an input.
 TFJOB_DEVICE Range WindowsOf(const WindowSpan& span, uint32_t input) {
   const uint32_t at = input + span.before, after = at / span.stride + 1;
   return {at < span.size ? 0 : (at - span.size) / span.stride + 1,
