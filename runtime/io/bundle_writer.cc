@@ -17,7 +17,7 @@
 namespace tfjob::io {
 namespace {
 
-// Receives the table that LevelDB builds.
+// Keeps the table that LevelDB writes as text in memory.
 class TableText : public leveldb::WritableFile {
  public:
   leveldb::Status Append(const leveldb::Slice& data) override {
@@ -161,7 +161,7 @@ Status BundleWriter::Finish() {
   unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
-  // From here on, the checkpoint is complete; only a power failure could still undo the rename.
+  // The checkpoint is complete; only a power failure could still undo the rename.
   unfinished_.clear();
   data_.reset();
   return files_.SyncDirectory(folder_);
