@@ -205,7 +205,7 @@ struct StrategyConfig {
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
-// Specifies what happens when a loss or a gradient is NaN or infinite.
+// Specifies what happens if a loss or a gradient is NaN or infinite.
 enum class OnNonFinite { kFail, kSkip, kContinue };
 
 // Specifies where a task computes.

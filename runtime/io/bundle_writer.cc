@@ -94,7 +94,7 @@ Status BundleWriter::Begin(const std::string& name, DType dtype, const Shape& sh
   missing_ = shape.num_elements() * static_cast<int64_t>(SizeOf(dtype));
   entry_ = std::make_unique<BundleEntryProto>();
   entry_->set_dtype(static_cast<int>(dtype));
-  entry_->mutable_shape();  // written even when empty
+  entry_->mutable_shape();  // written even if empty
   for (int64_t dim : shape.dims()) entry_->mutable_shape()->add_dim()->set_size(dim);
   entry_->set_offset(size_);
   entry_->set_size(missing_);

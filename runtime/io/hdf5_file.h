@@ -18,6 +18,7 @@
 
 namespace tfjob::io {
 
+// The datasets and attributes of an HDF5 file. Any number of threads may read.
 class Hdf5File {
  public:
   // Reads a whole file into memory. Returns DataLoss if it is not an HDF5 file or is damaged, and

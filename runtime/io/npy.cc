@@ -150,7 +150,7 @@ Status NotNpy(std::string_view what) {
                          "from 1 to 3");
 }
 
-// Reads the magic, the version and the header. Adds their size to `size`.
+// Reads the magic, the version and the header. Sets `size` to the total size of the three.
 StatusOr<NpyLayout> ReadLayout(std::string_view what, uint64_t most, ReadBytesNext read,
                                uint64_t& size) {
   std::array<std::byte, 8> magic;

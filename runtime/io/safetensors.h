@@ -26,6 +26,7 @@ namespace tfjob::io {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+// The type, shape and location of a tensor in the file.
 struct SafetensorsEntry {
   std::string stored;  // the file's type: "F32", "BF16"
   // The type of the tensor that Read returns. F16 and BF16 become float32, which represents their
@@ -39,6 +40,7 @@ struct SafetensorsEntry {
 // The largest header that is accepted. It suffices for about 100,000 tensors.
 inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
 
+// Any number of threads may read.
 class SafetensorsReader {
  public:
   // Returns DataLoss if the file is not in this format or is truncated, or if its tensors overlap,

@@ -18,6 +18,7 @@
 
 namespace tfjob::io {
 
+// The sizes, location and checksum of a member.
 struct ZipMember {
   uint64_t size = 0;    // unpacked
   uint64_t packed = 0;  // size in the file; at least 1/1040 of `size`, deflate's limit

@@ -1,5 +1,6 @@
 // Runs stacked cells as recurrent layers, one after another: every cell except the last returns all
-// steps. Its output at a masked step does not matter, since the cells after it skip that step, too.
+// steps. The outputs of such a cell at masked steps do not matter, since the cells after it skip
+// these steps, too.
 #include "runtime/model/rnn.h"
 
 #include "runtime/graph/ops.h"

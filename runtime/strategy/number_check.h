@@ -24,8 +24,8 @@ inline constexpr int kMaxSkippedInARow = 100;
 // that is not immediate.
 class NumberCheck {
  public:
-  // Error messages begin with `task`, such as "worker 1", which may be empty. `variables`, and
-  // `pool` unless it is null, must outlive the check.
+  // Error messages begin with `task`, such as "worker 1"; it may be empty. `variables`, and `pool`
+  // unless it is null, must outlive the check.
   NumberCheck(config::OnNonFinite rule, std::string task,
               const std::vector<state::Variable>& variables, ThreadPool* pool);
 

@@ -32,7 +32,7 @@ struct TrainingTask {
   std::function<bool()> stop_requested;
   // Returns at once, on any thread, whether this process was asked to end.
   std::function<bool()> asked_to_end;
-  // How long a step that is likely to finish may continue after a stop was requested.
+  // How long a step that is likely to finish may continue after a stop has been requested.
   Duration stop_patience{5s};
   // See ps::ClientOptions.
   std::function<void()> on_late_step;

@@ -32,13 +32,15 @@ Output LogOfOnePlus(Builder& b, Output x) {
   return Select(b, Less(b, x, Number(b, x, 1.0 / 16)), Mul(b, sum, x), Log(b, Plus(b, x, 1)));
 }
 
-// log(1 + exp(x)), without overflow. Where x is 0, the gradients of the two terms are 1 and -1/2.
+// Returns log(1 + exp(x)) without overflow. Where x is 0, the gradients of the two terms are 1 and
+// -1/2.
 Output Softplus(Builder& b, Output x) {
   const Output tail = LogOfOnePlus(b, Exp(b, Minimum(b, Neg(b, x), x)));
   return Add(b, Maximum(b, x, Number(b, x, 0)), tail);
 }
 
-// x·Φ(x), where Φ is the cumulative distribution function of the normal distribution.
+// Returns x·Φ(x), where Φ is the cumulative distribution function of the standard normal
+// distribution.
 Output Gelu(Builder& b, Output x) {
   const Output erf = Erf(b, Times(b, x, 1 / std::numbers::sqrt2));
   return Mul(b, Times(b, x, 0.5), Plus(b, erf, 1));
@@ -57,7 +59,7 @@ Output Selu(Builder& b, Output x) {
   return Times(b, Select(b, Less(b, x, zero), below, x), kScale);
 }
 
-// 0 below -1, x above 1, and (x + 1)²/4 in between.
+// Returns 0 below -1, x above 1, and (x + 1)²/4 in between.
 Output SparsePlus(Builder& b, Output x) {
   const Output middle = Times(b, Square(b, Plus(b, ClipByValue(b, x, -1, 1), 1)), 0.25);
   return Add(b, middle, Relu(b, Plus(b, x, -1)));

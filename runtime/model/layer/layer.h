@@ -103,6 +103,7 @@ struct LayerCall {
 Shape ExampleOf(const Shape& batched);
 Shape Batched(int64_t batch_size, const Shape& example);
 
+// Holds a layer of any class. The layer is immutable, and copies share it.
 class LayerConfig {
  public:
   template <typename L>
