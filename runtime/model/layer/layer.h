@@ -74,7 +74,7 @@ struct LayerCall {
   bool training = false;
   bool trainable = true;               // false: the layer is frozen
   graph::Output step = {}, seed = {};  // int64 scalars; valid if training
-  int64_t replica = 0;  // so that tasks that share a seed draw different numbers
+  int64_t replica = 0;                 // so that tasks that share a seed draw different numbers
 
   struct Assignment {
     size_t variable = 0;  // index in `variables`
