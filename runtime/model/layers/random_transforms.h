@@ -45,9 +45,9 @@ struct RandomRotation {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Shows a part around the centre of an image whose height is that of the image times 1 + a random
-// number, and likewise for the width. Negative numbers therefore enlarge the image. If width_factor
-// is empty, the width uses the number of the height.
+// Zooms an image around its centre: shows a part whose height is (1 + h) times the image's, and
+// whose width is (1 + w) times the image's, where h and w are random numbers. Negative numbers
+// therefore enlarge the image. If width_factor is empty, w equals h.
 struct RandomZoom {
   static constexpr std::string_view kClass = "RandomZoom";
   static constexpr bool kTrainingByDefault = true;
