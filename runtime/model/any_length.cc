@@ -38,7 +38,8 @@ struct Trial {
   int64_t length = 0;
 };
 
-// Tries all lengths except `other`. Returns the first trial that succeeds, or the error of a trial.
+// Tries all lengths except `other`. Returns the first trial that succeeds, or the first error if
+// none does.
 StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   Status first_error;
   for (int64_t length : LengthsToTry(model)) {

@@ -1,5 +1,5 @@
-// Handles lengths that a model does not state. Keras writes such a length as null. In `batch_shape:
-// [null, null, 3]`, it is the second null; the first one stands for the batch size. The data
+// Handles lengths that a model does not state. Keras writes such a length as null, like the second
+// null in `batch_shape: [null, null, 3]`; the first one stands for the batch size. The data
 // determine these lengths, which may differ between runs of a model, but not within a run.
 #pragma once
 

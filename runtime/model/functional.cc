@@ -264,7 +264,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // Fails only if the layers fit together with no length.
+  // Fails only if there is no length with which the layers fit together.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;

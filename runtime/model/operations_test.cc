@@ -279,7 +279,7 @@ TEST(Operations, RefusesConstantsAndDifferentArgumentsInAListOfTensors) {
             node + "[1][3]: expected the arguments that the call's first input has, got an object");
 }
 
-// As float32, not all offsets into the rows of a table could be represented.
+// Not all offsets into the rows of a table could be represented as float32.
 TEST(Operations, ConstantsOfTensorflowsFunctionsKeepTheirType) {
   const auto sum = [](const Json& offsets) {
     Json json = OldFunction("__operators__.add", List("a", 0, 0, Json{{"y", offsets}}));

@@ -9,7 +9,7 @@
 
 namespace tfjob::model::layers {
 
-// A cell: one step of the recurrent layer of the same kind. A cell cannot be called itself; RNN
+// A cell: one step of the recurrent layer of the same kind. A cell cannot be called by itself; RNN
 // runs it.
 template <CellKind kKind>
 struct Cell {

@@ -228,8 +228,8 @@ struct GivenCall {
   JsonField first, named;
 };
 
-// Checks that all elements of a list of tensors have the same arguments by name, as tf.keras 2
-// repeats them.
+// Checks that all elements of a list of tensors have the same arguments by name, which tf.keras 2
+// repeats in each element.
 Status ExpectSameArguments(const JsonField& node) {
   const JsonField first = node[0][3];
   for (size_t i = 1; i < node.value()->size(); ++i) {

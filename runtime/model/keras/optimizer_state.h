@@ -3,8 +3,8 @@
 // Keras stores an optimizer as a list of variables: the number of steps, the learning rate unless
 // there is a schedule, the averages of all variables (use_ema), the accumulated gradients of all
 // variables, and the optimizer's own slots. Slots that an optimizer creates together are
-// interleaved: the momentum and the velocity of the first variable, those of the second, … Sources:
-// keras/src/optimizers (build), keras/src/saving/saving_lib.py.
+// interleaved: the momentum and the velocity of the first variable, those of the second, …
+// Sources: keras/src/optimizers (build), keras/src/saving/saving_lib.py.
 #pragma once
 
 #include <cstdint>

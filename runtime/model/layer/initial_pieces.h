@@ -17,8 +17,8 @@ namespace tfjob::model {
 // Generates pieces of the value that InitialValue would return. Thread-safe.
 class InitialPieces {
  public:
-  // Returns whether the value can be generated in pieces: not for Orthogonal, each of whose
-  // elements depends on the whole matrix.
+  // Returns whether the value can be generated in pieces. It cannot for Orthogonal, because each of
+  // its elements depends on the whole matrix.
   static bool CanMake(const Initializer& initializer);
   // Requires an initializer for which CanMake returns true, and all that InitialValue requires.
   InitialPieces(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,

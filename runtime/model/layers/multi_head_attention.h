@@ -24,9 +24,9 @@ namespace tfjob::model::layers {
 //   - the mask of the query;
 //   - the causal mask, which excludes later positions;
 //   - sliding_window, which excludes positions at this distance or further away.
-// If a position of the query attends to no position, the heads' results are the mean of all values,
-// as in Keras; but they are 0 with dropout, if the scores are returned, or if T stands for several
-// axes.
+// As in Keras, if a position of the query attends to no position, the heads' results are 0 with
+// dropout, if the scores are returned, or if T stands for several axes; otherwise, they are the
+// mean of all values.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;
