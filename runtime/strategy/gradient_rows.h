@@ -45,9 +45,9 @@ class GradientRows {
   // may be padded with -1 at the end.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
-  // Adds up the rows of all ranks. All ranks must call Exchange. Returns the communicator's error
-  // if it fails. If a rank has sent invalid row indices or counts, aborts the communicator with an
-  // error that names the rank and the table.
+  // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or a
+  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error, which
+  // names that rank, and returns it.
   Status Exchange(collectives::Communicator& communicator);
   // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
   void Disconnect();
