@@ -17,7 +17,7 @@ const Layer& LayerOf(const Model& model, const Call& call) {
   return model.layers[static_cast<size_t>(call.layer)];
 }
 
-// Returns which input of the model a call without inputs takes.
+// Returns the index of the model's input that a call without inputs takes.
 size_t InputOf(const Model& model, int call) {
   const auto found = std::ranges::find(model.inputs, call);
   return static_cast<size_t>(found - model.inputs.begin());
