@@ -1,5 +1,5 @@
-// Reads a training file, applies the settings that override its keys, and fills in unset keys from
-// the file's Keras model.
+// Reads a training file, overrides keys with settings, and takes keys that are still unset from the
+// Keras model that the file names.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tfjob::cmd {
 
-// `settings` have the form key=value. Returns InvalidArgument if the file or a setting is wrong.
+// Each setting has the form key=value. Returns InvalidArgument if the file or a setting is invalid.
 StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
                                             const std::vector<std::string>& settings);
 

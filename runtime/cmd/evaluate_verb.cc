@@ -18,7 +18,8 @@
 namespace tfjob::cmd {
 namespace {
 
-// Returns the state that --weights names, or the one in the last checkpoint in model_dir.
+// Returns the state in the file that --weights names or, without this flag, in the last checkpoint
+// in model_dir.
 StatusOr<state::Snapshot> StateOf(const config::TrainingConfig& config, bool given,
                                   const strategy::ModelDefinition& definition) {
   if (given) return train::StartState(config, definition);

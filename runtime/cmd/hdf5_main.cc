@@ -2,8 +2,8 @@
 //   tfjob-hdf5 read MEMORY SECONDS OUTPUT    HDF5 on descriptor 0 → safetensors on descriptor 1
 //   tfjob-hdf5 write MEMORY SECONDS OUTPUT   safetensors on descriptor 0 → HDF5 on descriptor 1
 // Both descriptors are files, not pipes. MEMORY limits the memory that the program may allocate,
-// and OUTPUT limits the size of descriptor 1, both in megabytes. Errors go to standard error; the
-// exit code is then 1.
+// and OUTPUT the size of the file on descriptor 1, both in megabytes; SECONDS limits its time.
+// Errors are written to standard error, with exit code 1.
 //
 // A damaged file can make Debian's HDF5 library crash, loop or write anywhere in its memory. This
 // process therefore holds no secrets, has limits on its memory and time, and cannot open any other
@@ -52,7 +52,7 @@ void LimitMemory(rlim_t megabytes) {
   Limit(RLIMIT_AS, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (megabytes << 20));
 }
 
-// The undefined behaviour sanitizer opens a pipe to find out whether memory is readable.
+// The undefined behaviour sanitizer opens a pipe to test whether memory is readable.
 #if defined(__has_feature)
 constexpr rlim_t kMostFiles = __has_feature(undefined_behavior_sanitizer) ? 16 : 0;
 #else

@@ -16,7 +16,7 @@
 namespace tfjob::cmd {
 namespace {
 
-// Returns true for a Keras model, and false for a training file. Both may be JSON.
+// Returns whether the file is a Keras model rather than a training file. Both may be JSON.
 StatusOr<bool> IsKerasModel(const std::string& path) {
   ASSIGN_OR_RETURN(const keras::FileFormat format, keras::FormatOf(path));
   if (format != keras::FileFormat::kJson) return format != keras::FileFormat::kOther;
@@ -42,7 +42,7 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   loaded.scale = static_cast<float>(config.data.train.scale);
   if (with_data && !StatesInputs(loaded.model)) {
     ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(config, train::Split::kTrain));
-    // A model that does not state its inputs is sequential, so it has a single input.
+    // Only a Sequential model may leave its input unstated, so there is a single input.
     loaded.example = dataset->Find(model::kFeatures)->shape;
   }
   return loaded;

@@ -83,7 +83,7 @@ std::string Givers(const model::Model& model, const model::Call& call) {
   return givers.empty() ? "-" : absl::StrJoin(givers, ", ");
 }
 
-// Returns one row per call. A layer's parameters are counted at its first call.
+// Returns one row per call of a layer. A layer's parameters are counted only at its first call.
 std::vector<Row> Rows(const model::Model& model,
                       const std::vector<std::vector<model::TensorType>>& types,
                       const std::vector<model::VariableSpec>& variables) {

@@ -44,7 +44,7 @@ struct Flags {
 // Exits the process if its work does not end in time after a stop has been requested.
 class StopGuard {
  public:
-  // Returns how much time is left for the work to end. Called on another thread, once a stop is
+  // Returns how much time the work has to end. Called on another thread after a stop has been
   // requested.
   using Budget = std::function<Duration()>;
 
@@ -165,7 +165,7 @@ int Main(int argc, char** argv) {
     verb->AddFlags(*sub);
     sub->callback([&chosen, &verb] { chosen = verb.get(); });
   }
-  // The flags before a subcommand are those for training a task. A subcommand does not accept them.
+  // Flags before a subcommand belong to training; subcommands do not accept them.
   const auto check_flags = [&] {
     for (const char* flag : {"--config", "--set", "--print"}) {
       if (chosen == nullptr || app.count(flag) == 0) continue;

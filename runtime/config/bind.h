@@ -1,4 +1,4 @@
-// Binds keys to members of a TrainingConfig, for the files that define keys.
+// Binds keys to members of TrainingConfig, for the sources that define keys.
 #pragma once
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Converts one key's value between the file (Json) and the TrainingConfig.
+// Converts the value of one key between JSON, as in the training file, and TrainingConfig.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -141,7 +141,7 @@ StatusOr<std::vector<double>> ReadNumbers(const Key& key, const JsonField& field
   return values;
 }
 
-// Assigns the value to `target`, or returns the error.
+// Assigns the value of `source` to `target`, or returns its error.
 template <typename Target, typename Source>
 Status Store(Target& target, StatusOr<Source> source) {
   if (!source.ok()) return source.status();
@@ -149,7 +149,7 @@ Status Store(Target& target, StatusOr<Source> source) {
   return OkStatus();
 }
 
-// The package `model` checks the arguments.
+// Checks only the form and the names; the package `model` checks the arguments.
 StatusOr<std::shared_ptr<const Json>> ReadMetrics(const Key& key, const JsonField& field) {
   if (!field.present() || !field.value()->is_array())
     return field.Mismatch("a list of metrics, such as [accuracy]");

@@ -93,7 +93,7 @@ Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
   }
   if (feature.shape && feature.max_length) {
     int64_t count = *feature.max_length;
-    for (const int64_t length : *feature.shape) count *= length;  // each is at most 2^28
+    for (const int64_t length : *feature.shape) count *= length;  // both are at most 2^28
     if (count > kMostElements) {
       return InvalidArgument(at, ".max_length: expected steps with at most ", kMostElements,
                              " elements in all, got ", count);

@@ -1,4 +1,5 @@
-// Converts the key `features` of TFRecord files and JSON lines.
+// Converts the key `features` of TFRecord files and JSON lines from and to JSON, and generates its
+// JSON Schema.
 #pragma once
 
 #include <map>

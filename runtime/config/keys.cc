@@ -143,7 +143,7 @@ void AddModelKeys(std::vector<Key>& keys) {
   AddWeightsKeys(keys);
 }
 
-// The keys that may differ from output to output.
+// Adds the keys that may differ between outputs.
 void AddOutputKeys(std::vector<Key>& keys) {
   const size_t first = keys.size();
   keys.push_back(

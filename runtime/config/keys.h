@@ -71,11 +71,13 @@ struct Key {
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  // The key applies only if the key `when_key` has one of the values `when_values`.
+  // If `when_key` is not empty, the key applies only if the key `when_key` has one of the values
+  // `when_values`.
   std::string when_key = {};
   std::vector<std::string> when_values = {};
   std::string unset_doc = {};  // describes what an unset key means, such as "required"
-  // The key may also be set for one output of the model: `outputs.NAME.loss.from_logits`.
+  // The key may also be set for a single output of the model, as in
+  // `outputs.NAME.loss.from_logits`.
   bool per_output = false;
 };
 
@@ -85,12 +87,12 @@ const std::vector<Key>& Keys();
 // Returns null if there is no such key.
 const Key* FindKey(std::string_view path);
 
-// Returns whether the section may be written as a plain string, which then sets its key "name".
-// This is the case for loss, optimizer and strategy.
+// Returns whether the section may be written as a plain string that sets its key "name", as loss,
+// optimizer and strategy may.
 bool HasShortForm(std::string_view section);
 
-// ReadOutputs checks the keys of `outputs`, and ReadOutput reads the keys of one output into
-// `config`.
+// ReadOutputs checks the keys of the section `outputs` and returns it; ReadOutput reads the keys of
+// one output into `config`. Both return InvalidArgument with the path of a wrong key.
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
 

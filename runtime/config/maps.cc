@@ -1,4 +1,4 @@
-// Reads keys whose values are maps with arbitrary names.
+// Converts the values of keys that are maps with arbitrary names.
 #include "runtime/config/maps.h"
 
 #include <charconv>

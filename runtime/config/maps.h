@@ -1,4 +1,5 @@
-// Converts the values of keys whose values are maps with arbitrary names, such as class_weight.
+// Converts the values of keys that are maps with arbitrary names, such as class_weight, from and to
+// JSON.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ void AddRange(Json& schema, const Key& key) {
   if (std::isfinite(key.maximum)) schema["maximum"] = key.maximum;
 }
 
-// Returns the schema of the keys of the file, or of the keys of one output.
+// Returns the schema of the whole file or, if `per_output` is set, of the keys of one output.
 Json KeysSchema(bool per_output);
 
 Json TypeSchema(const Key& key) {

@@ -62,7 +62,7 @@ std::string SameNameElsewhere(std::string_view name) {
   return "";
 }
 
-// `at` is the place of the section in the file.
+// Returns the error for an unknown key. `at` is the path of the section in the file.
 Status UnknownKey(Scope scope, std::string_view section, std::string_view name,
                   std::string_view at) {
   const std::vector<std::string> names = NamesIn(scope, section);
@@ -120,7 +120,7 @@ void Place(Json& document, const std::string& path, Json value) {
 }
 
 // Returns whether the key has an effect. It has none if it belongs to a format, loss, optimizer or
-// schedule that is not the configured one.
+// schedule other than the configured one.
 bool Applies(const TrainingConfig& config, const Key& key) {
   if (key.when_key.empty()) return true;
   const Json selector = SelectorOf(config, key);

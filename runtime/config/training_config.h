@@ -1,5 +1,5 @@
-// Represents the training file as a value: what to train, on which data, how and for how long. The
-// file is YAML or JSON. keys.h declares the table of its keys. docs/training-file.md documents
+// Represents the training file, which is YAML or JSON, as a value: what to train, on which data,
+// how and for how long. keys.h declares the table of its keys, docs/training-file.md documents
 // them, and docs/training.schema.json is their JSON Schema.
 //
 //   ASSIGN_OR_RETURN(TrainingConfig config, ParseTrainingConfig(text, "training.yaml"));
@@ -170,8 +170,8 @@ inline constexpr const char* kStrategyNames[] = {"auto",
                                                  "central_storage",
                                                  "parameter_server"};
 enum class CollectiveImplementation { kAuto, kRing, kNccl };
-// How tasks exchange gradients without parameter servers. The names in the training file are in the
-// order of the enum.
+// How tasks exchange gradients without parameter servers. The enumerators are in the order of the
+// names in the training file.
 enum class CollectiveTransport { kAuto, kTcp, kSharedMemory };
 inline constexpr const char* kTransportNames[] = {"auto", "tcp", "shared_memory"};
 enum class OnFailure { kWait, kShrink };
@@ -205,7 +205,7 @@ struct StrategyConfig {
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
-// Specifies what happens when a loss or a gradient is NaN or infinite.
+// Specifies what happens if a loss or a gradient is NaN or infinite.
 enum class OnNonFinite { kFail, kSkip, kContinue };
 
 // Specifies where a task computes.
@@ -270,18 +270,19 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// For each key that `config` leaves at its default, takes the value from `keys`, a document like a
+// Sets each key that `config` leaves at its default to its value in `keys`, a document like a
 // training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
-// What a program provides itself (train/job_inputs.h), so that the training file need not name it.
+// The inputs that a program provides itself (train/job_inputs.h), so that the training file need
+// not name them.
 struct Provided {
   bool model = false;
   bool data = false;
 };
 
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
-// given, unless they are `provided`. A key must not be set if another key makes it meaningless.
+// set, unless they are `provided`. A key must not be set if another key makes it meaningless.
 Status Validate(const TrainingConfig& config, const Provided& provided = {});
 
 // Specifies how often the chief saves a checkpoint. The default is every 600 s. 0 means off.

@@ -25,8 +25,7 @@ Status CheckSelected(const TrainingConfig& config, const TrainingConfig& default
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = SelectorOf(config, key);
   if (selector.is_null()) {
-    // If the key `when_key` is required, the check for missing keys below reports that it is not
-    // set.
+    // If `when_key` is a required key, the check for missing keys below reports it.
     if (FindKey(key.when_key)->unset_doc.empty()) return OkStatus();
     return InvalidArgument(key.path, ": belongs to ", key.when_key, " ", List(key.when_values),
                            ", but ", key.when_key, " is not set; set it, or remove ", key.path);
@@ -129,7 +128,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
                  "one of idx, csv, npz, tfrecord, jsonl, images, linear, synthetic");
 }
 
-// Returns whether the section data.eval has keys but no format.
+// Returns whether keys of data.eval are set, but not its format.
 bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
   if (config.data.eval.present()) return false;
   for (const Key& key : Keys()) {

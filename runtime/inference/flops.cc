@@ -23,7 +23,8 @@ bool OnlyMoves(std::string_view op) {
   return kMoves.contains(op);
 }
 
-// Returns the number of products that a node adds up, or nullopt if its op adds up no products.
+// Returns the number of products that a node adds up, or nullopt if its op is not a sum of
+// products.
 std::optional<double> Products(const graph::Graph& graph, const graph::Node& node) {
   const Shape& output = node.outputs[0].shape;
   const auto input = [&](size_t i) -> const Shape& { return graph.type(node.inputs[i]).shape; };

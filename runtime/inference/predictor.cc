@@ -18,7 +18,7 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number keeps its value when it is converted. float32 and float64 represent all
+// Returns whether a number keeps its value if it is converted. float32 and float64 represent all
 // integers exactly only up to 2^24 and 2^53.
 template <typename To, typename From>
 bool Fits(From value) {
@@ -101,7 +101,7 @@ Shape ExampleShape(const Tensor& array) {
   return Shape({dims.begin() + 1, dims.end()});
 }
 
-// Checks the array for an input. As in training and in Keras, a last axis of length 1 may be
+// Checks that the array fits the input. As in training and in Keras, a last axis of length 1 may be
 // missing from the array or from the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {

@@ -26,10 +26,10 @@ std::vector<std::string> NamesOfInputs(const model::Model& model);
 StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
-// Returns, for each input, the type of one example as the model states it. A shape or length that
-// the model does not state is taken from the array. Without arrays, a length that the model leaves
-// open gets an example value. Returns InvalidArgument, with a message that names the input, if a
-// shape is still unknown. An input whose type the model does not state is float32.
+// Returns, for each input, the type of one example. A shape or length that the model does not state
+// is taken from the array. Without arrays, an unstated length gets an example value. Returns
+// InvalidArgument, with a message that names the input, if a shape is still unknown. An input whose
+// dtype the model does not state is float32.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 
@@ -42,8 +42,8 @@ struct RunOptions {
 // Owned by one thread.
 class Predictor {
  public:
-  // `values` are the values of the model's variables for inputs of these types, in the order of
-  // Variables (model.h). The device's pool must outlive the predictor.
+  // `values` contains the values of the model's variables for inputs of these types, in the order
+  // of Variables (model.h). The device's pool must outlive the predictor.
   static StatusOr<std::unique_ptr<Predictor>> Create(const model::Model& model,
                                                      std::vector<model::TensorType> features,
                                                      std::span<const Tensor> values,

@@ -15,7 +15,7 @@
 namespace tfjob::io {
 namespace {
 
-// An index of this size would describe millions of tensors.
+// Suffices for millions of tensors.
 constexpr uint64_t kMaxIndexBytes = 256 << 20;
 constexpr int kMaxRank = 256;  // TensorFlow's limit is 254
 constexpr int64_t kMaxStringBytes = 64 << 20;
@@ -54,10 +54,9 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& val
                      .partitioned = proto.slices_size() > 0};
 }
 
-// Returns the string in a tensor of one string. The tensor consists of the length as a varint, the
-// masked checksum of the length, and the text. The tensor's own checksum covers the length as a
-// 4-byte integer, the checksum of the length, and the text. Returns nullopt if a checksum or the
-// length is wrong.
+// Parses a tensor that holds a single string: the length as a varint, the masked checksum of the
+// length, and the text. The tensor's own checksum covers the length as a 4-byte integer, the masked
+// checksum of the length, and the text. Returns nullopt if a checksum or the length is wrong.
 std::optional<std::string> ParseString(std::string_view bytes, uint32_t masked_crc) {
   uint64_t length = 0;
   size_t at = 0;
@@ -185,7 +184,7 @@ StatusOr<std::pair<BundleEntry, DType>> BundleReader::FindTensor(const std::stri
     return Unimplemented("checkpoint ", prefix_, ": ", name, " has TensorFlow's element type ",
                          entry.tensorflow_dtype, ", which is not supported");
   }
-  // Open has checked the size against the file; check the shape against the size before allocating
+  // Open has checked the size against the file. Check the shape against the size before allocating
   // memory for the tensor.
   const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
   unsigned __int128 wanted = 1;

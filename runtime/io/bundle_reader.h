@@ -1,6 +1,7 @@
 // Reads a TensorFlow V2 checkpoint with any number of shards (see bundle_writer.h for the format).
-// Verifies checksums on every read. A checkpoint may come from anyone: no name, offset or size in
-// it is trusted, and the memory allocated never exceeds the size of its files. Not thread-safe.
+// Verifies checksums on every read. Checkpoints are untrusted input: names, offsets and sizes are
+// checked before use, and memory for a tensor is allocated only if its data file is large enough.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class ThreadPool;
 
 namespace tfjob::io {
 
-// The location of a tensor in the checkpoint.
+// The type, shape and location of a tensor in the checkpoint.
 struct BundleEntry {
   int tensorflow_dtype =
       0;  // TensorFlow's DataType number; may be a type that a Tensor cannot hold (7: string)
@@ -54,7 +55,8 @@ class BundleReader {
   // Verifies the tensor's checksum piece by piece, and returns the tensor without reading all of it
   // into memory. Returns the errors of Read.
   StatusOr<StoredTensor> Store(const std::string& name) const;
-  // Returns a tensor that is a single string of at most 64 MiB. Returns the errors of Read.
+  // Returns the value of a tensor that is a single string of at most 64 MiB. Returns the errors of
+  // Read.
   StatusOr<std::string> ReadString(const std::string& name) const;
 
  private:
@@ -64,7 +66,7 @@ class BundleReader {
   Status ReadIndexEntry(const std::string& path, const std::string& name, const std::string& value);
   StatusOr<int64_t> DataFileSize(int shard) const;
   Status CheckDataFiles() const;
-  // Returns the tensor's entry and its dtype if the tensor can be read.
+  // Returns the tensor's entry and dtype, or the error of Read if the tensor cannot be read.
   StatusOr<std::pair<BundleEntry, DType>> FindTensor(const std::string& name) const;
 
   const std::string prefix_;

@@ -13,7 +13,7 @@
 namespace tfjob::io {
 namespace {
 
-// Returns a tensor that is large enough for several threads. The last thread reads less than the
+// Returns a tensor large enough to be read by several threads. The last thread reads less than the
 // others.
 Tensor Large() {
   Tensor tensor(DType::kUInt8, {(9 << 20) + 12345});

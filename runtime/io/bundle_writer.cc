@@ -17,7 +17,7 @@
 namespace tfjob::io {
 namespace {
 
-// Receives the table that LevelDB builds.
+// Keeps the table that LevelDB writes as text in memory.
 class TableText : public leveldb::WritableFile {
  public:
   leveldb::Status Append(const leveldb::Slice& data) override {
@@ -94,7 +94,7 @@ Status BundleWriter::Begin(const std::string& name, DType dtype, const Shape& sh
   missing_ = shape.num_elements() * static_cast<int64_t>(SizeOf(dtype));
   entry_ = std::make_unique<BundleEntryProto>();
   entry_->set_dtype(static_cast<int>(dtype));
-  entry_->mutable_shape();  // written even when empty
+  entry_->mutable_shape();  // written even if empty
   for (int64_t dim : shape.dims()) entry_->mutable_shape()->add_dim()->set_size(dim);
   entry_->set_offset(size_);
   entry_->set_size(missing_);
@@ -161,7 +161,7 @@ Status BundleWriter::Finish() {
   unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
-  // From here on, the checkpoint is complete; only a power failure could still undo the rename.
+  // The checkpoint is complete; only a power failure could still undo the rename.
   unfinished_.clear();
   data_.reset();
   return files_.SyncDirectory(folder_);

@@ -5,8 +5,8 @@
 // writer, so equal tensors produce byte-equal files.
 //
 // The writer is crash-safe: both files are written under temporary names, and Finish syncs and
-// renames them, the data before the index, and syncs the folder after each rename. If the index
-// exists, the checkpoint is therefore complete, even after a power failure. Not thread-safe.
+// renames them, the data before the index, and syncs the folder after each rename. A checkpoint
+// whose index exists is therefore complete, even after a power failure. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,12 @@ class BundleWriter {
                                                         FileSystem& files = RealFileSystem());
   ~BundleWriter();
 
-  // `bytes` contains the dense values. Returns AlreadyExists if the name was added before. After
-  // any other error, the checkpoint cannot be finished.
+  // Adds a tensor whose dense, row-major values are `bytes`. Returns AlreadyExists if the name was
+  // added before. After any other error, the checkpoint cannot be finished.
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);
-  // Begins a tensor whose dense values follow in any number of pieces, which Append writes. All of
+  // Begins a tensor whose values are passed to Append afterwards, in any number of pieces. All of
   // them must be written before the next Begin, Add or Finish. Returns the same errors as Add.
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);

@@ -58,8 +58,8 @@ bool Exists(const std::string& folder, const std::string& name) {
   return !name.empty() && std::filesystem::exists(IndexFileName(folder + "/" + name), error);
 }
 
-// Deletes the index first, since the other files are not a checkpoint without it, and syncs the
-// folder, so that a power failure cannot bring back the index alone.
+// Deletes the index first, without which the other files are not a checkpoint, and then syncs the
+// folder, so that a power failure cannot restore the index alone.
 void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSystem& files) {
   if (!files.Remove(IndexFileName(folder + "/" + name)).ok()) return;
   if (!files.SyncDirectory(folder).ok()) return;
@@ -94,7 +94,7 @@ void DropOldest(int keep, CheckpointState& state, std::vector<std::string>& doom
   times.erase(times.begin(), times.begin() + excess);
 }
 
-// Returns whether the file is a remnant of an interrupted write.
+// Returns whether the file is left over from an interrupted write.
 bool IsLeftover(const std::string& folder, const std::string& file) {
   const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
                     file.starts_with("finished.json.") || file.starts_with(".writable.");
@@ -157,8 +157,8 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   google::protobuf::TextFormat::PrintToString(state, &text);
   const Status written = WriteFileAtomically(StatePath(folder), text, files);
   if (!written.ok()) {
-    // An unlisted checkpoint only takes up space, and lack of space may be why the list could not
-    // be written.
+    // An unlisted checkpoint only takes up space, and the list may not have been written for lack
+    // of space.
     if (!Lists(folder, newest)) DeleteCheckpoint(folder, newest, files);
     return written;
   }

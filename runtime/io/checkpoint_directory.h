@@ -1,9 +1,9 @@
-// Manages the folder of a model's checkpoints: lists checkpoints, finds the newest and deletes old
-// checkpoints. Its text file "checkpoint" is TensorFlow's CheckpointState, so that
+// Manages the folder of a model's checkpoints: lists them, finds the newest one and deletes old
+// ones. Its text file "checkpoint" is TensorFlow's CheckpointState, so that
 // tf.train.latest_checkpoint() finds our checkpoints.
 //
-// The folder may come from someone else. Only the last component of each path in "checkpoint" is
-// used: all checkpoints are in the folder itself, and nothing outside it is read or deleted.
+// The folder is untrusted input: only the last component of each path in "checkpoint" is used, so
+// that nothing outside the folder is read or deleted.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,14 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // DataLoss if none exists.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Call this when the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
-// the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and the checkpoints of
-// later steps (which date from before a rollback). Writes the state file before it deletes
-// anything; if that fails, deletes the new checkpoint's files instead, unless the checkpoint was
-// listed before.
+// Call this once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
+// the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and those of later
+// steps, which date from before a rollback. Writes the state file before it deletes anything; if
+// that fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
                           FileSystem& files = RealFileSystem());
 
-// Deletes the remains of interrupted writes from the folder: temporary files, and data files of
+// Deletes what interrupted writes have left in the folder: temporary files, and data files of
 // "model.ckpt-<step>" without an index. No other program may write a checkpoint at the same time.
 // Returns the names of the deleted files.
 StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder,

@@ -1,7 +1,7 @@
-// Contains two implementations. The first uses SSE4.2's crc32 instruction: three interleaved
-// streams hide its latency of three cycles. Their checksums are joined by multiplying by x^n modulo
-// the polynomial, with the help of tables. The second, for other machines, processes one byte at a
-// time with a table.
+// Contains two implementations. The first uses SSE4.2's crc32 instruction on three interleaved
+// streams, which hides the instruction's latency of three cycles. The checksums of the streams are
+// combined by multiplying by x^n modulo the polynomial, with the help of tables. The second, for
+// other machines, processes one byte at a time with a table.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>

@@ -8,15 +8,15 @@
 
 namespace tfjob::io {
 
-// Returns the checksum of earlier bytes, whose checksum is `crc`, followed by `data`. The checksum
-// of no bytes is 0.
+// Returns the checksum of the concatenation of earlier bytes, whose checksum is `crc`, and `data`.
+// The checksum of no bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);
 }
 uint32_t Crc32c(std::string_view data);
 // Returns the checksum of two concatenated pieces of data, given the checksums of both and the size
-// of the second piece. Takes the time of a few hundred instructions.
+// of the second piece. The time grows with the logarithm of that size.
 uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 
 // A checksum stored next to its data is masked: rotated right by 15 bits, plus a constant.

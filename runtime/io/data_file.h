@@ -15,7 +15,7 @@ class ThreadPool;
 
 namespace tfjob::io {
 
-// Thread-safe.
+// A file that is open for reading. Thread-safe.
 class DataFile {
  public:
   static StatusOr<std::shared_ptr<const DataFile>> Open(const std::string& path);
@@ -30,7 +30,7 @@ class DataFile {
   // bytes (crc32c.h).
   StatusOr<uint32_t> ReadWithChecksum(int64_t offset, std::span<std::byte> bytes,
                                       ThreadPool* pool = nullptr) const;
-  // Returns the checksum of `size` bytes, which are read piece by piece.
+  // Returns the checksum of `size` bytes from byte `offset` on. Reads them piece by piece.
   StatusOr<uint32_t> Checksum(int64_t offset, int64_t size) const;
 
  private:

@@ -1,8 +1,8 @@
 // Writes TensorBoard event files: records (record.h) of Event messages in
-// `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
-// because TensorBoard never returns to a file once it has read a newer file. Every call passes its
-// data to the operating system before it returns; a call that fails leaves no part of a record in
-// the file, so it can be repeated. Not thread-safe.
+// `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder:
+// once TensorBoard has read a newer file, it never returns to an older one. Every call passes its
+// data to the operating system before it returns. A call that fails leaves no part of a record in
+// the file, so it may be repeated. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class EventWriter {
   // Adds one point per tag at `step`. `time` is when the values were measured.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values,
                     Time time);
-  // Makes TensorBoard discard what an earlier run wrote for the steps after `step`. Call after a
-  // restore.
+  // Makes TensorBoard discard the points that earlier runs have written for steps after `step`.
+  // Call after a restore.
   Status AddStart(int64_t step, Time time);
 
   const std::string& path() const { return path_; }

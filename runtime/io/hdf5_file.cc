@@ -67,7 +67,7 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
   const char* const arguments[] = {program.c_str(),          verb.c_str(),
                                    megabytes.c_str(),        seconds.c_str(),
                                    output_megabytes.c_str(), nullptr};
-  // Disables plugins, which the library would otherwise load from a folder, and locks, which some
+  // Disables plugins, which the library would load from a folder, and file locks, which some
   // network file systems do not support.
   const char* const environment[] = {"HDF5_PLUGIN_PRELOAD=::", "HDF5_USE_FILE_LOCKING=FALSE",
                                      nullptr};
@@ -87,8 +87,8 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
                             "; install it beside this program, or set TFJOB_HDF5 to its path");
 }
 
-// Collects what the process writes to its standard error, until the process closes it or the time
-// is up.
+// Returns what the process writes to its standard error until it closes it, or until the time is
+// up.
 std::string Collect(int errors, Duration most) {
   std::string message;
   const auto end = RealClock().Monotonic() + most;
@@ -106,9 +106,9 @@ std::string Collect(int errors, Duration most) {
   }
 }
 
-// Returns the exit status of a process that has closed its standard error or used up its time.
-// After a pause, kills the process if it still runs. It has then exceeded its time or was subverted
-// through the library, because the program keeps its standard error open until it exits.
+// Returns the exit status of a process that has closed its standard error or exceeded its time.
+// Kills the process unless it exits within a short time. The program itself keeps its standard
+// error open until it exits, so a process that has closed it and still runs has been subverted.
 int End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;

@@ -1,11 +1,10 @@
 // Reads and writes HDF5 files, such as Keras' .h5.
 //
 // The HDF5 library is not safe against damaged files, so a separate program, tfjob-hdf5, calls it.
-// The program runs in its own process with limits on its memory, time and output, without this
-// process's environment, and without access to any other file. This process waits for the program
-// only for a limited time. If the program dies, the error names the file. The program must be in
-// the same folder as this process's program; the environment variable TFJOB_HDF5 may contain
-// another path.
+// The program runs with limits on its memory, time and output, without this process's environment,
+// and without access to any other file. This process waits for it only for a limited time. If it
+// crashes, the error names the file. The program must be in the folder of this process's
+// executable, unless the environment variable TFJOB_HDF5 contains its path.
 #pragma once
 
 #include <memory>
@@ -19,6 +18,7 @@
 
 namespace tfjob::io {
 
+// The datasets and attributes of an HDF5 file. Any number of threads may read.
 class Hdf5File {
  public:
   // Reads a whole file into memory. Returns DataLoss if it is not an HDF5 file or is damaged, and

@@ -71,7 +71,7 @@ TEST(Hdf5, OtherFilesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(Hdf5File::Open(Path("none.h5")).status()));
 }
 
-// Whatever the library does with a damaged file, this process continues to run and gets an answer.
+// Whatever a damaged file makes the library do, this process keeps running and gets a result.
 TEST(Hdf5, DamagedFilesHarmNobody) {
   const std::string bytes = Made();
   for (size_t at = 8; at < bytes.size() && at < 4000; at += 397) {
@@ -109,8 +109,8 @@ TEST(Hdf5, AProgramThatClosesItsErrorsAndStaysIsKilled) {
       << status;
 }
 
-// The process's memory limit does not cover the output, which is a file in memory, so the output
-// has its own limit.
+// The output is a file in memory, to which the process's memory limit does not apply, so it has its
+// own limit.
 TEST(Hdf5, TheOutputHasALargestSize) {
   const NamedTensors large = {{"zeros", Tensor(DType::kFloat32, Shape({1 << 20}))}};
   StatusOr<MemoryFile> file = MakeHdf5("large.h5", large, Json::object());

@@ -13,7 +13,7 @@ namespace tfjob::io {
 // Movable. Owned by one thread.
 class MemoryFile : public OutputFile {
  public:
-  // `name` is used in error messages.
+  // Creates an empty file. Error messages name it `name`.
   static StatusOr<MemoryFile> Create(std::string name);
   MemoryFile(MemoryFile&& other) noexcept;
   MemoryFile& operator=(MemoryFile&&) = delete;
@@ -23,8 +23,8 @@ class MemoryFile : public OutputFile {
   Status Sync() override { return OkStatus(); }
 
   int descriptor() const { return fd_; }
-  // Returns the whole content. The view stays valid as long as this object exists and the file
-  // keeps its size.
+  // Maps the whole content into memory and returns it. The view is valid as long as this object
+  // exists and the file does not change its size.
   StatusOr<std::string_view> Map();
   // Returns a second handle to the file, open for reading.
   StatusOr<RandomAccessFile> Reopened() const;

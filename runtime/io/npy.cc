@@ -19,8 +19,8 @@ using ReadBytesNext = absl::FunctionRef<Status(std::span<std::byte>)>;
 constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
-// Data can be compressed to a hundredth of its size only if almost all of it is the same, as in a
-// file that is made to exhaust its reader's memory.
+// Arrays that take more memory than this must not be compressed to less than a hundredth of their
+// size: such data is almost constant, as in files made to exhaust a reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 
@@ -77,7 +77,8 @@ DType TypeOfArray(const NpyLayout& layout) {
   }
 }
 
-// Reads the elements in the order of the file. Returns false if a value does not fit.
+// Reads the elements in the order of the file. Returns false if a value does not fit into the
+// tensor's type.
 StatusOr<bool> ReadItems(const NpyLayout& layout, ReadBytesNext read, Tensor& tensor) {
   const bool swap = layout.swap;
   switch (layout.kind) {
@@ -149,7 +150,7 @@ Status NotNpy(std::string_view what) {
                          "from 1 to 3");
 }
 
-// Reads the magic, the version and the header. Adds their size to `size`.
+// Reads the magic, the version and the header. Sets `size` to the total size of the three.
 StatusOr<NpyLayout> ReadLayout(std::string_view what, uint64_t most, ReadBytesNext read,
                                uint64_t& size) {
   std::array<std::byte, 8> magic;
@@ -240,7 +241,7 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
   std::string text =
       StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
   // The elements begin at a multiple of 64 bytes. Version 1 stores the header's length in two
-  // bytes, which is enough for the shapes that tensors have.
+  // bytes, which suffices for all shapes of tensors.
   constexpr size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';

@@ -7,9 +7,9 @@
 //   uint32, uint64        int64
 // Both byte orders and both orders of the axes (C and Fortran) are read; the tensor is in C order.
 //
-// A file may come from anyone: its shape is compared with its size before memory is allocated. A
-// compressed array may take up to 256 MiB of memory or a hundred times its compressed size,
-// whichever is more.
+// Files are untrusted input: the shape is compared with the size of the file before memory is
+// allocated. A compressed array may take up to 256 MiB of memory or a hundred times its compressed
+// size, whichever is more.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ namespace tfjob::io {
 StatusOr<Tensor> ReadNpy(const std::string& path);
 
 // Reads an array of `size` bytes, including its header, from any source. `stored` is the number of
-// bytes that the array takes where it is stored, which is less than `size` if the array is
-// compressed. `read` fills a span completely with the next bytes. `what` names the array in
-// messages. Also returns InvalidArgument if a compressed array would exceed the memory limit above.
+// bytes that the array takes in storage, which is less than `size` if it is compressed. `read` must
+// fill a whole span with the next bytes. `what` names the array in messages. Also returns
+// InvalidArgument if a compressed array would exceed the memory limit above.
 StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
 

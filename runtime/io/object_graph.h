@@ -15,8 +15,8 @@ namespace tfjob::io {
 bool IsObjectBased(const BundleReader& reader);
 
 // Returns a map from the name that each variable had in the program that saved it ("dense/kernel")
-// to the name of its tensor. A name that several variables share is left out. Returns DataLoss if
-// the checkpoint is damaged.
+// to the name of its tensor. Leaves out names that several variables share. Returns DataLoss if the
+// checkpoint is damaged.
 StatusOr<std::map<std::string, std::string>> ObjectVariables(const BundleReader& reader);
 
 }  // namespace tfjob::io

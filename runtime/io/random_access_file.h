@@ -1,4 +1,4 @@
-// Reads a file at any position.
+// Reads from any position of a file.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ class RandomAccessFile {
  public:
   // Returns InvalidArgument if `path` is not a regular file.
   static StatusOr<RandomAccessFile> Open(const std::string& path);
-  // Takes over an open descriptor. `name` is the path in messages.
+  // Takes ownership of an open descriptor. Messages name the file `name`.
   static StatusOr<RandomAccessFile> Adopt(int fd, std::string name);
   RandomAccessFile(RandomAccessFile&& other) noexcept;
   RandomAccessFile& operator=(RandomAccessFile&&) = delete;
   ~RandomAccessFile();
 
-  // Fills all of `bytes`, starting at byte `offset` of the file. Returns DataLoss if the file ends
-  // too early.
+  // Fills all of `bytes` from byte `offset` of the file on. Returns DataLoss if the file ends too
+  // early.
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
 
   const std::string& path() const { return path_; }

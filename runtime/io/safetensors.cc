@@ -134,7 +134,7 @@ StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(const std::
 StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(RandomAccessFile file) {
   std::unique_ptr<SafetensorsReader> reader(new SafetensorsReader(std::move(file)));
   const Status status = reader->ReadHeader();
-  if (absl::IsInvalidArgument(status)) return DataLoss(Message(status));  // the file is at fault
+  if (absl::IsInvalidArgument(status)) return DataLoss(Message(status));  // damaged
   RETURN_IF_ERROR(status);
   return reader;
 }

@@ -4,8 +4,8 @@
 //             "data_offsets": [0, 24]}, …, "__metadata__": {"key": "value"}}
 //   the rest  the values, little-endian and row-major, without gaps
 //
-// A file may come from anyone: no name, offset or size in it is trusted, and no more memory is
-// allocated than a small multiple of the file's size.
+// Files are untrusted input: names, offsets and sizes are checked before use, and at most a small
+// multiple of the file's size is allocated.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ namespace tfjob::io {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+// The type, shape and location of a tensor in the file.
 struct SafetensorsEntry {
   std::string stored;  // the file's type: "F32", "BF16"
   // The type of the tensor that Read returns. F16 and BF16 become float32, which represents their
@@ -39,6 +40,7 @@ struct SafetensorsEntry {
 // The largest header that is accepted. It suffices for about 100,000 tensors.
 inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
 
+// Any number of threads may read.
 class SafetensorsReader {
  public:
   // Returns DataLoss if the file is not in this format or is truncated, or if its tensors overlap,
@@ -67,12 +69,13 @@ class SafetensorsReader {
 // "{".
 bool LooksLikeSafetensors(std::string_view beginning);
 
-// Writes a file that the Python package safetensors reads. Replaces `path` only once the new file
-// is complete. Returns InvalidArgument if two tensors have the same name.
+// Writes a file that the Python package safetensors can read. Replaces `path` atomically. Returns
+// InvalidArgument if two tensors have the same name.
 Status WriteSafetensors(const std::string& path, const NamedTensors& tensors,
                         const std::map<std::string, std::string>& metadata = {},
                         FileSystem& files = RealFileSystem());
-// Returns the beginning of a file with these tensors: the size of the header and the header itself.
+// Returns the beginning of a file with these tensors, up to the first value: the size of the header
+// and the header itself.
 StatusOr<std::string> SafetensorsHeader(const NamedTensors& tensors,
                                         const std::map<std::string, std::string>& metadata);
 

@@ -26,14 +26,14 @@ class StoredTensor {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Reads the bytes of the dense values from byte `offset` on. Returns InvalidArgument if the
-  // tensor does not have these bytes, or the error if reading fails.
+  // Fills `to` with the bytes of the dense values from byte `offset` on. Returns InvalidArgument if
+  // the range is outside the tensor, or the error if reading fails.
   Status Read(int64_t offset, std::span<std::byte> to) const;
 
   // Reads rows of a matrix into `rows`, one after the other. `indices` contains the numbers of the
-  // rows, perhaps followed by entries of -1, whose rows in `rows` stay unchanged. Returns
-  // InvalidArgument if the matrix lacks any of the rows, or if the tensor is not a matrix. Returns
-  // the error if reading fails.
+  // rows, and may be padded with -1 at the end; the corresponding rows of `rows` stay unchanged.
+  // Returns InvalidArgument if a row does not exist or the tensor is not a matrix. Returns the
+  // error if reading fails.
   Status ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const;
 
  private:

@@ -88,8 +88,8 @@ StatusOr<Entries> ReadTable(std::string_view file) {
   BlockHandle metadata, index;
   if (!TakeHandle(footer, metadata) || !TakeHandle(footer, index))
     return DataLoss("its footer is damaged");
-  // LevelDB stores a whole key at least every 16 entries, so a table expands at most about 16
-  // times.
+  // LevelDB stores at least every 16th key whole, so a table expands by a factor of at most about
+  // 16.
   size_t budget = file.size() * 32 + (1 << 20);
   Entries blocks, entries;
   ASSIGN_OR_RETURN(std::string_view index_block, Block(file, index));

@@ -1,9 +1,9 @@
 // Reads a LevelDB table (SSTable), the format of a checkpoint's index, from memory.
 // Format: https://github.com/google/leveldb/blob/main/doc/table_format.md
 //
-// The project has its own reader because a checkpoint may come from someone else, and LevelDB
-// trusts the sizes that a file states. Here every offset and size is checked before it is used, and
-// the expanded size is limited.
+// The project has its own reader because checkpoints are untrusted input, whereas LevelDB trusts
+// the sizes that a file states. This reader checks every offset and size before using it, and
+// limits the total size of keys and values.
 #pragma once
 
 #include <string>

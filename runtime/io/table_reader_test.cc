@@ -1,4 +1,4 @@
-// Tests forged indexes, whose checksums are right, but whose sizes and offsets are wrong.
+// Tests forged indexes, whose checksums are correct, but whose sizes and offsets are wrong.
 #include "runtime/io/table_reader.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
   for (const auto& [offset, bytes] : forged) {
     const std::string handle = Handle(offset, bytes);
     EXPECT_TRUE(absl::IsDataLoss(ReadTable(data + Footer(handle)).status())) << offset;
-    // The same handle, in the index of a table whose footer is correct.
+    // Puts the same handle into the index of a table whose footer is correct.
     const std::string index = BlockOf(Entry(0, "z", handle));
     EXPECT_TRUE(absl::IsDataLoss(
         ReadTable(data + index + Footer(Handle(data.size(), index.size() - 5))).status()))

@@ -57,7 +57,7 @@ Status DamagedZip(const RandomAccessFile& file, std::string_view what) {
   return DataLoss(file.path(), ": damaged ZIP archive: ", what, "; copy the file again");
 }
 
-// The location of the list of members.
+// The location of the central directory, the list of members.
 struct ZipDirectory {
   uint64_t offset = 0, size = 0, count = 0;
 };
@@ -107,7 +107,8 @@ StatusOr<ZipDirectory> FindZipDirectory(const RandomAccessFile& file) {
   return InvalidArgument(file.path(), ": not a ZIP archive: expected an end record, found none");
 }
 
-// Replaces sizes and an offset that do not fit into 32 bits with the values of the extra field.
+// Replaces the sizes and the offset that do not fit into 32 bits with the values in the extra
+// field. Returns false if the field is damaged.
 bool ReadZip64Extra(std::string_view extra, ZipMember& member) {
   Fields fields(extra);
   while (fields.ok() && !fields.rest().empty()) {
@@ -167,8 +168,8 @@ class StreamOfMember : public ZipStream {
     inflate_.next_out = reinterpret_cast<Bytef*>(bytes.data());
     inflate_.avail_out = static_cast<uInt>(bytes.size());
     while (inflate_.avail_out > 0) {
-      // Even without input, zlib may still have output: the rest of a match that crosses the end of
-      // the previous span.
+      // Even if all input has been consumed, zlib may still have output: the rest of a match that
+      // crosses the end of the previous span.
       if (inflate_.avail_in == 0 && packed_ > 0) RETURN_IF_ERROR(Refill());
       const int code = inflate(&inflate_, Z_NO_FLUSH);
       const bool ended = code == Z_STREAM_END && inflate_.avail_out > 0;

@@ -2,8 +2,8 @@
 // .npz files and Keras' .keras files are such archives.
 // Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 //
-// An archive may come from anyone: every offset and size is checked before it is used, and the
-// checksum of every member is verified when the member is read to its end.
+// Archives are untrusted input: every offset and size is checked before it is used, and the
+// checksum of a member is verified when the member is read to its end.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@
 
 namespace tfjob::io {
 
+// The sizes, location and checksum of a member.
 struct ZipMember {
   uint64_t size = 0;    // unpacked
   uint64_t packed = 0;  // size in the file; at least 1/1040 of `size`, deflate's limit
@@ -47,7 +48,8 @@ class ZipReader {
   const std::map<std::string, ZipMember>& members() const { return members_; }
   // Returns NotFound, with a message that lists the members, if there is no member of this name.
   StatusOr<std::unique_ptr<ZipStream>> Stream(const std::string& name) const;
-  // Returns a member's unpacked bytes. Returns InvalidArgument if there are more than `most`.
+  // Returns the unpacked bytes of a member. Returns InvalidArgument if there are more than `most`,
+  // and the errors of Stream and ZipStream::Read.
   StatusOr<std::string> Read(const std::string& name, uint64_t most) const;
 
   const std::string& path() const { return file_.path(); }

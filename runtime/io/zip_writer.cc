@@ -73,7 +73,7 @@ Status ZipWriter::Append(std::string_view bytes) {
   return file_->Append(bytes);
 }
 
-// Every member and the archive itself use 64-bit sizes, so that one format serves all sizes.
+// Uses 64-bit sizes for every member and for the archive, whatever their sizes.
 Status ZipWriter::Add(std::string_view name, std::span<const std::string_view> parts) {
   if (name.empty() || name.size() > kZip64CountMark)
     return InvalidArgument(path_, ": a member's name has ", name.size(), " bytes");

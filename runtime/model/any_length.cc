@@ -7,9 +7,9 @@ namespace {
 
 using Types = std::vector<std::vector<TensorType>>;
 
-// The lengths to try, in order. Powers of 2 come first, because pooling and strided layers can
-// divide them, and most windows fit into them. The lengths that the inputs state come last, because
-// a layer may need equal lengths.
+// Returns the lengths to try, in order. Powers of 2 come first, because most windows fit into them,
+// and pooling and strided layers can divide them. The lengths that the inputs state come last,
+// because a layer may need equal lengths.
 std::vector<int64_t> LengthsToTry(const Model& model) {
   std::vector<int64_t> lengths = {64, 128, 512, 2048, 32, 16, 8, 4, 2, 1};
   for (const std::optional<TensorType>& stated : StatedInputs(model)) {
@@ -38,7 +38,8 @@ struct Trial {
   int64_t length = 0;
 };
 
-// Tries all lengths except `other`. Returns the first one that fits.
+// Tries all lengths except `other`. Returns the first trial that succeeds, or the first error if
+// none does.
 StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   Status first_error;
   for (int64_t length : LengthsToTry(model)) {
@@ -51,7 +52,7 @@ StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   return first_error;
 }
 
-// Sets the lengths that differ from those of another trial to kAnyLength.
+// Sets all lengths that differ from those of another trial to kAnyLength.
 void Compare(const Types& other, Types& types) {
   for (size_t call = 0; call < types.size(); ++call) {
     for (size_t i = 0; i < types[call].size(); ++i) {

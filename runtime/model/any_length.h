@@ -1,6 +1,6 @@
-// Handles lengths that a model does not state. Keras writes such a length as null. In
-// `batch_shape: [null, null, 3]`, it is the second null; the first one stands for the batch size.
-// The data determine these lengths. They may differ between runs of a model, but not within one.
+// Handles lengths that a model does not state. Keras writes such a length as null, like the second
+// null in `batch_shape: [null, null, 3]`; the first one stands for the batch size. The data
+// determine these lengths, which may differ between runs of a model, but not within a run.
 #pragma once
 
 #include <string>
@@ -19,23 +19,23 @@ bool HasAnyLength(const Model& model);
 std::string StatedText(const Shape& stated);
 // Returns whether examples of this shape fit the stated one.
 bool FitsStated(const Shape& stated, const Shape& shape);
-// Returns the shape in which examples of shape `array` are fed to an input of shape `stated`. As in
-// Keras, a last axis of length 1 may be missing from the data or from the model. Returns `array`
-// unchanged if the examples do not fit.
+// Returns the shape in which examples of shape `array` are fed to an input whose shape is `stated`.
+// As in Keras, a last axis of length 1 may be missing from the data or from the model. Returns
+// `array` unchanged if the examples do not fit.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
-// Returns the types of the model's inputs, with every unstated length replaced by one example
-// length, which is chosen so that the layers fit together. Requires a model that states its inputs.
-// If no length fits, returns the error of CallTypes for one of those that were tried.
+// Returns the types of the model's inputs, with all unstated lengths replaced by one length with
+// which the layers fit together. Requires a model that states its inputs. If no length fits,
+// returns the error of CallTypes for one of the lengths that were tried.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
-// Returns whether the shapes of the variables are independent of the unstated lengths. Tries two
-// lengths. Requires a model that states its inputs.
+// Returns whether the shapes of the variables are independent of the unstated lengths, judging by
+// two lengths. Requires a model that states its inputs.
 bool HasFixedVariables(const Model& model);
 
-// Returns the types after each call, as CallTypes (model.h) does. Lengths that depend on unstated
-// lengths are kAnyLength. Requires a model that states its inputs. Returns the same errors as
-// ExampleInputs.
+// Returns the types after each call, like CallTypes (model.h), but with kAnyLength for each length
+// that depends on the unstated lengths. Requires a model that states its inputs. Returns the same
+// errors as ExampleInputs.
 StatusOr<std::vector<std::vector<TensorType>>> StatedCallTypes(const Model& model);
 
 }  // namespace tfjob::model

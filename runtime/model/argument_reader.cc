@@ -116,7 +116,7 @@ void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
 
 namespace {
 
-// Reads a pair, or one number for both ends of an axis, and stores two numbers at `into`. Returns
+// Reads a pair, or one number for both ends of an axis, into the two numbers at `into`. Returns
 // false if the value is neither.
 bool ReadPair(const JsonField& field, int64_t* into) {
   const bool pair = field.value()->is_array() && field.value()->size() == 2;
@@ -167,7 +167,7 @@ void ArgumentReader::Axis(std::string_view name, int64_t& value) {
   Axes(name, axes);
   if (axes.size() != 1) return Keep(arguments_.Named(arguments_[name].Mismatch("one axis")));
   value = axes[0];
-  // Null does not stand for the default: with null, Keras works on all axes at once, including the
+  // Null does not stand for the default: it makes Keras work on all axes at once, including the
   // batch.
   if (arguments_.IsNull(name)) {
     Keep(arguments_.Named(

@@ -1,4 +1,4 @@
-// Reads a layer's arguments from a file.
+// Reads the arguments that a layer lists from its config.
 #pragma once
 
 #include "runtime/model/layer/argument_visitor.h"
@@ -8,7 +8,7 @@
 
 namespace tfjob::model {
 
-// Records the first error. Arguments after it are left unchanged.
+// Records the first error, and leaves all further arguments unchanged.
 class ArgumentReader : public ArgumentVisitor {
  public:
   explicit ArgumentReader(Arguments& arguments) : arguments_(arguments) {}

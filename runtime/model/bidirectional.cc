@@ -39,8 +39,8 @@ struct Direction {
   RecurrentInputs inputs;
 };
 
-// A direction that returns all steps returns zeros for the masked ones, even if the layer's own
-// zero_output_for_mask is false.
+// Returns one of the two layers. If it returns all steps, its outputs at masked steps are zero,
+// even if the layer's own zero_output_for_mask is false.
 Direction Directed(const Bidirectional& both, bool backward) {
   const Layer& given =
       backward && both.backward_layer != nullptr ? *both.backward_layer : *both.layer;

@@ -53,7 +53,7 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   return feeds;
 }
 
-// Reads every variable only once, however often its layer is called.
+// Adds one read per variable, however often its layer is called.
 std::vector<Output> ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
   std::vector<Output> reads;
   for (const VariableSpec& variable : variables)
@@ -69,7 +69,8 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
-// Multiplies the values of the places by the sample weights, which belong to places or to examples.
+// Multiplies the values of the places by the sample weights, of which there is one per place or one
+// per example.
 Output WeightedBySample(Builder& b, Output values, Output weights) {
   if (!weights.valid()) return values;
   std::vector<int64_t> dims = b.shape(weights).dims();
@@ -77,9 +78,9 @@ Output WeightedBySample(Builder& b, Output values, Output weights) {
   return Mul(b, values, Reshape(b, weights, Shape(std::move(dims))));
 }
 
-// Weights the values of the places by the prediction's mask, as Keras' apply_mask does: places that
-// the mask skips have weight 0. For a mean, the other places have correspondingly more weight, so
-// that the result is the mean over them.
+// Weights the values of the places by the prediction's mask, as Keras' apply_mask does. Masked
+// places have weight 0. For a mean, the weights of the other places are scaled up, so that the
+// result is the mean over those places.
 Output WeightedByMask(Builder& b, Output values, Output mask, bool sum) {
   if (!mask.valid()) return values;
   const DType dtype = b.dtype(values);
@@ -114,7 +115,7 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
-// Adds up the losses of all outputs and, if valid, the penalty. Returns the loss to minimise.
+// Adds up the losses of all outputs and the penalty, if it is valid. Returns the loss to minimise.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
                Output penalty) {
@@ -190,7 +191,7 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   if (!b.ok()) return b.status();
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
-  // Rows missing from a gradient are zero, and no kind of clipping changes zeros.
+  // Rows that a gradient omits are zero, and clipping never changes zeros.
   if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
   std::vector<VariableGradient> applied;
@@ -205,8 +206,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Returns an error if Objective::masked is wrong for an output with metrics, whose sums depend on
-// the mask.
+// Returns an error if Objective::masked is wrong for an output with metrics, because their sums
+// depend on it.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {

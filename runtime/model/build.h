@@ -28,9 +28,9 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the examples' losses, plus the batch size times the
-// penalties of regularizers. The loss of an example is the mean over its places (loss.h), or the
-// sum with Loss::sum. To get the exact mean over several batches, add up their sums and divide by
-// the number of examples in all of them.
+// penalties of regularizers. The loss of an example is the mean over its places (loss.h), or their
+// sum if Loss::sum is set. To get the exact mean over several batches, divide the total of their
+// sums by the total number of examples.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -46,7 +46,7 @@ struct Objective {
   // or values). See loss.h for their shapes.
   TensorType labels = {DType::kInt64, {}};
   // If set, the data provides sample weights, float32: one per example (shape []) or one per place
-  // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean then still
+  // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean still
   // divides by the number of places, not by the sum of the weights.
   std::optional<Shape> sample_weights = {};
   // True if the prediction has a mask. Metrics that are means then use the mask. See FindMasks.
@@ -60,17 +60,17 @@ struct BuildOptions {
   // kTrain, kEval: one per output of the model.
   std::vector<Objective> objectives = {};
   int64_t replica = 0;  // kTrain: index among the tasks that share a seed, so that dropout differs
-  // For kTrain. If set, the graph itself updates the variables, with ApplyOptimizer,
-  // ApplyOptimizerRows and Assign ops. Training on one device needs this. If unset, the graph has
-  // one fetch per contribution instead.
+  // kTrain: if set, the graph itself updates the variables, with ApplyOptimizer, ApplyOptimizerRows
+  // and Assign ops, as for training on one device. If unset, the graph has one fetch per
+  // contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
   // kTrain: how gradients are clipped before they are applied or fetched. With
   // gradient_accumulation_steps, `optimizer` applies the clipped mean of several gradients.
   optimizer::Clipping clipping = {};
   // kTrain: whether gradients of tables may be kGradientRows. If not, all gradients are dense.
   bool gradient_rows = true;
-  // Variables that are not stored where the graph runs: the rows that the graph reads are fed to
-  // it. The variables must be among SeparableTables, and `optimizer` must not be set.
+  // The variables that are not stored where the graph runs: instead, the rows that the graph reads
+  // are fed to it. They must be among SeparableTables, and `optimizer` must not be set.
   std::vector<std::string> tables = {};
 };
 
@@ -81,7 +81,7 @@ std::string LabelsName(const Model& model, size_t output);
 std::string SampleWeightsName(const Model& model, size_t output);
 std::string PredictionName(const Model& model, size_t output);
 
-// How a task's step changes a variable.
+// How a contribution changes a variable.
 enum class Change {
   kGradient,      // the value is a gradient, for the optimizer
   kGradientRows,  // the value is some rows of a gradient, which is zero elsewhere
@@ -104,7 +104,7 @@ struct MetricFetch {
   // "accuracy", or the name that the user has given; "OUTPUT_accuracy" if the model has several
   // outputs. See MetricsOf.
   std::string name;
-  std::string fetch;  // "accuracy_sum": the sums of the batch (metric.h)
+  std::string fetch;  // "accuracy_sum": the metric's sums over the batch (metric.h)
   Metric metric = Metric::kAccuracy;
   int64_t sums = 1;  // the number of sums
 };
@@ -138,15 +138,15 @@ struct BuiltGraph {
 // together. The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
-// Returns the tables, such as the embeddings of an Embedding layer, that BuildOptions::tables may
-// name: this graph only reads rows of them, and contributes to them only gradients of rows, if
-// anything.
+// Returns the tables that BuildOptions::tables may name, such as the variable of an Embedding
+// layer: this graph only gathers rows of them, and its contributions to them, if any, are gradients
+// of rows.
 std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
-// Builds a graph that only applies contributions, which are fed under the names of their fetches.
-// Its other feed is kStep. Before the updates, the graph clips the gradients (with
-// gradient_accumulation_steps, their mean) by `clipping`. Set `clipping` only if the training graph
-// has not clipped the contributions.
+// Builds a graph that only applies contributions, which are fed under the names of their fetches;
+// the only other feed is kStep. The graph clips the gradients (with gradient_accumulation_steps,
+// their mean) by `clipping` before it applies them. Set `clipping` only if the training graph has
+// not already clipped the contributions.
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer,
                                     const optimizer::Clipping& clipping = {});

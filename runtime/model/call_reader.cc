@@ -12,7 +12,7 @@ namespace {
 
 enum class Version { kTfKeras2, kKeras3 };
 
-// The arguments of a call as the file gives them.
+// The arguments of a call as they are in the file.
 struct Given {
   Version version = Version::kKeras3;
   std::vector<JsonField> positional;
@@ -41,7 +41,8 @@ JsonField Absent() {
   return JsonField(kNull);
 }
 
-// Returns where a tensor comes from, or an absent field if the value is not a tensor.
+// Returns the field that says where a tensor comes from, or an absent field if the value is not a
+// tensor.
 JsonField HistoryOf(const JsonField& field, Version version) {
   if (version == Version::kKeras3) return field["config"]["keras_history"];
   return field.present() && IsHistory(*field.value()) ? field : Absent();
@@ -71,7 +72,7 @@ bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<
 
 constexpr std::string_view kExactIntegers = "integers above -2^53 and below 2^53";
 
-// Returns whether the number is an integer to which no other integer would be rounded.
+// Returns whether the number is an integer that no other integer is rounded to.
 bool IsExact(double number) {
   return std::abs(number) < 0x1p53 && number == std::trunc(number);
 }
@@ -252,7 +253,7 @@ class CallReader : public CallVisitor {
   Status status_;
 };
 
-// Reads the tensors of a value that is a tensor or a list of such values.
+// Reads the tensors in a value, which is a tensor or a (nested) list of tensors.
 Status ReadTensors(const JsonField& field, const Layer& layer, std::vector<History>& inputs) {
   if (!field.present()) return OkStatus();
   if (field.value()->is_array()) {
@@ -267,7 +268,7 @@ Status ReadTensors(const JsonField& field, const Layer& layer, std::vector<Histo
   return OkStatus();
 }
 
-// Refuses all arguments but the mask, which the caller reads if the layer takes one.
+// Refuses all arguments except the mask, which the caller reads if the layer takes one.
 Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version version) {
   ASSIGN_OR_RETURN(const auto members, field.Members());
   for (const auto& [name, member] : members) {
@@ -306,8 +307,8 @@ StatusOr<CallForm> ReadInputs(const JsonField& node, const Layer& layer) {
   return call;
 }
 
-// Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or a single such
-// element.
+// Returns the inputs that tf.keras 2 lists, either as [[layer, node, tensor, {kwargs}], …] or as a
+// single such element.
 StatusOr<std::vector<JsonField>> OldElements(const JsonField& node) {
   if (!node.present() || !node.value()->is_array()) return node.Mismatch("a call");
   if (IsHistory(*node.value())) return std::vector{node};

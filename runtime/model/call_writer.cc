@@ -34,7 +34,8 @@ Json Number(double number, bool integer) {
   return integer ? Json(static_cast<int64_t>(number)) : Json(number);
 }
 
-// Returns the array's numbers from `next` on as nested lists, and advances `next`.
+// Returns the numbers of the array from `next` on, as lists that are nested from `axis` on.
+// Advances `next`.
 Json Nested(const CallOperand& array, size_t axis, size_t& next) {
   if (axis == array.dims.size()) return Number(array.array[next++], array.integer);
   Json list = Json::array();
@@ -56,8 +57,7 @@ Json Array(const CallOperand& array) {
 }
 
 // Writes the arguments that a layer lists: the first one by position, and the others by name. Omits
-// arguments that are absent or false. For a function of keras.ops, writes all arguments by
-// position.
+// those that are absent or false. For a function of keras.ops, writes all arguments by position.
 class CallWriter : public CallVisitor {
  public:
   CallWriter(const std::vector<Json>& tensors, bool positional)

@@ -80,7 +80,8 @@ class ForwardPass {
       part.penalties.push_back(ActivityPenalty(part.b, layer.activity_regularizer, output));
   }
 
-  // A later call of the same layer sees the values that this call assigns, as in Keras.
+  // Collects the call's assignments and penalties. As in Keras, later calls of the layer see the
+  // assigned values.
   void Collect(const LayerCall& part, size_t first) {
     for (const Output penalty : part.penalties) whole_.penalties.push_back(penalty);
     for (const LayerCall::Assignment& assignment : part.assignments) {

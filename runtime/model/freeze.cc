@@ -12,8 +12,8 @@
 namespace tfjob::model {
 namespace {
 
-// Makes a copy of the model with frozen layers. Records the names of all layers, and which patterns
-// have matched a layer.
+// Copies a model, and freezes layers of the copy. Records the names of all layers, and which
+// patterns have matched one.
 class Freezing {
  public:
   explicit Freezing(std::span<const std::string> patterns)

@@ -25,7 +25,7 @@ struct Node {
   CallForm form = {};
 };
 
-// Returns the number of the layer's first call in a file's lists of inputs and outputs.
+// Returns the number that a file's lists of inputs and outputs give to the layer's first call.
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? kFirstCallAtEnds : 0;
@@ -95,8 +95,8 @@ class FunctionalReader {
     return OkStatus();
   }
 
-  // In tf.keras 2, a nested model that begins with an InputLayer was called once when it was
-  // created. That call is not in the file, but is counted.
+  // tf.keras 2 calls a nested model that begins with an InputLayer once when it creates the model.
+  // That call is not in the file, but is counted.
   int OldFirstNumber(int layer) const {
     const auto* nested = model_.layers[static_cast<size_t>(layer)].config.As<NestedModel>();
     if (nested == nullptr) return 0;
@@ -108,8 +108,8 @@ class FunctionalReader {
     nodes_.push_back(std::move(node));
   }
 
-  // `first_numbers` contains, for each layer, the number that its first call has in the part of the
-  // file at `where`.
+  // Returns the node of a value. `first_numbers` contains, by layer, the number of its first call
+  // in the part of the file at `where`.
   StatusOr<int> NodeOf(const History& history, const std::vector<int>& first_numbers,
                        const JsonField& where) const {
     const auto found = layers_.find(history.layer);
@@ -226,7 +226,7 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    // If lengths are unstated, only the data determine whether the layers fit together.
+    // If lengths are unstated, whether the layers fit together depends on the data.
     if (!HasAnyLength(model_)) {
       ASSIGN_OR_RETURN(const std::vector<TensorType> in, ExampleInputs(model_));
       RETURN_IF_ERROR(OutputTypes(model_, in).status());
@@ -264,7 +264,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // Fails only if no example lengths fit.
+  // Fails only if there is no length with which the layers fit together.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;
@@ -277,7 +277,7 @@ Json WriteFunctional(const Model& model) {
     if (call.inputs.empty()) continue;
     const auto written = [&](const ValueRef& value) -> Json {
       if (value.call < 0) return nullptr;
-      // Keras reads only the history, so any type serves if the types are unknown.
+      // Keras reads only the history, so if the types are unknown, any type will do.
       TensorType type{DType::kFloat32, {}};
       if (types.ok())
         type = (*types)[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];

@@ -11,7 +11,7 @@
 
 namespace tfjob::model {
 
-// A tensor as Keras 3 writes it in the arguments of a call.
+// Returns a tensor as Keras 3 writes it in the arguments of a call.
 inline Json Tensor3(const std::string& layer, int node = 0, int tensor = 0) {
   return {{"class_name", "__keras_tensor__"},
           {"config", {{"shape", {nullptr, 3}}, {"keras_history", {layer, node, tensor}}}}};
@@ -24,8 +24,8 @@ inline Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
-// Builds a JSON array. From an initialiser list with one element, some compilers would make a copy
-// of the element instead.
+// Returns a JSON array, also of a single element: some compilers treat an initialiser list with one
+// element as a copy of the element.
 template <typename... Elements>
 Json List(Elements... elements) {
   Json list = Json::array();
@@ -37,7 +37,7 @@ inline Json NodeJson(Json args, Json kwargs = Json::object()) {
   return {{"args", std::move(args)}, {"kwargs", std::move(kwargs)}};
 }
 
-// Each element of `calls` is the list of positional arguments of one call.
+// Returns a layer. Each element of `calls` is the list of the positional arguments of one call.
 inline Json LayerJson(const std::string& class_name, const std::string& name, Json config,
                       const std::vector<Json>& calls) {
   config["name"] = name;

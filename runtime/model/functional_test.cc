@@ -25,8 +25,8 @@ Json Towers() {
   nested["inbound_nodes"] = List(NodeJson(List(Tensor3("norm"))));
   return Functional(
       "towers",
-      // The layers are not in the order of the calls: Keras writes them in the order of their
-      // creation.
+      // The layers are not in the order of the calls: Keras writes them in the order in which they
+      // were created.
       {Input("a", 4), LayerJson("Dense", "second", {{"units", 2}}, {List(Tensor3("product"))}),
        Input("b", 4),
        LayerJson("Dense", "shared", {{"units", 3}}, {List(Tensor3("a")), List(Tensor3("b"))}),

@@ -91,7 +91,7 @@ Json WriteModel(const Model& model) {
             {"config", WriteSequential(model)},
             {"registered_name", nullptr}};
   }
-  // The module that Keras 3 writes; Keras 3 does not find the class in any other module.
+  // Keras 3 writes this module, and finds the class in no other.
   return {{"module", "keras.src.models.functional"},
           {"class_name", "Functional"},
           {"config", WriteFunctional(model)},

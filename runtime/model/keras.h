@@ -11,9 +11,9 @@
 namespace tfjob::model {
 
 // Reads the JSON of a Sequential or functional model in the form of Keras 3 or of tf.keras 2.
-// Models may be nested. Returns InvalidArgument if a class or argument is not supported. The
-// message names the layer, the class or the argument and its value, and what is supported. `what`
-// names the file in messages.
+// Models may be nested. Returns InvalidArgument if a class or argument is not supported, with a
+// message that names the layer, the class or the argument with its value, and what is supported.
+// `what` names the file in messages.
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 
 // Reads the list `model.layers` of the training file. A layer is written as `Dense: {units: 10}`,

@@ -36,8 +36,8 @@ Status CheckName(const std::string& name, const JsonField& field) {
 // Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   if (layer.config.As<layers::Embedding>() != nullptr) {
-    // An Embedding takes lists of any length, so tf.keras 2 writes null for their length. The
-    // layer's own argument input_dim is the size of its table.
+    // An Embedding takes lists of any length, for which tf.keras 2 writes null. Its own argument
+    // input_dim is the size of its table.
     arguments.Ignore("batch_input_shape");
     arguments.Ignore("input_shape");
     return OkStatus();
@@ -63,8 +63,8 @@ std::optional<Shape> ReadBuildShape(const JsonField& field) {
   return Shape(std::move(dims));
 }
 
-// Returns whether activity_regularizer is among the arguments that the layer itself lists. For all
-// other layers, ReadCommon reads it.
+// Returns whether the layer lists activity_regularizer among its own arguments. For other layers,
+// ReadCommon reads this argument.
 bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }
@@ -135,8 +135,8 @@ Status ReadArguments(const ClassForm& form, Layer& layer) {
 
 }  // namespace
 
-// Keras' rule: a word begins at a capital letter that comes directly after or before a lower-case
-// letter.
+// Follows Keras' rule: a word begins at a capital letter that directly follows or precedes a
+// lower-case letter.
 std::string SnakeCase(std::string_view name) {
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
@@ -200,7 +200,8 @@ Json DTypePolicy() {
 
 namespace {
 
-// Some of Keras' layers cannot be created with the argument `trainable`.
+// Returns whether Keras can create the layer with the argument `trainable`, which some layers do
+// not take.
 bool TakesTrainable(const LayerConfig& layer) {
   return layer.As<layers::InputLayer>() == nullptr &&
          layer.As<layers::Discretization>() == nullptr &&
@@ -215,7 +216,7 @@ Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
     json["config"]["name"] = layer.name;
-    // Keras would set `trainable` for all layers of the nested model.
+    // Omits `trainable`, which Keras would apply to all layers of the nested model.
     json["config"].erase("trainable");
     if (!layer.trainable) json["config"]["trainable"] = false;
     return json;

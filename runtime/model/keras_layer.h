@@ -34,8 +34,8 @@ Json WriteLayer(const Layer& layer);
 Json BatchShape(const Shape& example);
 Json DTypePolicy();
 
-// For layers that are whole models. IsModelClass returns whether the class is that of a model;
-// ReadModel and WriteModel read and write the model, which may be nested in another one.
+// Functions for layers that are whole models: IsModelClass returns whether a class is that of a
+// model; ReadModel and WriteModel read and write a model, which may be nested in another one.
 bool IsModelClass(std::string_view class_name);
 StatusOr<Model> ReadModel(const JsonField& root);
 Json WriteModel(const Model& model);

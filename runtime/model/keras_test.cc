@@ -150,7 +150,7 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Every layer must be written with the members that Keras writes, except members that have no
+// Every layer must be written with the members that Keras writes, except for those that have no
 // meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");

@@ -11,7 +11,7 @@
 
 namespace tfjob::model {
 
-// Some classes that belong together, each with default arguments. InputLayer is in none of them.
+// A family of classes, each with default arguments. InputLayer belongs to no family.
 struct LayerFamily {
   std::string_view name;  // "core", "image", …
   std::vector<LayerConfig> layers;

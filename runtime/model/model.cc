@@ -73,7 +73,7 @@ Status CheckMasks(const Model& model, const Types& types, const Call& call,
 }
 
 // Refuses a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
-// be absurdly large or overflow.
+// be absurd or overflow.
 Status CheckSize(const Shape& shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t elements = 1;
@@ -101,7 +101,7 @@ std::vector<VariableSpec> VariablesOf(const Model& model, const Call& call,
   return OfLayer(LayerOf(model, call), ConfigOf(model, call).Variables(in));
 }
 
-// A nested model checks its own variables.
+// Checks the layer's variables, except for a nested model, which checks its own.
 Status CheckVariables(const Model& model, const Call& call, std::span<const TensorType> in) {
   if (ConfigOf(model, call).As<NestedModel>() != nullptr) return OkStatus();
   for (const VariableSpec& variable : VariablesOf(model, call, in)) {
@@ -121,14 +121,14 @@ Status CheckVariables(const Model& model, const Call& call, std::span<const Tens
 Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
   if (!layer.activity_regularizer.present()) return OkStatus();
   Status status = ExpectOneInput({&output, 1}, /*any_dtype=*/false);
-  // The penalty would compare all examples of a batch, whose size may differ from step to step.
+  // The penalty would compare all examples of a batch, and its size may differ from step to step.
   if (status.ok() && layer.activity_regularizer.kind == Regularizer::Kind::kOrthogonal)
     status = Unimplemented("OrthogonalRegularizer is supported for variables only");
   return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));
 }
 
-// `first` is true for the layer's first call. The layer's variables and stated input are checked
-// only then.
+// Returns the types after a call. Checks the layer's variables and stated input only if `first` is
+// set, that is, at the layer's first call.
 StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);

@@ -37,8 +37,8 @@ struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
   // The masks that the file specifies for the inputs: bool values whose axes are the first axes of
-  // the inputs. If an input has no element in the list, or an element whose `call` is -1, the mask
-  // of the input's value is used.
+  // the inputs. An input without an element in the list, or with an element whose `call` is -1,
+  // keeps the mask of its value.
   std::vector<ValueRef> masks = {};
   // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config = {};
@@ -54,7 +54,7 @@ struct Model {
   bool sequential = true;  // the model was read from a Sequential model, and is written as one
 };
 
-// Connects the layers into a chain.
+// Returns a model in which each layer takes the output of the previous one.
 Model Sequential(std::string name, std::vector<Layer> layers);
 
 // Returns "layer dense_1 (Dense)", for error messages.
@@ -65,7 +65,7 @@ std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const Tensor
 // Returns the layer that produces a value.
 const Layer& LayerOf(const Model& model, const ValueRef& value);
 
-// Returns the layer's config, with the arguments of this call.
+// Returns the layer's config with the arguments of this call.
 const LayerConfig& ConfigOf(const Model& model, const Call& call);
 
 // Returns the types of a single float32 input of this shape.
@@ -76,17 +76,17 @@ inline constexpr char kFeatures[] = "features";
 // Returns the names of the model's inputs: kFeatures, or, if there are several, the names of their
 // layers.
 std::vector<std::string> InputNames(const Model& model);
-// Returns the names of the outputs: the names of their layers; "_1", "_2", … distinguish several
-// outputs of one layer.
+// Returns the names of the outputs: the names of their layers, with "_1", "_2", … appended to
+// distinguish several outputs of one layer.
 std::vector<std::string> OutputNames(const Model& model);
 
-// Returns the input types that the model specifies, either in its InputLayers or in the layers that
-// read the inputs; nullopt for an input whose type it does not specify.
+// Returns the types of the inputs that the model specifies, in its InputLayers or in the layers
+// that read the inputs, and nullopt for an input whose type it does not specify.
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the types after each call, in the order of the calls. `in` are the types of the model's
-// inputs. Returns InvalidArgument if there are more or fewer inputs than the model has, or if two
-// layers do not fit together. The message names both layers and both shapes.
+// inputs. Returns InvalidArgument if `in` has the wrong number of types, or if two layers do not
+// fit together, with a message that names both layers and both shapes.
 StatusOr<std::vector<std::vector<TensorType>>> CallTypes(const Model& model,
                                                          std::span<const TensorType> in);
 // Returns the types of the model's outputs. Returns the same errors as CallTypes.
@@ -100,9 +100,9 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<cons
 // output shape, number of parameters), and the total number of parameters.
 StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in);
 
-// Appends the model's ops to the graph. `call` has the model's inputs and variables, in the order
-// of InputNames and Variables, and receives the assignments of all layers and the masks of the
-// outputs. Returns the outputs. Requires inputs that OutputTypes accepts.
+// Appends the model's ops to the graph. `call` contains the model's inputs and variables, in the
+// order of InputNames and Variables, and receives the assignments and penalties of all layers and
+// the masks of the outputs. Returns the outputs. Requires inputs that OutputTypes accepts.
 std::vector<graph::Output> Forward(const Model& model, LayerCall& call);
 
 }  // namespace tfjob::model

@@ -7,12 +7,12 @@
 namespace tfjob::model {
 namespace {
 
-// Hands out names, each only once.
+// Assigns unique names.
 class UniqueNames {
  public:
   bool Take(const std::string& name) { return uses_.try_emplace(name, 1).second; }
 
-  // Returns the name itself or, if it is taken, the name with the first number that is free.
+  // Returns the name itself or, if it is taken, the name with the first free number appended.
   std::string TakeSimilar(const std::string& name) {
     if (Take(name)) return name;
     int& uses = uses_.at(name);

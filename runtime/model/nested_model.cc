@@ -18,7 +18,8 @@ struct Effort {
 
 Effort EffortOf(const Model& model);
 
-// Returns the number of windows of all axes if the layer pools with one of these classes, else 0.
+// Returns the number of windows along all axes if the layer is one of these poolings, and otherwise
+// 0.
 template <typename... Poolings>
 int64_t WindowsOf(const LayerConfig& layer) {
   int64_t windows = 0;
@@ -30,7 +31,7 @@ int64_t WindowsOf(const LayerConfig& layer) {
   return windows;
 }
 
-// Returns the number of parts that a layer computes one after another, each with its own ops.
+// Returns the number of parts that a layer computes separately, each with its own ops.
 int64_t PartsOf(const LayerConfig& layer) {
   if (const auto* conv = layer.As<layers::Conv3D>()) return conv->window.size[0];
   if (const auto* conv = layer.As<layers::Conv3DTranspose>()) return conv->window.size[0];
@@ -47,7 +48,7 @@ Effort EffortOf(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
   const auto* wrapper = layer.config.As<layers::TimeDistributed>();
   if (wrapper == nullptr || wrapper->layer == nullptr) return {PartsOf(layer.config), 0};
-  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // as for about 1000 steps
+  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // as many as for about 1000 steps
   Effort wrapped = EffortOf(*wrapper->layer);
   ++wrapped.depth;
   return wrapped;

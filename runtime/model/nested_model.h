@@ -7,7 +7,8 @@
 
 namespace tfjob::model {
 
-// The names of its variables begin with the names of its own layers: "dense/kernel".
+// A model as a layer of another model. The names of its variables begin with the names of its own
+// layers: "dense/kernel".
 struct NestedModel {
   static constexpr std::string_view kClass = "Functional";
   static constexpr bool kTakesMask = true;
@@ -22,9 +23,9 @@ struct NestedModel {
   std::vector<graph::Output> Apply(LayerCall& call) const { return Forward(*model, call); }
 };
 
-// Limits on nested models. Even a small file may demand endless work: for example, a model may call
-// a second model twice, which calls a third model twice, and so on. A layer that computes many
-// parts one after another, such as the planes of a 3D kernel, counts as one call per part.
+// Limits on nested models. Even a small file may demand an enormous amount of work: for example, a
+// model may call a second model twice, which calls a third model twice, and so on. A layer that
+// computes many parts separately, such as the planes of a 3D kernel, counts as one call per part.
 inline constexpr int64_t kMostCalls = 40'000;
 inline constexpr int kMostLevels = 16;
 // Returns InvalidArgument if the model exceeds these limits.

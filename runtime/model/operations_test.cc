@@ -137,8 +137,8 @@ TEST(Operations, AnAxisIsMovedToOnePlace) {
   }
 }
 
-// The axis has the size of a batch with which types are computed, so it could be mistaken for the
-// batch.
+// The axis has the size of one of the batches with which types are computed, so it could be
+// mistaken for the batch.
 TEST(Operations, AnAxisCannotPassForTheBatch) {
   const Json a = Tensor3("a"), none = Json::object();
   const Json array = {{"class_name", "__numpy__"},
@@ -279,7 +279,7 @@ TEST(Operations, RefusesConstantsAndDifferentArgumentsInAListOfTensors) {
             node + "[1][3]: expected the arguments that the call's first input has, got an object");
 }
 
-// A float32 could not hold all offsets into the rows of a table.
+// Not all offsets into the rows of a table could be represented as float32.
 TEST(Operations, ConstantsOfTensorflowsFunctionsKeepTheirType) {
   const auto sum = [](const Json& offsets) {
     Json json = OldFunction("__operators__.add", List("a", 0, 0, Json{{"y", offsets}}));

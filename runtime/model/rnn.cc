@@ -1,6 +1,6 @@
-// Runs stacked cells as recurrent layers, one after another: every cell but the last returns all
-// steps. In a step that the mask skips, the output of such a cell does not matter, since the cells
-// after it skip that step, too.
+// Runs stacked cells as recurrent layers, one after another: every cell except the last returns all
+// steps. The outputs of such a cell at masked steps do not matter, since the cells after it skip
+// these steps, too.
 #include "runtime/model/rnn.h"
 
 #include "runtime/graph/ops.h"
@@ -187,7 +187,8 @@ std::vector<Output> RNN::Apply(LayerCall& call) const {
     inner.variables.assign(next, next + count);
     next += count;
     const graph::NameScope scope(call.b, pass.cell->name);
-    // The next cell expects the steps in their original order, and runs in the same direction.
+    // The next cell expects the steps in their original order, because it runs in the same
+    // direction.
     const bool flip = go_backwards && pass.cell != passes.back().cell;
     const std::vector<Output> results =
         RecurrentOutputs(pass.arguments, InputsOf(*this, pass, mask.valid()), inner, flip);

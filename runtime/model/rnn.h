@@ -1,4 +1,4 @@
-// Defines RNN, a recurrent layer that is made of cells, and the cells.
+// Defines the cells of recurrent layers, and RNN, a layer that consists of cells.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace tfjob::model::layers {
 
-// A cell: one step of a recurrent layer of the same kind. A cell cannot be called: RNN runs it.
+// A cell: one step of the recurrent layer of the same kind. A cell cannot be called by itself; RNN
+// runs it.
 template <CellKind kKind>
 struct Cell {
   static constexpr std::string_view kClass = kKind == CellKind::kSimpleRNN ? "SimpleRNNCell"

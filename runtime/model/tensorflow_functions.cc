@@ -13,7 +13,7 @@
 namespace tfjob::model {
 namespace {
 
-// Where an argument goes.
+// The part of the Keras 3 call in which an argument is stored.
 enum class Role {
   kOperand,  // an operand of the call
   kConfig,   // the argument `target` in the function's config
@@ -189,11 +189,11 @@ std::string_view ConstantType(const Json& value) {
   return type;
 }
 
-// tf.keras 2 writes this instead of a layer's name, for a constant that is the first argument or an
+// tf.keras 2 writes this in place of a layer's name for a constant that is the first argument or an
 // element of a list.
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
-// Returns a part of a key, or a whole key, in Keras 3's form.
+// Returns a key, or a part of one, in Keras 3's form.
 Json KeyForm(const Json& spec) {
   if (spec.is_array()) {
     Json key = Json::array();
@@ -228,7 +228,8 @@ struct GivenCall {
   JsonField first, named;
 };
 
-// Each element of a list of tensors repeats the arguments that are given by name.
+// Checks that all elements of a list of tensors have the same arguments by name, which tf.keras 2
+// repeats in each element.
 Status ExpectSameArguments(const JsonField& node) {
   const JsonField first = node[0][3];
   for (size_t i = 1; i < node.value()->size(); ++i) {
@@ -252,7 +253,8 @@ StatusOr<GivenCall> ReadGivenCall(const JsonField& layer) {
     return GivenCall{node, node[0][3]};
   }
   if (!IsHistory(*node.value())) return node.Mismatch("[layer, call, output, arguments]");
-  // TensorFlow writes a first argument that is not a tensor in place of the output's number.
+  // If the first argument is not a tensor, TensorFlow writes it in place of the number of the
+  // output.
   const bool constant = (*node.value())[0] == kConstant;
   return GivenCall{constant ? node[2] : node, node[3]};
 }
@@ -327,7 +329,8 @@ StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer) {
   return written;
 }
 
-// The error contains names and paths of the translated layer. Replaces them with those of the file.
+// Replaces the names and paths of the translated layer, which the error contains, with those of the
+// file.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error) {
   if (error.ok()) return error;
   ASSIGN_OR_RETURN(const TensorflowFunction* const function, FindFunction(layer["config"]));

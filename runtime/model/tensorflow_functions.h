@@ -14,8 +14,8 @@ bool IsTensorflowFunction(const JsonField& layer);
 // for which IsTensorflowFunction returns true. Returns InvalidArgument, with the path in the file,
 // if the function or an argument is not supported.
 StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
-// Rewrites an error about the translation of this layer: the result contains the function's name
-// and the paths as they are in the file. Returns OK unchanged.
+// Rewrites an error about the translation of this layer so that it contains the function's name and
+// the paths in the file. Returns OK unchanged.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error);
 
 }  // namespace tfjob::model

@@ -11,7 +11,7 @@ TensorType StepOf(const TensorType& sequence) {
   return {sequence.dtype, ExampleOf(sequence.shape)};
 }
 
-// Returns a call of the wrapped layer that takes the place of `call`.
+// Returns the call of the wrapped layer that corresponds to `call`.
 LayerCall Inner(const LayerCall& call, const Layer& layer, Output input, Output mask) {
   return {.b = call.b,
           .inputs = {input},
@@ -40,8 +40,8 @@ Output StepAt(graph::Builder& b, Output x, int64_t step) {
   return Reshaped(b, graph::Slice(b, x, std::move(begin), std::move(size)), {batch}, 2);
 }
 
-// Applies the layer to one step after another. Each step sees the variables that the step before it
-// assigned.
+// Applies the layer to one step after another. Each step sees the values that the previous step
+// assigned to variables.
 Output StepByStep(const Layer& layer, LayerCall& call, Output x, Output mask) {
   graph::Builder& b = call.b;
   const int64_t batch = b.shape(x).dim(0), steps = b.shape(x).dim(1);

@@ -31,13 +31,13 @@ void Clip(Builder& b, const optimizer::Clipping& clipping,
           std::vector<VariableGradient>& gradients) {
   std::vector<Output> values;
   for (const VariableGradient& gradient : gradients) values.push_back(gradient.value);
-  // Rows missing from a gradient are zero, and no kind of clipping changes zeros.
+  // Rows that a gradient omits are zero, and clipping never changes zeros.
   values = ClipGradients(b, clipping, std::move(values));
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].value = values[i];
 }
 
-// In the step of an update, returns the mean of the gradients since the last update. In any other
-// step, the result is too small, and is not used.
+// Returns the mean of the gradients since the last update, if this step updates the variables. In
+// any other step, the result is incomplete and not used.
 Output MeanGradient(Builder& b, const optimizer::Optimizer& optimizer,
                     const VariableSpec& variable) {
   const std::string accumulator =

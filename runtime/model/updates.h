@@ -10,15 +10,16 @@
 
 namespace tfjob::model {
 
-// The gradient of a variable. If there are `indices`, `value` has only the rows with these indices.
+// The gradient of a variable. If `indices` is valid, `value` contains only the rows with these
+// indices.
 struct VariableGradient {
   const VariableSpec* variable = nullptr;
   graph::Output value, indices = {};
 };
 
-// Returns whether gradients must be clipped by ApplyGradients rather than before it. As in Keras,
-// this is so if gradients are accumulated: their mean over several steps is clipped, and only in
-// the step of the update.
+// Returns whether ApplyGradients must clip the gradients, rather than its caller. As in Keras, this
+// is so if gradients are accumulated: only the mean over several steps is clipped, in the step of
+// the update.
 bool ClipsMean(const optimizer::Optimizer& optimizer, const optimizer::Clipping& clipping);
 
 // Clips the gradients, and updates their variables. `step` is the number of steps before this one,

@@ -8,11 +8,12 @@
 
 namespace tfjob::model::layers {
 
-// Applies a layer, which has one input and one output, to each step of sequences [steps,…].
+// Applies a layer with one input and one output to each step of sequences [steps,…].
 //
-// The steps become examples of one larger batch. In training, however, BatchNormalization is
-// applied to one step after another, as in Keras, so that it sees one batch per step. In this case,
-// there may be at most kMostJoined steps, and BatchNormalization must not be inside another layer.
+// Treats the steps as examples of one larger batch. In training, however, applies
+// BatchNormalization to one step after another, as in Keras, so that it sees one batch per step.
+// There may then be at most kMostJoined steps, and BatchNormalization must not be inside another
+// layer.
 struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;
@@ -37,9 +38,9 @@ struct TimeDistributed {
 enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
 
 // Runs two recurrent layers over the sequences, one forwards and one backwards. If the backward
-// layer returns the outputs of all steps, they are put in the order of the steps. With kNone, both
-// outputs are returned. The states follow the outputs, those of the forward layer first; initial
-// states are given in the same order.
+// layer returns the outputs of all steps, puts them into the order of the steps. With kNone,
+// returns both outputs. The outputs are followed by the states, those of the forward layer first;
+// initial states have the same order.
 struct Bidirectional {
   static constexpr std::string_view kClass = "Bidirectional";
   std::shared_ptr<const Layer> layer;

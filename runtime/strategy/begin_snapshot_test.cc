@@ -1,5 +1,5 @@
-// Begins snapshots on one device and continues training before they are copied. The snapshots must
-// contain exactly the state between the two steps.
+// Begins snapshots on one device, and continues training before their values are copied. Each
+// snapshot must contain exactly the state between two steps.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -111,8 +111,8 @@ TEST(BeginSnapshot, ItsMemoryIsNotThatOfTheVariables) {
   EXPECT_NE(ValuesOf(*task.strategy().TakeSnapshot())[0], 77);
 }
 
-// As in the saver, a separate thread finishes one snapshot after another, at arbitrary times during
-// the steps.
+// As with the saver, a separate thread finishes the snapshots one after another, at arbitrary times
+// during the steps.
 TEST(BeginSnapshot, OfATaskThatTrainsOnIsThatOfOneThatStops) {
   std::mt19937 random(3);
   Task trains_on(optimizer::Kind::kAdam), stops(optimizer::Kind::kAdam);

@@ -1,7 +1,7 @@
-// Decides which contributions of a step travel together: large buckets use the network well,
-// whereas small ones can travel while the backward pass still runs. The plan depends only on the
-// model, so it is the same on all ranks, whatever their batch sizes and schedules. Gradients of
-// tables travel by rows (gradient_rows.h), after all buckets.
+// Decides which contributions of a step are sent together. Large buckets use the network
+// efficiently; small ones can be sent earlier, while the backward pass still runs. The plan depends
+// only on the model, so it is the same on all ranks, whatever their batch sizes and schedules.
+// Gradients of tables are exchanged by rows (gradient_rows.h), after all buckets.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace tfjob::strategy {
 // One dense contribution to a variable.
 struct BucketItem {
   int variable = -1;              // index in ModelDefinition::variables
-  bool gradient = true;           // if false, a value to assign, such as a moving statistic
+  bool gradient = true;           // if false: a value to assign, such as a moving statistic
   DType dtype = DType::kFloat32;  // float32 or float64
   int64_t elements = 0;
   size_t begin =

@@ -1,4 +1,4 @@
-// Runs a function for all devices of a task at the same time, each on a separate thread.
+// Runs a function concurrently for all devices of a task, on one thread per device.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread, which serves device 0. Each other device has a thread that sleeps between
-// runs.
+// Owned by one thread, which also does the work of device 0. Every other device has its own thread,
+// which sleeps between runs.
 class DeviceThreads {
  public:
   explicit DeviceThreads(int devices);
@@ -19,7 +19,7 @@ class DeviceThreads {
   DeviceThreads(const DeviceThreads&) = delete;
   DeviceThreads& operator=(const DeviceThreads&) = delete;
 
-  // Calls work(device) on the thread of each device, and returns when all calls have returned.
+  // Calls work(device) on the thread of each device, and returns once all calls have returned.
   // Allocates no memory.
   void Run(absl::FunctionRef<void(int)> work);
 

@@ -1,4 +1,4 @@
-// Describes what the ranks of a job exchange in a step, as text, for tfjob-trainer
+// Describes as text what the ranks of a job exchange in a step, for tfjob-trainer
 // --print=collectives.
 #pragma once
 

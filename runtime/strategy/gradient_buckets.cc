@@ -11,7 +11,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// The memory also serves to broadcast variables, which may be larger than all gradients.
+// The memory is also used to broadcast variables, which may be larger than all gradients together.
 constexpr size_t kLeastMemoryBytes = 1 << 20;
 
 }  // namespace
@@ -174,7 +174,7 @@ Status GradientBuckets::Reduce(size_t index) {
   return communicator_->AllReduce(values, bucket.dtype, collectives::Reduction::kSum);
 }
 
-// Releases the lock while it reduces.
+// Reduces the next bucket, and releases the lock meanwhile.
 void GradientBuckets::ReduceNext() {
   const size_t current = next_;
   reducing_ = true;

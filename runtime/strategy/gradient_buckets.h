@@ -1,8 +1,8 @@
-// Reduces the contributions of a step over the ranks of a communicator, while the backward pass is
-// still computing others. Contributions are packed into buckets in the communicator's memory,
-// scaled by the weight of this rank, so that the sum over all ranks is the mean. A thread reduces
-// the buckets one after another, each as soon as it is complete. The rows of tables follow, then
-// the totals of loss and metrics.
+// Reduces the contributions of a step over the ranks of a communicator, while the backward pass
+// still computes further contributions. Contributions are packed into buckets in the communicator's
+// memory, scaled by the weight of this rank, so that the sum over all ranks is the mean. A
+// background thread reduces the buckets in order, each as soon as it is complete, then the rows of
+// tables, and finally the totals of loss and metrics.
 //
 //   RETURN_IF_ERROR(buckets.Connect(communicator));            // once per generation
 //   buckets.Begin({.gradient = 0.25, .assign = 0.5});          // each step
@@ -26,11 +26,12 @@
 
 namespace tfjob::strategy {
 
-// Used by one thread, and by a thread that the object itself starts. Without tables, a step
+// Owned by one thread; the object starts a background thread of its own. Without tables, a step
 // allocates no memory.
 class GradientBuckets {
  public:
-  // The factors by which this rank's contributions enter the sum over all ranks.
+  // The factors by which this rank's gradients and assigned values are multiplied before they are
+  // summed over all ranks.
   struct Weights {
     double gradient = 1;
     double assign = 1;
@@ -46,7 +47,7 @@ class GradientBuckets {
   // Allocates the buckets in the communicator's memory. All ranks must call Connect. Replaces an
   // earlier connection. The communicator must outlive the connection.
   Status Connect(collectives::Communicator& communicator);
-  // Ends the connection. The communicator is no longer used.
+  // Ends the connection. The communicator is not used afterwards.
   void Disconnect();
 
   // Begins a step. Requires a connection.
@@ -56,26 +57,27 @@ class GradientBuckets {
   void Add(int v, std::span<const std::byte> value, std::span<const int64_t> indices = {});
   // Adds zeros for all contributions. Call this instead of Add if this rank has no examples.
   void AddZeros();
-  // Waits until all ranks' contributions are reduced. Replaces `totals` with its sum over all
-  // ranks. If the communicator fails, returns its error; `totals` and the reduced contributions are
-  // then undefined.
+  // Waits until the contributions of all ranks have been reduced. Replaces `totals` with its sum
+  // over all ranks. If the communicator fails, returns its error; `totals` and the reduced
+  // contributions are then undefined.
   Status Finish(std::span<double> totals);
-  // Gives up the step: aborts the communicator with `why`. Call this instead of Finish.
+  // Abandons the step: aborts the communicator with `why`. Call this instead of Finish.
   void Abandon(const Status& why);
 
   // Returns the reduced contribution to variable v in the last step, or an empty span if there is
-  // none. For a table, it consists of the rows to which any rank has contributed. Valid until the
-  // next Begin, Connect or Disconnect.
+  // none. For a table, it consists of the rows to which at least one rank has contributed. Valid
+  // until the next Begin, Connect or Disconnect.
   std::span<const std::byte> Reduced(int v) const;
   // Returns whether the contribution to variable v consists of rows of a table. The next two
   // functions are for such variables.
   bool ByRows(int v) const { return table_of_variable_[static_cast<size_t>(v)] >= 0; }
   // Returns the number of rows that Reduced returns.
   int64_t ReducedRowCount(int v) const;
-  // Returns the rows of Reduced and their indices, padded to `rows` rows with rows of zeros that
-  // have the index -1. Invalidates what Reduced has returned for v.
+  // Returns the rows of Reduced and their indices, padded to `rows` rows; padding rows are zero and
+  // have the index -1. Invalidates earlier results of Reduced for v.
   GradientRows::Rows ReducedRows(int v, int64_t rows);
-  // Returns memory that the communicator exchanges without copying. May be used between steps.
+  // Returns the memory of the buckets, which the communicator exchanges without copying. Use it
+  // only between steps.
   std::span<std::byte> memory();
 
  private:

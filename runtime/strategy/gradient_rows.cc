@@ -99,7 +99,7 @@ Status GradientRows::ExchangeCounts(collectives::Communicator& communicator) {
   return OkStatus();
 }
 
-// Returns what this rank sends.
+// Returns the bytes that this rank sends.
 std::span<const std::byte> GradientRows::Payload() {
   const auto part_of = [](const Table& table) {
     if (table.count == 0) return std::span<const std::byte>();
@@ -191,7 +191,7 @@ Status GradientRows::AddDense(collectives::Communicator& communicator, Table& ta
                                              : AddDenseAs<float>(communicator, table);
 }
 
-// Adds up the whole gradients. Between calls, all elements of `dense` are zero.
+// Adds up whole gradients. All elements of `dense` are zero on entry and after success.
 template <typename T>
 Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& table) {
   const std::span<std::byte> dense = table.dense->bytes();
@@ -220,8 +220,8 @@ Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& 
   return OkStatus();
 }
 
-// Makes room for a sum of `rows` rows, and keeps the contents. When the room grows, its size at
-// least doubles, so that it grows rarely.
+// Ensures room for a sum of `rows` rows, and keeps the contents. The room at least doubles when it
+// grows, so that it rarely has to.
 void GradientRows::Reserve(Table& table, int64_t rows) {
   const int64_t old = table.indices.num_elements();
   if (old >= rows) return;

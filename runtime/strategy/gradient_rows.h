@@ -1,6 +1,7 @@
 // Adds up the gradients of tables over the ranks of a communicator. The gradient of a table is zero
-// in all rows that a batch does not read, so each rank sends only the indices and the values of its
-// other rows. The sum equals the sum of the whole gradients, bit for bit (collectives/row_sum.h).
+// in all rows that the batch does not read, so each rank sends only the rows that its batch reads,
+// with their indices. The sum equals the sum of the whole gradients, bit for bit
+// (collectives/row_sum.h).
 //
 //   AllGather          how many rows of each table each rank has
 //   AllGatherVariable  for each table the indices, followed by the values
@@ -21,13 +22,13 @@
 
 namespace tfjob::strategy {
 
-// Returns the largest number of rows, of all ranks together, that the ranks send as rows. If they
-// have more, they reduce the whole gradient. If n ranks together have c rows, (n - 1) · c rows are
-// sent, each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with one more
-// element per row, which shows whether a rank has the row.
+// Returns the largest total number of rows, over all ranks, for which the ranks send rows. If they
+// have more, they reduce the whole gradient instead. If n ranks together have c rows, (n - 1) · c
+// rows are sent, each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with
+// one more element per row, which shows whether a rank has the row.
 int64_t MostRowsToSend(const TableItem& table);
 
-// Used by one thread at a time.
+// Not thread-safe.
 class GradientRows {
  public:
   // Some rows of the sum, in the order of the table.
@@ -40,24 +41,24 @@ class GradientRows {
 
   // Begins a step. This rank has no rows yet.
   void Begin();
-  // Adds this rank's rows of a table, multiplied by `weight`. `indices` are strictly ascending and
-  // may be followed by -1.
+  // Adds this rank's rows of a table, multiplied by `weight`. `indices` are strictly ascending, and
+  // may be padded with -1 at the end.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
-  // Adds up the rows of all ranks. All ranks must call Exchange. Returns the communicator's error.
-  // If a rank has sent rows that the table cannot have, aborts the communicator with an error that
-  // names the rank and the table.
+  // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or a
+  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error, which
+  // names that rank, and returns it.
   Status Exchange(collectives::Communicator& communicator);
   // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
   void Disconnect();
 
-  // Returns the sum of a table's gradients in the last exchange. It contains every row that at
-  // least one rank has.
+  // Returns the sum of a table's gradients in the last exchange: every row that at least one rank
+  // had.
   Rows Sum(size_t table) const;
-  // Like Sum, but padded to `rows` rows with rows of zeros that have the index -1.
+  // Like Sum, but padded to `rows` rows; padding rows are zero and have the index -1.
   Rows Padded(size_t table, int64_t rows);
 
-  // Returns how many bytes this rank has passed to AllGatherVariable in the last exchange.
+  // Returns the number of bytes that this rank passed to AllGatherVariable in the last exchange.
   size_t sent_bytes() const { return sent_bytes_; }
 
  private:
@@ -70,8 +71,8 @@ class GradientRows {
     collectives::RowSum sum;
     Tensor indices, values;  // of the sum; there may be more rows than the sum has
     int64_t rows = 0;        // of the sum
-    // The whole gradient, followed by one element per row: how many ranks have the row. May be
-    // null.
+    // The whole gradient, followed by one element per row, which counts the ranks that have the
+    // row. Null until the whole gradient is first reduced.
     std::unique_ptr<collectives::Communicator::Memory> dense;
   };
 

@@ -189,7 +189,7 @@ TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
   }
 }
 
-// A row is sent with an index of eight bytes, or reduced with one more element.
+// A row is either sent with an index of eight bytes or reduced with one extra element.
 TEST(GradientRows, AreSentUpToTheBytesOfAReduction) {
   EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1}), 2 * 100 * 8 / 12);
   EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 64}), 2 * 100 * 260 / 264);

@@ -13,16 +13,16 @@ class Copies {
  public:
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
 
-  // Begins to copy the variable. The returned tensor holds the variable's value once the function
-  // that Finisher returns has run.
+  // Begins a copy of the variable. The returned tensor holds the value once the function returned
+  // by Finisher has run.
   Tensor Begin(variables::Variable& variable) {
     Tensor value(variable.dtype(), variable.shape(), Buffer::Contents::kUndefined);
     const auto place = std::ranges::find(written_, &variable) - written_.begin();
     copies_.emplace_back(place, variable.BeginCopy(value));
     return value;
   }
-  // Returns a function that finishes the copies. The function begins with the variables that the
-  // next step writes first.
+  // Returns a function that finishes the copies, in the order in which the next step writes the
+  // variables.
   std::function<void()> Finisher() && {
     std::ranges::stable_sort(copies_, {}, &Copy::first);
     return [copies = std::move(copies_)] {

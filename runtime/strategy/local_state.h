@@ -1,5 +1,5 @@
-// Gives access to the training state of this process: finds the variables and slots in the store
-// that programs update, fills them from a snapshot, and takes snapshots of them.
+// Gives access to the training state of this process: finds its variables and slots in the store
+// that programs update, loads snapshots into them, and takes snapshots of them.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class LocalState {
   // Returns each variable, followed by its slots.
   const std::vector<std::vector<variables::Variable*>>& held() const { return held_; }
 
-  // Returns a snapshot whose tensors share the variables' memory, so that values can be written
-  // into it directly (variables::Variable::Memory).
+  // Returns a snapshot whose tensors share the variables' memory, so that a caller can write values
+  // directly into the variables (variables::Variable::Memory).
   state::Snapshot Memory();
   // Fills variables and slots. The snapshot must fit (state::CheckFits).
   Status Load(const state::Snapshot& snapshot);
-  // Begins to copy the state. `written` are the variables that the next step writes, in the order
-  // of the writes: the copy begins with them. See Strategy::BeginSnapshot.
+  // Begins a copy of the state; see Strategy::BeginSnapshot. `written` lists the variables that the
+  // next step writes, in that order. They are copied first.
   state::SnapshotCopy BeginCopy(int64_t global_step, std::string ledger,
                                 const std::vector<variables::Variable*>& written);
 

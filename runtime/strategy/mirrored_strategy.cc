@@ -106,7 +106,7 @@ class WithDevices : public Strategy {
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
-  // No device applies contributions before every device has received all reduced contributions.
+  // No device applies the step before all devices have received all reduced contributions.
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     RETURN_IF_ERROR(
         OnEveryDevice([&](TaskDevice& device) { return ComputeAndReduce(device, batch); }));
@@ -131,7 +131,7 @@ class WithDevices : public Strategy {
     std::string ledger;
     if (drawn_ != global_step_)
       ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
-    // A device whose update has failed has no state. The other devices may then be a step ahead of
+    // A device whose update has failed has no state, and the other devices may be one step ahead of
     // global_step_.
     for (const TaskDevice& device : devices_) {
       if (Holds(device)) RETURN_IF_ERROR(device.replica->CheckState());

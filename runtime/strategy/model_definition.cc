@@ -30,7 +30,7 @@ Status DefineVariables(ModelDefinition& definition) {
   model::FindMasks(definition.model, definition.build);
   definition.state.variables.clear();
   for (const model::VariableSpec& spec : definition.variables) {
-    // A variable that is not trained has no slots, and changes only if its layer assigns a value to
+    // A variable that is not trained has no slots, and changes only if its layer assigns values to
     // it.
     const auto update = spec.trainable ? state::Update::kGradient : state::Update::kAssign;
     definition.state.variables.push_back(

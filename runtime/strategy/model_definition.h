@@ -21,16 +21,16 @@ struct ModelDefinition {
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
-  // The tables that programs do not contain: programs are fed the rows that a batch reads, and
-  // CreateVariables and LoadValues skip these variables. Contains indices in `variables`, in
-  // ascending order. Empty unless a strategy has chosen some of SeparableTables.
+  // The tables that are not stored in this task: programs are fed the rows that a batch reads
+  // instead, and CreateVariables and LoadValues skip these variables. Contains indices in
+  // `variables`, in ascending order. Empty unless a strategy has chosen some of SeparableTables.
   std::vector<int> tables = {};
 };
 
 bool IsTable(const ModelDefinition& definition, size_t variable);
 
-// Returns the indices, in ascending order, of the variables that have more than `least_bytes` bytes
-// and of which programs for `mode` need only individual rows.
+// Returns the indices, in ascending order, of the variables with more than `least_bytes` bytes of
+// which programs for `mode` read only individual rows.
 StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, model::Mode mode,
                                            int64_t least_bytes);
 
@@ -40,8 +40,8 @@ StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, mo
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0. `streamed` lists the
-// indices of variables in ascending order. These variables get streamed values, which are generated
-// when they are read, unless their initializer needs the whole value (Orthogonal).
+// indices of variables in ascending order. Their values are streamed, that is, generated when they
+// are read, unless the initializer needs the whole value (Orthogonal).
 state::Snapshot InitialState(const ModelDefinition& definition, std::span<const int> streamed = {});
 
 // Builds the graph for a mode and batch size. If `with_updates` is set (kTrain only), the graph

@@ -51,9 +51,9 @@ class ModelProgram {
   // if there is none. The address stays the same across runs.
   std::span<const std::byte> Contribution(int v) const;
   // If the contribution to variable `v` consists of rows of a gradient
-  // (model::Change::kGradientRows), returns the indices of the rows. If only the first rows of the
-  // contribution are used, the others have the index -1. For any other contribution, returns an
-  // empty span. The address stays the same across runs.
+  // (model::Change::kGradientRows), returns the indices of the rows. Unused rows at the end of the
+  // contribution have the index -1. For any other contribution, returns an empty span. The address
+  // stays the same across runs.
   std::span<const int64_t> Indices(int v) const;
 
   const exec::Program& program() const { return *program_; }

@@ -27,7 +27,7 @@ class Announcements {
   struct Own {
     int64_t examples = 0;      // of this task for the step
     bool ending = false;       // the task was asked to end, and takes no further step
-    bool others_join = false;  // tasks wait for the next generation; set only by the leader
+    bool others_join = false;  // tasks are waiting to join; set only by the leader
   };
 
   // Sums the announcements of all ranks. All ranks must call Exchange.
@@ -105,7 +105,7 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
-    const bool follows = drawn_ == global_step_;  // the position follows from the step
+    const bool follows = drawn_ == global_step_;  // the step implies the position
     return replica_->BeginSnapshot(global_step_,
                                    follows ? "" : PositionRecord(options_.leader, drawn_));
   }
@@ -217,8 +217,8 @@ class MultiWorkerMirrored : public Strategy {
     return OkStatus();
   }
 
-  // Returns the outcome of a step that this task had not applied, but whose result it has received
-  // from tasks that had.
+  // Returns the outcome of a step that this task did not apply itself: it received the state after
+  // the step from a task that did.
   StepOutcome TakenOver(const StepOutcome& before, MetricTotals& totals) const {
     StepOutcome outcome = Outcome();
     const bool one = drawn_ == before.drawn + 1;
@@ -233,7 +233,7 @@ class MultiWorkerMirrored : public Strategy {
     if (applied) ++global_step_;
     failures_ = 0;
     if (applied && global_step_ == options_.last_step) {
-      // A task that does not reach this point takes over the state of a task that does.
+      // A task that fails before this point takes over the state of a task that does not.
       (void)generation_.communicator->Barrier();
     }
     StepOutcome outcome = Outcome();
@@ -286,7 +286,8 @@ class MultiWorkerMirrored : public Strategy {
     return ++failures_ < kMostFailures ? OkStatus() : why;
   }
 
-  // Drops the communicator. An operation of another task fails only if it still needs this task.
+  // Drops the communicator. Operations in progress on other tasks fail only if they still need this
+  // task.
   void Drop() {
     replica_->Disconnect();
     generation_.communicator.reset();

@@ -4,8 +4,8 @@
 //
 // If a task of the group is lost, the others keep their state and join the next generation of the
 // group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
-// unless a task had applied it. A replacement can therefore join without a step being lost, and
-// even the chief can be replaced while at least one other task is alive.
+// unless at least one task has applied it. A replacement can therefore join without a step being
+// lost, and even the chief can be replaced while at least one other task is alive.
 #pragma once
 
 #include <functional>

@@ -168,11 +168,10 @@ TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
   EXPECT_EQ(states[0], states[1]);
 }
 
-// The step in which the fault occurs is applied by some tasks, or by none. The second batch is
-// skipped, so a task may be at the same step as another one, but at another position in the data. A
-// barrier follows the last step. The operation with the number `last_totals` exchanges the totals
-// of the last step. If only the worker lacks these totals, the leader has the last state and ends
-// the job.
+// The step in which the fault occurs may be applied by some tasks or by none. The second batch is
+// skipped, so two tasks may be at the same step, but at different positions in the data. A barrier
+// follows the last step. The operation with the number `last_totals` exchanges the totals of the
+// last step. If only the worker lacks these totals, the leader has the last state and ends the job.
 void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);

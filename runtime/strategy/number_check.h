@@ -16,15 +16,15 @@
 
 namespace tfjob::strategy {
 
-// The number of consecutive batches that may be skipped. If more were skipped, the variables rather
-// than the data would be damaged, and the run would never end.
+// The number of consecutive batches that may be skipped. If more have to be skipped, the variables
+// rather than the data are probably damaged, and the run would skip batches forever.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates memory only to report an error, or to copy variables from a device
 // that is not immediate.
 class NumberCheck {
  public:
-  // `task` begins the error message, as in "worker 1"; it may be empty. `variables`, and `pool`
+  // Error messages begin with `task`, such as "worker 1"; it may be empty. `variables`, and `pool`
   // unless it is null, must outlive the check.
   NumberCheck(config::OnNonFinite rule, std::string task,
               const std::vector<state::Variable>& variables, ThreadPool* pool);
@@ -40,12 +40,11 @@ class NumberCheck {
   // contributions since Begin, including this one, are finite. Always returns true if the check is
   // disabled.
   bool Contribution(size_t v, std::span<const std::byte> contribution);
-  // Like Contribution, but checks variable `v` after its update, for programs in which the gradient
-  // never exists in memory: an optimizer turns a gradient that is not finite into a variable that
-  // is not finite.
+  // Like Contribution, but checks variable `v` after its update, for programs that never store the
+  // gradient: a gradient that is not finite makes the updated variable not finite.
   void Updated(size_t v, const variables::Variable& variable);
-  // Like Updated, but for a gradient that had only the rows with these indices, which may be
-  // followed by -1. Other rows are not checked.
+  // Like Updated, but checks only the rows with these indices, those of the gradient. The indices
+  // may be padded with -1 at the end.
   void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
   // Returns true if the batch may be applied, and false if it must be skipped. Returns

@@ -13,7 +13,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// The graph of a step contains the updates, unless batches may be skipped. In that case, a separate
+// The graph of a step contains the updates, unless batches may be skipped. If they may, a separate
 // program applies the contributions once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:
@@ -67,7 +67,7 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
-    const bool follows = drawn_ == global_step_;  // the position follows from the step
+    const bool follows = drawn_ == global_step_;  // the step implies the position
     return state_->BeginCopy(
         global_step_, follows ? "" : PositionRecord({self_.task_type, self_.task_index}, drawn_),
         Written());

@@ -11,8 +11,8 @@
 
 namespace tfjob::strategy {
 
-// A snapshot records the task's position in the data, under the name of the task `self`, only if
-// batches were skipped. Otherwise, the position follows from the step.
+// If batches were skipped, a snapshot records the task's position in the data, under the task
+// `self`. Otherwise, it does not: the number of drawn batches equals the step.
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options);
 
 }  // namespace tfjob::strategy

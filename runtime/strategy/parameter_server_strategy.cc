@@ -86,8 +86,8 @@ class ParameterServerStrategy : public Strategy {
  private:
   Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
 
-  // Reads the rows of the batch. Returns false if this task's values belong to a state that has
-  // been replaced.
+  // Reads the rows of the batch from the servers. Returns false if the state to which this task's
+  // values belong has been replaced.
   StatusOr<bool> PullRows(ModelProgram& program) {
     if (options_.definition.tables.empty()) return true;
     rows_.clear();
@@ -99,8 +99,8 @@ class ParameterServerStrategy : public Strategy {
     return client_->PullRows(rows_, row_values_);
   }
 
-  // Reads all values again, because the state that they belong to has been replaced. The batch is
-  // then drawn again.
+  // Reads all values again, because the state to which they belong has been replaced. The batch
+  // will be drawn again.
   StatusOr<StepOutcome> ReadAgain() {
     RETURN_IF_ERROR(BeginStep());
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
@@ -117,7 +117,7 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  // The batch counts as drawn. The next contribution reports this.
+  // Skips the batch. It counts as drawn, which the next contribution reports.
   StepOutcome Skipped() {
     return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
   }
@@ -136,7 +136,7 @@ class ParameterServerStrategy : public Strategy {
   variables::VariableStore store_;
   NumberCheck check_;
   // True if gradients are sent while the backward pass runs. False if a batch may be skipped or a
-  // stale gradient dropped, because whether that happens is known only after the pass.
+  // stale gradient dropped, because only the whole pass shows whether that happens.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;  // null for a table
@@ -151,8 +151,8 @@ class ParameterServerStrategy : public Strategy {
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
-// Wraps `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
-// task, distributes the checkpoint's only position among the tasks.
+// Wraps `provide_state` for a job with these tasks: if the checkpoint comes from a job with a
+// single task, divides the batches that it has drawn among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {

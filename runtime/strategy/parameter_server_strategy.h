@@ -36,8 +36,8 @@ struct ParameterServerOptions {
   int64_t table_bytes = 0;
   std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;
-  // Called several times per second during every wait. If it returns true, the wait
-  // ends with Cancelled.
+  // Called several times per second during each wait. If it returns true, the wait ends with
+  // Cancelled.
   std::function<bool()> stop_requested;
   Duration stop_patience{5s};           // see ps::ClientOptions
   std::function<void()> on_late_step;   // see ps::ClientOptions

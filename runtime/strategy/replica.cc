@@ -20,13 +20,14 @@ constexpr size_t kBroadcastBytes = 1 << 20;
 StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.replica = options.replica;
-  // A rank may have no examples at all. The graph then only shows which contributions there are.
+  // A rank may have no examples at all. It then uses the graph only to find out which contributions
+  // there are.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
 }
 
-// Returns the count that another rank has sent as a floating-point number; 0 if the number is not a
-// valid count.
+// Returns a count that another rank has sent as a floating-point number, or 0 if it is not a valid
+// count.
 int64_t CountOf(double number, int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<int64_t>(number) : 0;
 }
@@ -78,8 +79,8 @@ Status Replica::CheckModel() const {
   return OkStatus();
 }
 
-// Returns a digest of the training graph, leaving out the batch size and the replica, in which
-// ranks may differ.
+// Returns a digest of the training graph without the batch size and the replica, in which ranks may
+// differ.
 StatusOr<uint64_t> Replica::GraphDigest() const {
   ModelDefinition common = options_.definition;
   common.build.replica = 0;

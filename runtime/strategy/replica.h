@@ -45,7 +45,7 @@ class Replica {
   static StatusOr<std::unique_ptr<Replica>> CreateReader(StrategyOptions options,
                                                          int64_t bytes_per_pack, Replica& owner);
 
-  // Returns a description of what must be equal on all ranks, in lines of the form "NAME: VALUE".
+  // Returns the settings that must be equal on all ranks, one per line: "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
 
   // All ranks of the communicator must call Connect. Replaces an earlier connection. The
@@ -68,7 +68,7 @@ class Replica {
   StatusOr<bool> Apply(int64_t step, MetricTotals& totals);
 
   // Returns whether all variables and slots belong to the same step. This is false before Load or
-  // Broadcast has filled them, and after Load, Broadcast or Apply has failed half-way.
+  // Broadcast has filled them, and after Load, Broadcast or Apply has failed midway.
   bool has_state() const { return has_state_; }
   // Returns FailedPrecondition if there is no state.
   Status CheckState() const;

@@ -17,8 +17,8 @@ void ScaleAs(std::span<const std::byte> from, double weight, std::span<std::byte
   for (size_t i = 0; i < to.size() / sizeof(T); ++i) target[i] = source[i] * factor;
 }
 
-// Sets each element of `to` to the corresponding value times `weight`. The spans have equal sizes,
-// do not overlap, and are aligned to their elements, which are float32 or float64.
+// Sets each element of `to` to the corresponding element of `from` times `weight`. The spans have
+// equal sizes, do not overlap, and are aligned to their elements, which are float32 or float64.
 inline void Scale(DType dtype, std::span<const std::byte> from, double weight,
                   std::span<std::byte> to) {
   if (weight == 1) {

@@ -18,9 +18,9 @@ StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
 bool MakesGlobalBatches(config::StrategyKind kind);
 
 // Creates the endpoint of the selected strategy. Call MakeEndpoint before the task's server is
-// created, because the endpoint becomes the server's handler. Uses only the configuration, the
-// cluster, the identity and the credentials of the task. Returns null if the tasks form no group.
-// Returns the errors of Select.
+// created, because the endpoint becomes the server's handler. Uses only the task's configuration,
+// cluster, identity and credentials. Returns null if the tasks form no group. Returns the errors of
+// Select.
 StatusOr<std::unique_ptr<collectives::Endpoint>> MakeEndpoint(const TrainingTask& task);
 
 // Creates the selected strategy. Does not wait for any other task.

@@ -27,21 +27,21 @@ struct TrainingTask {
   rpc::Identity identity;
   rpc::Credentials credentials;
   state::PeerEventSink on_event;
-  // Called several times per second during every wait. If it returns true, the wait
-  // ends with Cancelled.
+  // Called several times per second during each wait. If it returns true, the wait ends with
+  // Cancelled.
   std::function<bool()> stop_requested;
   // Returns at once, on any thread, whether this process was asked to end.
   std::function<bool()> asked_to_end;
-  // How long a step that is likely to finish may continue after a stop was requested.
+  // How long a step that is likely to finish may continue after a stop has been requested.
   Duration stop_patience{5s};
   // See ps::ClientOptions.
   std::function<void()> on_late_step;
-  // Made by the strategy's entry; null if it makes none. Must outlive the strategy.
+  // Created by the strategy's entry; null if the entry creates none. Must outlive the strategy.
   collectives::Endpoint* endpoint = nullptr;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop
-  // Lists the settings, and properties of the data, that determine which examples a step uses. They
-  // must be equal in all tasks that make batches together. One line per item: "NAME: VALUE".
+  // The settings and properties of the data that determine which examples a step uses, one per
+  // line: "NAME: VALUE". They must be equal in all tasks that make batches together.
   std::string agreement;
 };
 

@@ -47,17 +47,17 @@ class Strategy {
   // global step and the position in the data to continue from.
   virtual StatusOr<StepOutcome> Start() = 0;
   // Runs the forward pass, the backward pass and the update on `batch`, which must be the task's
-  // batch that follows the first `drawn` ones of the last outcome. Adds the batch's loss and
-  // metrics, as they were before the update, to `totals`, unless the batch is skipped. Returns
-  // state::RunFailure if the run must end, because this or another task found numbers that are not
-  // finite; the variables may then be damaged.
+  // next batch: the one after the first StepOutcome::drawn batches of the last outcome. Adds the
+  // batch's loss and metrics, as they were before the update, to `totals`, unless the batch is
+  // skipped. Returns state::RunFailure if the run must end, because this or another task found
+  // numbers that are not finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns the variables that are too large for a task, as indices in TrainingState, in ascending
   // order. They are streamed in the snapshots that the strategy returns. In a snapshot that the
   // strategy receives (StrategyOptions::provide_state), they may be streamed.
   virtual std::span<const int> tables() const { return {}; }
   // Returns a copy of variables, slots and step. Call between steps. Tables of the copy can be read
-  // while the strategy exists and no task that holds them has been lost.
+  // as long as the strategy exists and no task that holds them is lost.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Like TakeSnapshot, but may leave the copying to the thread that calls SnapshotCopy::Finish,
   // while training continues. Before a step overwrites a value that has not been copied, the step
@@ -69,7 +69,7 @@ class Strategy {
   // Leaves because the task was asked to end. If another task is the chief, the chief then saves a
   // checkpoint.
   virtual Status Withdraw() { return Leave(); }
-  // Returns whether other tasks may still change the variables after this task has made the last
+  // Returns whether other tasks may still change the variables after this task has taken the last
   // step of the run.
   virtual bool OthersContinue() const { return true; }
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
@@ -79,7 +79,7 @@ class Strategy {
   // error on to every task, and exit with it once the chief has also called Fail.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
-  // Returns a clause, for users, that says what the other tasks do about a stuck task
+  // Returns a clause for messages to users that says how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {
     return "no longer waited for; others compute what is missing";

@@ -382,7 +382,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
   }
 }
 
-// One task has drawn 22 batches, two of which it has skipped.
+// A single task has drawn 22 batches and skipped two of them.
 TEST(ParameterServer, TasksShareTheBatchesThatOneDeviceHasDrawn) {
   const ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
   StrategyOptions options = Options(definition);

@@ -77,7 +77,7 @@ void ExpectEqualUpdates(const ModelDefinition& definition, const Parts& parts) {
   for (const auto& result : results) EXPECT_EQ(result, results[0]) << "ranks differ";
 }
 
-// With four ranks, or if a rank has no examples, most rows come from a single rank.
+// With four ranks, or if a rank has no examples, most rows occur on one rank only.
 TEST(TableReplicas, TakeTheStepsOfOneDevice) {
   for (const optimizer::Optimizer& optimizer : Optimizers()) {
     for (const Parts& parts : {Parts{4, 4}, {2, 2, 2, 2}, {3, 0, 5}})

@@ -19,24 +19,25 @@ namespace tfjob::strategy {
 // Owned by one thread.
 class TableRows {
  public:
-  // Compiles the program that computes the row numbers of a batch.
+  // Compiles the program that computes the ids of a batch.
   static StatusOr<std::unique_ptr<TableRows>> Compile(const ModelDefinition& definition,
                                                       const model::BuiltGraph& built,
                                                       const exec::Device& device);
 
   // Finds the rows that the batch reads. `step` and `seed` must be those of the run that follows.
-  // Returns InvalidArgument, with the same message as Gather, if a row number is outside the table.
+  // Returns InvalidArgument, with the same message as Gather, if an id is outside the table.
   // Allocates no memory.
   Status Find(const data::Batch& batch, int64_t step, int64_t seed);
 
-  // Returns the numbers of the rows of variable `v` that Find has found: distinct and ascending,
-  // followed by -1. Empty if the variable is not a table. The length and the address stay the same.
+  // Returns the indices of the rows of variable `v` that Find has found: distinct, ascending, and
+  // padded with -1 at the end. Empty if the variable is not a table. The length and the address
+  // never change.
   std::span<const int64_t> Indices(int v) const;
   // Returns the memory for the values of these rows. The caller fills it before the run.
   std::span<std::byte> Values(int v);
 
-  // Feeds a program the values and, for each row number that a lookup reads, the position of that
-  // row among the values. The addresses of both stay the same.
+  // Sets a program's feeds: the values and, for each id of a lookup, the position of its row among
+  // the values. The addresses of both never change.
   void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
 
  private:

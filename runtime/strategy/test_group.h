@@ -17,7 +17,7 @@
 
 namespace tfjob::strategy {
 
-// The point at which the ranks of one communicator exchange values.
+// The object through which the ranks of one communicator exchange values.
 class Meeting {
  public:
   // Returns whether the operation (counted from 1) fails on the rank, after all ranks have called
@@ -29,7 +29,7 @@ class Meeting {
 
   int size() const { return size_; }
 
-  // Waits until all ranks have called it. The last rank calls `combine` with all values.
+  // Waits until all ranks have called Meet. The last rank calls `combine` with all values.
   Status Meet(int rank, std::span<std::byte> values,
               const std::function<void(std::span<const std::span<std::byte>>)>& combine) {
     MutexLock lock(mutex_);
@@ -45,7 +45,7 @@ class Meeting {
     while (finished_ < operation && aborted_.ok()) changed_.Wait(mutex_);
     if (finished_ < operation) return aborted_;
     if (!fault_ || !fault_(operation, rank)) return OkStatus();
-    // Another rank may already have left after the operation, which has aborted the meeting.
+    // Another rank may already have left after the operation, and thereby aborted the meeting.
     const Status fault = Unavailable("a fault of the test");
     if (aborted_.ok()) aborted_ = fault;
     changed_.NotifyAll();

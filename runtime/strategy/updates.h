@@ -1,4 +1,4 @@
-// Applies contributions that another program has computed: one run of the optimizer on all
+// Applies contributions that another program has computed: runs the optimizer once on all
 // variables, in place.
 #pragma once
 
@@ -69,12 +69,12 @@ class UpdatesByRows {
                                                           const exec::Device& device);
 
   // Returns the updates for a step in which the gradient of variable v has rows(v) rows. Compiles
-  // them if they are not at hand. The pointer is valid until the next call. rows(v) is only called
-  // for variables with gradients by rows.
+  // them unless they are cached. The pointer is valid until the next call. Calls rows(v) only for
+  // variables with gradients by rows.
   StatusOr<Updates*> For(absl::FunctionRef<int64_t(int)> rows);
   // Returns the variables that updates write, in the order of the writes.
   const std::vector<variables::Variable*>& written() const { return written_; }
-  // Returns the number of programs at hand.
+  // Returns the number of cached programs.
   size_t size() const { return recent_.size(); }
 
  private:

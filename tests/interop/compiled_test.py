@@ -113,7 +113,7 @@ class Compiled(unittest.TestCase):
                 with open(config, "w") as file:
                     json.dump(keys, file)
                 run("--config", config)
-                if name == "amsgrad":  # like fit(), our run ends with the averages
+                if name == "amsgrad":  # like fit(), our run sets the variables to the averages
                     self.fit(model, 3).optimizer.finalize_variable_values(model.trainable_variables)
                     self.fit(model, 2)
                 else:
@@ -123,7 +123,7 @@ class Compiled(unittest.TestCase):
                 ours = keras.saving.load_model(file)
                 self.assertEqual(ours.optimizer.iterations, 3 // (ours.optimizer.gradient_accumulation_steps or 1))
                 self.assert_close(name, variables(self.fit(ours, 2)), variables(model))
-                # Keras 3.15 restores no optimizer from .h5 files, not even from its own.
+                # Keras 3.15 restores no optimizer from .h5 files, not even from those that it wrote.
                 older = self.path(f"{name}-ours.h5")
                 run("export", "--model", config, "--to", older)
                 self.assertIs(type(keras.saving.load_model(older).optimizer), type(ours.optimizer))
@@ -158,7 +158,7 @@ class Compiled(unittest.TestCase):
         two = keras.Model(x, [L.Dense(2, activation="sigmoid", name="a")(x), L.Dense(1, name="b")(x)])
         labels = (self.y > 0).astype(np.float32)
         np.savez(self.path("data.npz"), x=self.x, y=labels, a=labels, b=self.y[:, :1], w=weights)
-        # Each list gets new objects: an object in both lists would add up the plain and the weighted values, even after
+        # Each list gets new objects: an object in both lists would mix the plain and the weighted values, even after
         # it is read from a file (shared_object_id).
         for name, model, y, listed in [
                 ("one", one, labels, lambda:

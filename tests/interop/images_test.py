@@ -145,7 +145,7 @@ class Images(unittest.TestCase):
                     expected, expected_labels, _ = self.keras_dataset(height, width, **theirs)
                     self.assertIn(len(images), (count, 5))
                     np.testing.assert_array_equal(labels, expected_labels)
-                    # TensorFlow does not round luminances.
+                    # TensorFlow does not round luminance.
                     atol = 1.001 if ours["channels"] == 1 else 1e-3
                     np.testing.assert_allclose(images, expected, atol=atol, rtol=0)
 

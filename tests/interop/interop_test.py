@@ -140,7 +140,7 @@ def randomize(model, rng, most):
 
 
 def functional(library):
-    """Returns models that are graphs."""
+    """Returns models that are not just chains of layers."""
     L = library.layers
     a, b = library.Input((6,), name="a"), library.Input((6,), name="b")
     shared = L.Dense(5, activation="tanh", name="shared")
@@ -174,7 +174,7 @@ def functional(library):
     rows = L.Softmax(name="masked")(L.Dense(4, name="deep_scores")(scores), mask=mask)
     softmax = library.Model([scores, mask], L.Softmax(axis=[1, 2])(L.Add()([L.Softmax(axis=1)(scores), rows])),
                             name="softmax")
-    # With masks that are neither 0 nor 1, tf.keras 2 computes other values.
+    # For masks with values other than 0 and 1, tf.keras 2 computes different results.
     return [towers, shapes, twice] + ([softmax] if library is keras else [])
 
 
@@ -348,7 +348,7 @@ def volumes(library):
     h = L.Conv3DTranspose(2, (4, 1, 2), strides=(3, 1, 1), name="up_valid")(h)
     h = L.ZeroPadding3D(((1, 0), (0, 2), (1, 1)))(L.Cropping3D(((1, 2), (0, 1), (2, 0)))(h))
     h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(L.SpatialDropout3D(0.0)(h)))
-    # Many elements of h differ only by rounding, so the gradient of their maximum is not determined.
+    # Many elements of h differ only by rounding errors, so the gradient of their maximum is not well defined.
     distinct = L.Conv3D(3, 2, name="distinct")(volume)
     ends = [L.GlobalMaxPooling3D()(distinct), L.GlobalAveragePooling3D()(h),
             L.Flatten()(L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(distinct))]
@@ -447,7 +447,7 @@ class Models(unittest.TestCase):
 
     def check_graphs(self, library, steps):
         rng = np.random.default_rng(7)
-        # Sums over a window have so many terms that larger weights would make the values explode.
+        # Sums over a window have so many terms that the values would explode with larger weights.
         models = [(model, 0.5) for model in [*functional(library), *attention(library)]]
         models += [(model, 0.05) for model in [*images(library), curves(library)]]
         models += [(model, 0.3) for model in recurrent(library)]

@@ -1,6 +1,6 @@
-// Implements the C++ half of the interoperability tests: one verb per test, with JSON on standard
-// input and the answer as JSON on standard output. The other half, interop_test.py, compares the
-// answers with TensorFlow, Keras and TensorBoard.
+// Implements the C++ half of the interoperability tests: one verb per test, which reads a request
+// as JSON from standard input and writes the answer as JSON to standard output. The other half,
+// interop_test.py, compares the answers with TensorFlow, Keras and TensorBoard.
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -188,7 +188,7 @@ StatusOr<Json> WriteEvents(const Json& request) {
   return Json::object();
 }
 
-// Uses the defaults for members that are not given.
+// Returns the optimizer that the members describe. Missing members have their defaults.
 StatusOr<optimizer::Optimizer> ToOptimizer(const Json& given) {
   ASSIGN_OR_RETURN(const auto kind, optimizer::ParseKind(given["kind"].get<std::string>()));
   Json json = optimizer::ToJson(optimizer::Optimizer::Default(kind));
@@ -298,7 +298,7 @@ StatusOr<Json> ComputeMetric(const Json& request) {
   return Json(model::MetricValue(metric, totals, examples));
 }
 
-// A model in Keras' JSON, with variables from a checkpoint.
+// A model from Keras' JSON, with the values of its variables from a checkpoint.
 struct Loaded {
   model::Model model;
   std::vector<model::TensorType> features;

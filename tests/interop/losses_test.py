@@ -109,7 +109,7 @@ def with_arguments():
     return cases
 
 
-# Metrics that count elements, not places.
+# Metrics that count elements rather than places.
 OF_ELEMENTS = {"precision", "recall", "auc", "true_positives", "true_negatives", "false_positives", "false_negatives"}
 
 # The metrics that are compared for an output with a mask.

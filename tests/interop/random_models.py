@@ -187,7 +187,7 @@ MERGES = {
     "MultiHeadAttention": {"num_heads": [1, 2], "key_dim": [2, 3], "value_dim": [None, 2], "use_bias": FLAG,
                            "use_gate": FLAG, "output_shape": [None, 3]},
 }
-# Drawn by functions below, or not drawn because they are random in training or have no gradient.
+# Layers that functions below draw, or that are not drawn because they are random in training or have no gradient.
 # preprocessing_test.py tests the layers that are not drawn.
 OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
           "StackedRNNCells", "CategoryEncoding", "Discretization", "IntegerLookup", "RandomFlip",

@@ -24,7 +24,7 @@ run_file() {
   } | sed -u "s|^|$1: |" | tee "$logs/$1"
 }
 
-# TensorFlow traces and compiles on one core, so two files run at a time. Those that take longest come first.
+# TensorFlow traces and compiles on one core, so two files run at a time, beginning with those that take longest.
 first=(compiled_test interop_test random_models_test)
 mapfile -t rest < <(cd tests/interop && ls ./*_test.py | sed 's|^./||; s|.py$||' |
   grep -vxF "$(printf '%s\n' "${first[@]}")")

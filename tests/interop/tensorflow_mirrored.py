@@ -27,7 +27,7 @@ def main(path, replicas, steps, batch):
     def replica_step(x, y, total):
         with tf.GradientTape() as tape:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x, training=True))
-            loss = tf.reduce_sum(losses) / tf.cast(total, tf.float32)  # 0 for a replica without examples
+            loss = tf.reduce_sum(losses) / tf.cast(total, tf.float32)  # 0 in a replica without examples
         optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
         return loss
 

@@ -27,7 +27,8 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t);
 };
 
-// Returns DataLoss with the library's own description of its last error.
+// Returns DataLoss with a message that consists of `what` and the library's description of its last
+// error.
 Status Hdf5Error(const std::string& what);
 
 }  // namespace tfjob::io

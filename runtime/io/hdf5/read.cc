@@ -30,7 +30,7 @@ struct Dataset {
   uint64_t bytes = 0;
 };
 
-// The result of the walk through a file.
+// The results of walking through a file.
 struct Contents {
   uint64_t most_bytes = 0;
   uint64_t bytes = 0;
@@ -223,7 +223,7 @@ Status CopyDataset(hid_t file, const Dataset& found, OutputFile& output) {
   return output.Append({values.data(), values.size()});
 }
 
-// Opens a file from a copy in memory.
+// Copies the file into memory, and opens the copy.
 Hdf5Handle OpenCopy(int descriptor, size_t size) {
   const Hdf5Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(in_memory.get(), 1 << 20, false);
@@ -234,8 +234,8 @@ Hdf5Handle OpenCopy(int descriptor, size_t size) {
   return {H5Fopen("input", H5F_ACC_RDONLY, in_memory.get()), H5Fclose};
 }
 
-// The library opens files only by path. A file without a path, such as a memfd, is opened from a
-// copy.
+// Opens the file by its path, as the library requires, or from a copy in memory if the file has no
+// path, like a memfd.
 Hdf5Handle OpenFile(int descriptor, size_t size) {
   const std::string link = StrCat("/proc/self/fd/", descriptor);
   std::error_code failed;

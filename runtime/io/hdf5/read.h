@@ -1,6 +1,6 @@
 // Converts an HDF5 file to the safetensors format. Debian's HDF5 library is not safe against
-// damaged files, so only the program tfjob-hdf5, which runs under limits, calls this
-// (runtime/io/hdf5_file.h).
+// damaged files, so only the program tfjob-hdf5, which runs under limits (runtime/io/hdf5_file.h),
+// may call this.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -9,14 +9,14 @@
 
 namespace tfjob::io {
 
-// Appends to `output` each dataset of numbers, named by its path without the leading slash, and two
-// entries of metadata. "attributes" is JSON of the form {"PATH": {"NAME": "text" or ["text", …]}},
-// and contains the attributes that are texts, lists of texts or empty lists. "skipped" is JSON of
-// the form {"PATH": "reason"}, and lists the datasets and links that cannot be converted. Links to
-// other files are not followed.
+// Appends a safetensors file to `output`. It contains each dataset of numbers, named by its path
+// without the leading slash, and two entries of metadata. "attributes" is JSON of the form {"PATH":
+// {"NAME": "text" or ["text", …]}}, and contains the attributes that are texts, lists of texts or
+// empty lists. "skipped" is JSON of the form {"PATH": "reason"}, and lists the datasets and links
+// that cannot be converted. Links to other files are not followed.
 //
-// Returns DataLoss if the file is damaged or unpacks to more than 64 MiB and more than 16 times its
-// size. Calls `opened` after it has opened the file and before it reads from it.
+// Returns DataLoss if the file is damaged, or if it unpacks to more than 64 MiB and to more than 16
+// times its size. Calls `opened` once the file is open, before converting it.
 Status ConvertHdf5(int descriptor, OutputFile& output, absl::FunctionRef<void()> opened);
 
 }  // namespace tfjob::io

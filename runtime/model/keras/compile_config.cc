@@ -28,8 +28,7 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
-// Returns whether an argument with this name and value has no effect, because this program always
-// behaves as the argument says.
+// Returns whether this program always behaves as the argument says, so that it can be ignored.
 bool IsImplied(const std::string& name, const Json& value) {
   if (value.is_null() || name == "name" || name == "fn") return true;
   if (name == "dtype") {
@@ -39,7 +38,7 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
-// Adds the arguments of an object, except for implied ones, to its keys.
+// Adds an object's arguments to its keys, except for those that are implied.
 Status AddArguments(const CompiledObject& object, Json& keys) {
   ASSIGN_OR_RETURN(const auto arguments, object.arguments.Members());
   for (const auto& [name, value] : arguments) {
@@ -71,8 +70,9 @@ StatusOr<Json> MetricKeys(const JsonField& field) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
-  // The file gives a function's name without its module, but keras.losses.cosine_similarity is
-  // negative, and keras.metrics.cosine_similarity is positive.
+  // The file gives a function's name without its module, so it may be
+  // keras.losses.cosine_similarity, which is negative, or keras.metrics.cosine_similarity, which is
+  // positive.
   if (metric.name == "cosine_similarity" && field["class_name"].present()) {
     const auto class_name = field["class_name"].String();
     if (class_name.ok() && *class_name == "function") {
@@ -110,8 +110,8 @@ bool IsObjectOfKeras(const JsonField& field) {
   return field.present() && (field.value()->is_string() || field["class_name"].present());
 }
 
-// Returns the part of a setting that belongs to an output. A setting is a map from the outputs'
-// names, a list in the order of the outputs, or one value for all outputs.
+// Returns the part of a setting that belongs to an output. A setting is a map by the names of the
+// outputs, a list in their order, or one value for all of them.
 StatusOr<JsonField> PartOf(const JsonField& setting, std::span<const std::string> outputs,
                            size_t output) {
   if (!setting.present() || IsObjectOfKeras(setting)) return setting;
@@ -122,7 +122,7 @@ StatusOr<JsonField> PartOf(const JsonField& setting, std::span<const std::string
   return setting[output];
 }
 
-// A model with one output may have a plain list of metrics.
+// Like PartOf, but a model with one output may also have a plain list of metrics.
 StatusOr<JsonField> MetricsOfOutput(const JsonField& metrics, std::span<const std::string> outputs,
                                     size_t output) {
   const bool list = metrics.present() && metrics.value()->is_array();

@@ -20,8 +20,8 @@ namespace tfjob::keras {
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
-// setting, if a setting is not supported. Does not check whether the values are valid in a training
-// file: the reader of training files does.
+// setting, if a setting is not supported. Leaves it to the reader of training files to check the
+// values.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
 // Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics` or, if the model has
@@ -30,11 +30,12 @@ StatusOr<Json> OptimizerKeys(const Json& compile_config);
 // OptimizerKeys.
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);
 
-// Returns compile_config, or nullopt if Keras has no such loss (clipped_crossentropy). `keys` has
-// one element per output. Each contains the keys of a training file; its sections `optimizer` and
-// `loss` are complete. Leaves out:
+// Returns compile_config, or nullopt if Keras lacks the loss (clipped_crossentropy). `keys`
+// contains, for each output, the keys of a training file with complete sections `optimizer` and
+// `loss`. Leaves out:
 //   - metrics that Keras lacks, such as perplexity;
-//   - the user's name for the metric `accuracy`, unless it is "acc": Keras cannot store others;
+//   - the user's name for the metric `accuracy`, unless it is "acc": Keras cannot store other
+//     names;
 //   - options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks
 //     (lazy).
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,

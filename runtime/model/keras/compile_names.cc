@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kAbbreviations[] = {
     {"msle", "mean_squared_logarithmic_error"},
 };
 
-// Classes whose names are not simply the training file's names in camel case.
+// A class whose name is not the training file's name in camel case.
 struct Irregular {
   std::string_view class_name;
   std::string_view name;

@@ -26,8 +26,9 @@ Places PlacesByStructure(const std::vector<Group>& groups) {
   return places;
 }
 
-// Returns the name that a file gives to the object of a group, prefixed with the names of the
-// enclosing objects: "bidirectional/forward_lstm/lstm_cell". Returns "" if the file gives no name.
+// Returns the name of a group's object according to the file, prefixed with the names of the
+// enclosing objects: "bidirectional/forward_lstm/lstm_cell". Returns "" if the file does not name
+// the object.
 std::string NameOf(const io::Hdf5File& file, const std::string& path) {
   std::string name;
   for (size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
@@ -68,7 +69,7 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(model, variables));
   Places by_name = PlacesByName(file, groups);
   if (by_name.size() == CountOf(groups)) return by_name;
-  // tf.keras 2 does not name objects, and its first versions used another name for the list of
+  // tf.keras 2 does not name objects, and its first versions used a different name for the list of
   // layers.
   Places by_structure = PlacesByStructure(groups);
   if (HasAll(file, by_structure)) return by_structure;
@@ -124,7 +125,7 @@ StatusOr<Places> OldPlaces(const io::Hdf5File& file, const std::string& root,
   return by_order;
 }
 
-// Returns whether a dataset holds something besides weights.
+// Returns whether a dataset contains something other than weights.
 bool IsOther(const std::string& path) {
   return path.starts_with("optimizer/") || path.starts_with("optimizer_weights/") ||
          path.starts_with("metrics/") || path.find("seed_generator/") != std::string::npos;

@@ -10,7 +10,7 @@
 
 namespace tfjob::keras {
 
-// Accepts both formats of layout.h.
+// Finds the weights in a file of either format of layout.h.
 StatusOr<Weights> WeightsOf(std::shared_ptr<const io::Hdf5File> file, const model::Model& model,
                             std::span<const model::VariableSpec> variables);
 

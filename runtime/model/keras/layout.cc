@@ -43,7 +43,8 @@ std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) 
   return StrCat("cells/", model::SnakeCase(class_name), number == 0 ? "" : StrCat("_", number));
 }
 
-// Returns the attribute of a Keras object that holds one of its parts; nullopt if it is unknown.
+// Returns the name of the attribute in which a Keras object holds the part, or nullopt if it is
+// unknown.
 std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& part) {
   static const std::map<std::string_view, std::string> kAttention = {
       {"gate", "gate_dense"},
@@ -99,8 +100,8 @@ std::string_view ClassOf(const model::Layer& layer) {
   return nested->model->sequential ? "Sequential" : "Functional";
 }
 
-// The paths of this model's groups begin with `path`, which is "" or, say, "layers/functional/".
-// The names of its variables begin with `prefix`, which is "" or, say, "inner/".
+// Adds the groups of a model. Their paths begin with `path`, such as "" or "layers/functional/",
+// and the names of its variables with `prefix`, such as "" or "inner/".
 Status AddModel(const model::Model& model, const std::string& path, const std::string& prefix,
                 const Specs& variables, std::vector<Group>& groups) {
   std::map<std::string, int> counts;

@@ -1,5 +1,5 @@
-// Determines where Keras' HDF5 files store the variables of a model. The functions are pure, and
-// depend only on the model's structure.
+// Determines where Keras' HDF5 files store the variables of a model. This depends only on the
+// model's structure.
 //
 // Keras 3 (model.weights.h5 in a .keras file, and files NAME.weights.h5) has a group per layer,
 // named after the layer's class. Layers of the same class are numbered in the order of the model's
@@ -22,7 +22,7 @@
 
 namespace tfjob::keras {
 
-// A group of variables that belong to one object of Keras: a layer, or a part of it such as a cell.
+// The variables of one Keras object: a layer, or a part of a layer such as a cell.
 struct Group {
   std::string path;  // of the group in Keras 3's file: "layers/dense_1"
   std::string name;  // of the object in Keras: "logits"

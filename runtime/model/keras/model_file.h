@@ -1,4 +1,4 @@
-// Reads a model's architecture from a file in any form of Keras.
+// Reads a model's architecture from any of Keras' file formats.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace tfjob::keras {
 
 enum class FileFormat { kJson, kArchive, kHdf5, kSafetensors, kOther };
 
-// Determines the format from the first bytes. kOther stands for an unknown format.
+// Returns the format of the file, judging by its first bytes, or kOther if it is unknown.
 StatusOr<FileFormat> FormatOf(const std::string& path);
 
-// Accepts the JSON that model.to_json() returns, a .keras file, or a whole model in an .h5 file.
-// Returns InvalidArgument if the file is of another kind or if the model is not supported; the
-// message names the file.
+// Reads the JSON that model.to_json() returns, a .keras file, or a whole model in an .h5 file.
+// Returns InvalidArgument, with a message that names the file, if it has another format or the
+// model is not supported.
 StatusOr<model::Model> ReadModelFile(const std::string& path);
 
 }  // namespace tfjob::keras

@@ -8,8 +8,7 @@ namespace {
 // Returns the names under which a variable may have been saved, the best match first.
 std::vector<std::string> SavedNames(const model::Model& model, const std::string& name) {
   std::vector<std::string> names = {name, StrCat(model.name, "/", name)};
-  // Removes the names of nested models one by one; the names of the layer and its variable always
-  // remain.
+  // Removes the names of nested models one by one, and keeps those of the layer and the variable.
   for (size_t slash = name.find('/'); slash != std::string::npos && slash < name.rfind('/');
        slash = name.find('/', slash + 1)) {
     names.push_back(name.substr(slash + 1));

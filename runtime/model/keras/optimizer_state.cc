@@ -21,7 +21,7 @@ void AddSlots(const std::vector<std::string>& slots, size_t trained,
   }
 }
 
-// Returns the groups of slots that Keras interleaves, in the order in which it makes the groups.
+// Returns the groups of slots that Keras interleaves, in the order in which it creates them.
 std::vector<std::vector<std::string>> SlotGroups(const optimizer::Optimizer& optimizer) {
   std::vector<std::string> own;
   for (const optimizer::Slot& slot : optimizer::Slots(optimizer)) {
@@ -34,7 +34,7 @@ std::vector<std::vector<std::string>> SlotGroups(const optimizer::Optimizer& opt
     }
     return groups;
   }
-  // All other optimizers make their first two slots together. A third slot, which amsgrad adds,
+  // All other optimizers create their first two slots together. The third slot, which amsgrad adds,
   // follows.
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, own.size()));
   groups.emplace_back(own.begin(), middle);
@@ -74,7 +74,7 @@ StatusOr<int64_t> ReadIterations(const StoredOptimizer& stored) {
     iterations = tensor.data<int64_t>()[0];
   if (tensor.shape().num_elements() == 1 && tensor.dtype() == DType::kInt32)
     iterations = tensor.data<int32_t>()[0];
-  // Beyond this number, a double cannot represent every integer.
+  // Above this number, a double cannot represent every integer.
   constexpr int64_t kMostIterations = int64_t{1} << 53;
   if (iterations >= 0 && iterations <= kMostIterations) return iterations;
   return InvalidArgument(stored.file->name(), ": ", stored.paths[0],

@@ -2,8 +2,8 @@
 //
 // Keras stores an optimizer as a list of variables: the number of steps, the learning rate unless
 // there is a schedule, the averages of all variables (use_ema), the accumulated gradients of all
-// variables, and the optimizer's own slots. Slots that an optimizer makes together are interleaved:
-// the momentum and the velocity of the first variable, those of the second, …
+// variables, and the optimizer's own slots. Slots that an optimizer creates together are
+// interleaved: the momentum and the velocity of the first variable, those of the second, …
 // Sources: keras/src/optimizers (build), keras/src/saving/saving_lib.py.
 #pragma once
 
@@ -40,8 +40,8 @@ struct OptimizerVariable {
 std::vector<OptimizerVariable> OptimizerVariables(const optimizer::Optimizer& optimizer,
                                                   size_t trained);
 
-// Returns a name that no other variable of the optimizer has: "iteration", "dense/kernel/momentum".
-// `trained` are the names of the trained variables.
+// Returns a unique name of a variable of the optimizer: "iteration", "dense/kernel/momentum".
+// `trained` contains the names of the trained variables.
 std::string NameOfVariable(const OptimizerVariable& variable, std::span<const std::string> trained);
 
 // Returns the names of the trained variables in Keras' order.
@@ -51,20 +51,21 @@ std::vector<std::string> TrainedVariables(const model::Model& model,
 struct OptimizerState {
   int64_t iterations = 0;  // steps that the optimizer has taken
   // The values of the slots, by variable name and then by slot name. Empty if the optimizer has
-  // made no slots.
+  // created no slots.
   std::map<std::string, std::map<std::string, Tensor>> slots;
 };
 
 // Reads the state of `optimizer` from a .keras or .h5 file, or from weights of Keras 3
 // (NAME.weights.h5). `model` must be the model in the file or, if the file contains only weights,
-// the model to which they belong. Returns InvalidArgument if the file has no such state, or if its
-// variables show that it is the state of another optimizer or model.
+// the model to which they belong. Returns InvalidArgument if the file contains no optimizer state,
+// or if the variables show that the state belongs to another optimizer or model.
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,
                                             std::span<const model::VariableSpec> variables,
                                             const optimizer::Optimizer& optimizer);
 
-// Returns the values of Keras' variables, in the order of OptimizerVariables. `trained` are the
-// names of the trained variables in Keras' order; `state` has all of their slots.
+// Returns the values of the optimizer's variables, in the order of OptimizerVariables. `trained`
+// contains the names of the trained variables in Keras' order; `state` must contain all of their
+// slots.
 std::vector<Tensor> ValuesOf(const OptimizerState& state, const optimizer::Optimizer& optimizer,
                              std::span<const std::string> trained);
 

@@ -37,7 +37,7 @@ Status CheckPatterns(const Weights& weights, std::span<const model::VariableSpec
   return OkStatus();
 }
 
-// Returns the tensors of the file that belong to no variable and match no pattern.
+// Returns the names of the tensors in the file that belong to no variable and match no pattern.
 std::vector<std::string> Unexpected(const Weights& weights,
                                     std::span<const model::VariableSpec> variables,
                                     std::span<const std::string> skip) {

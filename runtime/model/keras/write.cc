@@ -33,7 +33,7 @@ std::vector<Tensor> OptimizerValues(const WholeModel& whole) {
                   TrainedVariables(whole.model, whole.variables));
 }
 
-// The name of an optimizer among the objects of Keras.
+// Returns the name of the Keras object that stands for the optimizer.
 std::string ObjectName(const optimizer::Optimizer& optimizer) {
   return model::SnakeCase(optimizer::Name(optimizer.kind));
 }

@@ -29,19 +29,18 @@ struct WholeModel {
   std::optional<CompiledModel> compiled = {};
 };
 
-// The formats that Write supports, by the end of the file's name.
+// The formats that Write supports, by extension.
 inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5", ".safetensors"};
 
-// Writes the format that the end of the name specifies:
+// Writes the format that the extension of the name specifies:
 //   .keras         keras.models.load_model
 //   .weights.h5    Model.load_weights of Keras 3
 //   .h5            keras.models.load_model; the older format, as a whole model
 //   .safetensors   the weights by the names of the variables
 // If `compiled` is set, .keras and .h5 files also contain the settings of compile() and the state
-// of the optimizer. Equal models result in equal files. Replaces the file only once the new one is
-// complete.
+// of the optimizer. Equal models give equal files. Replaces the file atomically.
 //
-// Returns InvalidArgument for any other name, and the errors of Groups (layout.h).
+// Returns InvalidArgument for any other extension, and the errors of Groups (layout.h).
 Status Write(const std::string& path, const WholeModel& whole,
              FileSystem& files = RealFileSystem());
 

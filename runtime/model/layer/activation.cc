@@ -24,21 +24,23 @@ Output Times(Builder& b, Output x, double factor) {
   return Mul(b, x, Number(b, x, factor));
 }
 
-// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x, so a
-// series is summed instead. Its first omitted term is less than 1e-8·x.
+// Returns log(1 + x) for x from 0 to 1. For x below 1/16, sums a series instead, because 1 + x
+// would lose too many digits of x. The first omitted term is less than 1e-8·x.
 Output LogOfOnePlus(Builder& b, Output x) {
   Output sum = Number(b, x, -1.0 / 6);
   for (int n = 5; n >= 1; --n) sum = Plus(b, Mul(b, sum, x), (n % 2 == 0 ? -1.0 : 1.0) / n);
   return Select(b, Less(b, x, Number(b, x, 1.0 / 16)), Mul(b, sum, x), Log(b, Plus(b, x, 1)));
 }
 
-// log(1 + exp(x)), without overflow. Where x is 0, the gradients of the two terms are 1 and -1/2.
+// Returns log(1 + exp(x)) without overflow. Where x is 0, the gradients of the two terms are 1 and
+// -1/2.
 Output Softplus(Builder& b, Output x) {
   const Output tail = LogOfOnePlus(b, Exp(b, Minimum(b, Neg(b, x), x)));
   return Add(b, Maximum(b, x, Number(b, x, 0)), tail);
 }
 
-// x·Φ(x), where Φ is the cumulative distribution function of the normal distribution.
+// Returns x·Φ(x), where Φ is the cumulative distribution function of the standard normal
+// distribution.
 Output Gelu(Builder& b, Output x) {
   const Output erf = Erf(b, Times(b, x, 1 / std::numbers::sqrt2));
   return Mul(b, Times(b, x, 0.5), Plus(b, erf, 1));
@@ -57,7 +59,7 @@ Output Selu(Builder& b, Output x) {
   return Times(b, Select(b, Less(b, x, zero), below, x), kScale);
 }
 
-// 0 below -1, x above 1, and (x + 1)²/4 in between.
+// Returns 0 below -1, x above 1, and (x + 1)²/4 in between.
 Output SparsePlus(Builder& b, Output x) {
   const Output middle = Times(b, Square(b, Plus(b, ClipByValue(b, x, -1, 1), 1)), 0.25);
   return Add(b, middle, Relu(b, Plus(b, x, -1)));
@@ -153,7 +155,7 @@ Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
   return OverLastAxis(b, x, axes, graph::Softmax);
 }
 
-// Moves the axes to the end, merges them there, and moves them back.
+// Moves the axes to the end, merges them, and afterwards restores them.
 Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
                     Output (*function)(Builder&, Output)) {
   if (!x.valid()) return x;
@@ -178,12 +180,12 @@ Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
   return Transpose(b, y, back);
 }
 
-// Compares all pairs of elements, so time and memory grow with the square of the axis's length;
-// Keras sorts the elements. An element belongs to the support if the sum of the amounts by which
-// larger elements exceed it is less than 1. `smaller` is an element's position in the support in
-// ascending order, counted from 1 (equal elements share the mean of their positions); Keras' sum of
-// cumulative sums contains the element that many times. No gradient flows through `support` and
-// `smaller`.
+// Compares all pairs of elements, whereas Keras sorts them, so time and memory grow with the square
+// of the axis's length. An element belongs to the support if the amounts by which larger elements
+// exceed it sum to less than 1. `smaller` is the element's position in the support in ascending
+// order, counted from 1, where equal elements share the mean of their positions; it is the number
+// of times that Keras' sum of cumulative sums contains the element. No gradient flows through
+// `support` and `smaller`.
 Output Sparsemax(Builder& b, Output x) {
   std::vector<int64_t> column = b.shape(x).dims(), row = column;
   column.push_back(1);
@@ -202,8 +204,8 @@ Output Sparsemax(Builder& b, Output x) {
   return Maximum(b, Sub(b, x, threshold), Number(b, x, 0));
 }
 
-// Like Keras, replaces the masked elements with a large negative number, and sets them to 0
-// afterwards, which matters if all elements are masked.
+// Like Keras, replaces masked elements with a large negative number before the softmax, and sets
+// them to 0 after it. The latter matters if all elements are masked.
 Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
   if (b.dtype(mask) != DType::kBool)
     mask = Greater(b, Cast(b, mask, b.dtype(x)), Number(b, x, 0.5));
@@ -212,7 +214,7 @@ Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_
 }
 
 Output Elu(Builder& b, Output x, double alpha) {
-  // Elements above 0 are clipped: the gradient of exp would overflow even where its result is not
+  // Clips elements above 0, because the gradient of exp would overflow even where its result is not
   // used.
   const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);
   return Add(b, Relu(b, x), Times(b, below, alpha));

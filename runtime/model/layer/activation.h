@@ -55,7 +55,7 @@ Status CheckActivation(ActivationKind kind, const Shape& shape);
 // Returns the softmax of x [batch, …] over these axes, which count from 0 and are in ascending
 // order.
 graph::Output SoftmaxOver(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes);
-// Applies `function`, which works on the last axis, over these axes instead. Returns the result.
+// Returns the result of `function`, which works on the last axis, applied over these axes instead.
 graph::Output OverLastAxis(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes,
                            graph::Output (*function)(graph::Builder&, graph::Output));
 // Returns Keras' sparsemax over the last axis: max(x - t, 0). Keras 3 adds up the cumulative sums
@@ -72,7 +72,7 @@ graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output ma
 graph::Output Elu(graph::Builder& b, graph::Output x, double alpha);
 // Returns x where |x| > threshold, and 0 elsewhere. NaN stays NaN.
 graph::Output HardShrink(graph::Builder& b, graph::Output x, double threshold);
-// Returns x moved towards 0 by the threshold, but no further than 0.
+// Returns x, moved towards 0 by at most the threshold: sign(x)·max(|x| - threshold, 0).
 graph::Output SoftShrink(graph::Builder& b, graph::Output x, double threshold);
 // Returns (x + √(x² + bend)) / 2.
 graph::Output Squareplus(graph::Builder& b, graph::Output x, double bend);

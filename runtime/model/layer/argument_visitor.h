@@ -102,7 +102,7 @@ class ArgumentVisitor {
   // contain kAnyLength (arguments.h).
   virtual void InputShape(Shape& value) = 0;
   virtual void Type(std::string_view name, DType& value) = 0;
-  // One of `names`, where "null" stands for the value null. `value` is its index.
+  // One of `names`, of which "null" stands for the value null. `value` is the index of the name.
   virtual void ChoiceIndex(std::string_view name, size_t& value,
                            std::span<const std::string_view> names) = 0;
 
@@ -112,7 +112,7 @@ class ArgumentVisitor {
   virtual void Retired(std::string_view name, std::string_view value) = 0;
   // An older name of a number that was already listed. It is not written.
   virtual void OldName(std::string_view name, double& value, const NumberRule& rule) = 0;
-  // An argument of any value that has no effect here. It is not written.
+  // An argument that may have any value and has no effect here. It is not written.
   virtual void Ignored(std::string_view name) = 0;
 
   // Lists the regularizer and the constraint of one of the layer's variables, such as "kernel".

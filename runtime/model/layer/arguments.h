@@ -30,9 +30,9 @@ struct ClassForm {
 // Reads any of these forms. `what` names the kind of class in error messages, such as "a layer".
 StatusOr<ClassForm> ReadClassForm(const JsonField& field, std::string_view what);
 
-// Reads the arguments of one class. Every argument that is read counts as known, and Finish rejects
-// all others. Error messages name the subject ("layer dense_1 (Dense)"), the path of the argument,
-// what is supported and what was found.
+// Reads the arguments of one class. Finish rejects arguments that have not been read. Error
+// messages name the subject ("layer dense_1 (Dense)"), the path of the argument, what is supported
+// and what was found.
 class Arguments {
  public:
   Arguments(std::string subject, const JsonField& arguments)
@@ -57,7 +57,7 @@ class Arguments {
   // Returns an error unless the argument is absent, null, or equal to the only supported value.
   // `supported` is that value as JSON.
   Status Only(std::string_view name, std::string_view supported);
-  // Returns an error unless all of these arguments are absent or null.
+  // Returns an error if any of these arguments is present and not null.
   Status OnlyNull(std::initializer_list<std::string_view> names);
   // Accepts any value of an argument that has no effect here.
   void Ignore(std::string_view name) { (*this)[name]; }

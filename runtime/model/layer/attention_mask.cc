@@ -44,8 +44,8 @@ void AttentionMask::AddQueries(Output mask, int rank) {
   if (mask.valid()) Add(Expanded(b_, mask, rank, rank - 2));
 }
 
-// The masks are computed in each run rather than stored in the graph, because they may be as large
-// as the scores.
+// Computes the mask in each run instead of storing it in the graph, because it may be as large as
+// the scores.
 void AttentionMask::AddCausal(int64_t queries, int64_t keys) {
   Add(GreaterEqual(b_, Range(b_, {queries, 1}), Range(b_, {1, keys})));
 }

@@ -21,9 +21,9 @@ class AttentionMask {
   // rank of the scores.
   void AddKeys(graph::Output mask, int rank);
   void AddQueries(graph::Output mask, int rank);
-  // Hides the keys that come after the query.
+  // Masks the keys after each query.
   void AddCausal(int64_t queries, int64_t keys);
-  // Hides the keys that are at least `window` positions before or after the query.
+  // Masks the keys that are at least `window` positions before or after each query.
   void AddWindow(int64_t queries, int64_t keys, int64_t window);
 
   // Returns the combination of all masks, or an invalid Output if there are none.

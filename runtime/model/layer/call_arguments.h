@@ -1,7 +1,7 @@
 // Defines how a layer lists the arguments of its calls in a functional model. Such a layer has a
-// function CallArguments(visitor), which names each argument in the order of Keras' call(), and the
-// member that holds it. Reading and writing calls are visitors, so they cannot disagree. A layer
-// without this function takes only its inputs, as one list.
+// function CallArguments(visitor), which names each argument, in the order of Keras' call(), and
+// the member that holds it. Reading and writing calls are visitors, so they cannot disagree. A
+// layer without this function takes only its inputs, as one list.
 //
 // A tensor among the arguments is stored as its index in the inputs of the call.
 #pragma once
@@ -39,11 +39,11 @@ class CallVisitor {
 
   // A tensor, which must be given if `required` is set.
   virtual void Input(std::string_view name, int& index, bool required = false) = 0;
-  // The first argument, a tensor. In files of tf.keras 2, it may be a list, in which the tensor is
-  // followed by the elements of a later argument; these are stored in `rest`.
+  // The first argument, a tensor. In files of tf.keras 2, it may be a list of the tensor and the
+  // elements of a later argument, which are stored in `rest`.
   virtual void First(std::string_view name, int& index, std::vector<int>& rest) = 0;
-  // A list of tensors, or a single one. An element may be kNoInput unless `required` is set: in
-  // that case, there must be at least one element, and every element must be given.
+  // A list of tensors, or a single one. Elements may be kNoInput. If `required` is set, there must
+  // be at least one element, and none may be kNoInput.
   virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;
   // True or false; false if it is absent.
   virtual void Flag(std::string_view name, bool& value) = 0;

@@ -67,7 +67,7 @@ class Product {
     const Output x = Ordered(b_, x_, axes_.x, batch + rows + sums);
     const Output y = Ordered(b_, y_, axes_.y, batch + sums + columns);
     const int64_t m = SizeOf(rows), k = SizeOf(sums), n = SizeOf(columns), count = SizeOf(batch);
-    // Without a batch, `y` is one matrix, and the axes of the rows need not be merged.
+    // Without a batch, `y` is a single matrix, so the axes of the rows need not be merged.
     const Output product =
         batch.empty()
             ? MatMul(b_, Reshape(b_, x, Dims(rows, k)), Reshape(b_, y, {k, n}))

@@ -1,4 +1,4 @@
-// Computes the sums of products that an equation describes, like numpy.einsum for two operands.
+// Computes the sums of products that an equation describes, like numpy.einsum with two operands.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ using graph::Output;
 // Moves the axis to the front, gathers its elements from the last to the first, and moves it back.
 Output Flipped(Builder& b, Output x, int64_t axis) {
   if (!x.valid()) return x;
-  constexpr int64_t kLongestAxis = int64_t{1} << 20;  // the order is a constant of the graph
+  constexpr int64_t kLongestAxis = int64_t{1} << 20;  // the graph contains the order as a constant
   const Shape shape = b.shape(x);
   const int64_t size = shape.dim(static_cast<int>(axis));
   if (size > kLongestAxis)

@@ -1,5 +1,4 @@
-// Generates the initial values of variables piece by piece, for values that are too large for the
-// memory.
+// Generates the initial values of variables piece by piece, for values that do not fit into memory.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +14,13 @@
 
 namespace tfjob::model {
 
-// Generates, piece by piece, the value that InitialValue would return whole. Thread-safe.
+// Generates pieces of the value that InitialValue would return. Thread-safe.
 class InitialPieces {
  public:
-  // Returns false for Orthogonal, whose elements depend on the whole matrix.
+  // Returns whether the value can be generated in pieces. It cannot for Orthogonal, because each of
+  // its elements depends on the whole matrix.
   static bool CanMake(const Initializer& initializer);
-  // Requires that CanMake returns true. Also has the requirements of InitialValue.
+  // Requires an initializer for which CanMake returns true, and all that InitialValue requires.
   InitialPieces(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                 std::string_view variable);
 
@@ -33,17 +33,17 @@ class InitialPieces {
   void Generate(int64_t first, std::span<T> to) const;
   // Returns the random numbers for the elements from `first` on.
   PhiloxStream RandomAt(int64_t first) const;
-  // Saves the generator's state before the element `next`. A read that begins at this element then
-  // need not draw all earlier numbers again.
+  // Saves the generator's state before the element `next`, so that a read that begins there need
+  // not draw all earlier numbers again.
   void Remember(int64_t next, const PhiloxStream& random) const;
 
   const Initializer initializer_;  // never of kind kVarianceScaling
   const std::pair<int64_t, int64_t> ones_;
   const DType dtype_;
   const int64_t columns_;
-  // The number of random numbers that an element takes may vary, so the generator's state before an
-  // element is known only once the numbers of all earlier elements have been drawn. states_
-  // contains the states before every kEvery-th element, as far as they are known.
+  // The generator's states before every kEvery-th element, as far as they are known. Elements may
+  // take different numbers of random numbers, so the state before an element is known only once the
+  // numbers of all earlier elements have been drawn.
   static constexpr int64_t kEvery = int64_t{1} << 16;
   mutable Mutex mutex_;
   mutable std::vector<PhiloxStream> states_ ABSL_GUARDED_BY(mutex_);

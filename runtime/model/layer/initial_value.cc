@@ -54,7 +54,8 @@ double Fan(const Initializer& initializer, const Shape& shape) {
   return std::max(1.0, (in + out) / 2);
 }
 
-// Replaces variance scaling with the equivalent plain distribution.
+// Returns the plain distribution that is equivalent to variance scaling for this shape; returns any
+// other initializer unchanged.
 Initializer Resolve(const Initializer& initializer, const Shape& shape) {
   if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
   const double variance = initializer.scale / Fan(initializer, shape);

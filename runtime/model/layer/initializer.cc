@@ -13,7 +13,7 @@ using InitializerKind = Initializer::Kind;
 using ScalingMode = Initializer::Mode;
 using Distribution = Initializer::Distribution;
 
-// A Keras class, its short name, and the initializer that it stands for if no arguments are given.
+// A Keras class, its short name, and the initializer that it stands for without arguments.
 struct Class {
   std::string_view class_name;
   std::string_view name;

@@ -39,13 +39,12 @@ struct Initializer {
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
-  // Fan in and fan out, for a layer that counts them differently from InitialValue. Not written to
+  // Fan in and fan out, for layers that count them differently from InitialValue. Not written to
   // files.
   std::optional<std::array<int64_t, 2>> fans = {};
   double gain = 1;              // kOrthogonal, kIdentity: scales the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
-  // The elements from index `first` up to, but not including, `second` are 1, whatever the kind
-  // (unit_forget_bias).
+  // The elements with indices in [first, second) are 1, whatever the kind (unit_forget_bias).
   std::pair<int64_t, int64_t> ones = {0, 0};
 
   static Initializer Zeros() { return {}; }
@@ -67,8 +66,8 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field);
 // Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
-// Returns InvalidArgument if the initializer cannot make a value of this shape: Orthogonal needs at
-// least two axes, and Identity needs exactly two.
+// Returns InvalidArgument if the initializer does not support this shape: Orthogonal needs at least
+// two axes, and Identity exactly two.
 Status CheckShape(const Initializer& initializer, const Shape& shape);
 
 // Returns the initial value of a float32 or float64 variable. Requires a shape that CheckShape
@@ -78,12 +77,12 @@ Status CheckShape(const Initializer& initializer, const Shape& shape);
 // dimensions, both fans are multiplied by the receptive field, which is the product of the other
 // dimensions. Normally distributed numbers are drawn by the Box-Muller method. For a truncated
 // normal distribution, a number is redrawn if it is more than two standard deviations from the
-// mean. To make up for this, variance scaling divides its standard deviation by
+// mean. Variance scaling compensates for this by dividing its standard deviation by
 // 0.87962566103423978.
 //
 // Orthogonal treats the last axis as columns, and all others together as rows. The columns are
-// orthonormal or, if there are fewer rows than columns, the rows are. They are computed from a
-// matrix of normally distributed numbers.
+// orthonormal or, if there are fewer rows than columns, the rows are. They are obtained from a
+// matrix of normally distributed numbers (orthogonal.h).
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -1,6 +1,6 @@
-// Represents a layer of any class as a value. Each class is a struct that holds the arguments of
-// the Keras layer of the same name (keras.io/api/layers); model/layers has one file per family of
-// classes, and model/layer_table.h lists all of them.
+// Represents a layer of any class as a value. Each class is a struct with the arguments of the
+// Keras layer of the same name (keras.io/api/layers). model/layers has one file per family of
+// classes; model/layer_table.h lists all classes.
 //
 // Every class has these members:
 //   kClass              Keras' class name; or class_name(), if the name differs between layers
@@ -27,8 +27,8 @@
 //                       lists the arguments of a call (call_arguments.h), for a class that takes
 //                       arguments besides its inputs
 //
-// All shapes and types are for one example: they lack the batch axis. The methods of a layer may be
-// called from any thread.
+// All shapes and types are for one example: they lack the batch axis. Any number of threads may
+// call the methods of a layer at the same time.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ struct LayerCall {
   bool training = false;
   bool trainable = true;               // false: the layer is frozen
   graph::Output step = {}, seed = {};  // int64 scalars; valid if training
-  int64_t replica = 0;  // makes random numbers differ between tasks that share a seed
+  int64_t replica = 0;                 // so that tasks that share a seed draw different numbers
 
   struct Assignment {
     size_t variable = 0;  // index in `variables`
@@ -82,8 +82,8 @@ struct LayerCall {
   };
   // Set by the layer: how a training step changes variables that have no gradient.
   std::vector<Assignment> assignments = {};
-  // Set by the layer: the masks of its outputs. May be shorter than the list of outputs: the
-  // remaining outputs have no masks. See kSupportsMasking.
+  // Set by the layer: the masks of its outputs. May be shorter than the list of outputs; the
+  // remaining outputs then have no masks. See kSupportsMasking.
   std::optional<std::vector<graph::Output>> output_masks = {};
   // Set by the layer: scalars that are added to the loss, in training and evaluation.
   std::vector<graph::Output> penalties = {};
@@ -103,6 +103,7 @@ struct LayerCall {
 Shape ExampleOf(const Shape& batched);
 Shape Batched(int64_t batch_size, const Shape& example);
 
+// Holds a layer of any class. The layer is immutable, and copies share it.
 class LayerConfig {
  public:
   template <typename L>
@@ -118,7 +119,7 @@ class LayerConfig {
     return holder == nullptr ? nullptr : &holder->layer;
   }
 
-  // Returns a copy whose arguments the visitor may have changed.
+  // Returns a copy after the visitor has visited, and perhaps changed, its arguments.
   LayerConfig Visited(ArgumentVisitor& visitor) const {
     return LayerConfig(held_->Visited(visitor));
   }
@@ -128,7 +129,7 @@ class LayerConfig {
   bool takes_mask() const { return held_->takes_mask(); }
   // Returns whether Keras calls the layer with training=True unless the user sets the argument.
   bool training_by_default() const { return held_->training_by_default(); }
-  // Returns a copy with the arguments of one call, which the visitor may have changed.
+  // Returns a copy after the visitor has visited, and perhaps set, the arguments of one call.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return held_->OutputTypes(in);

@@ -7,7 +7,7 @@ namespace tfjob::model {
 namespace {
 
 double Dot(std::span<const double> a, std::span<const double> b) {
-  // Independent sums, so that no addition has to wait for the previous one.
+  // Several independent sums, so that an addition need not wait for the previous one.
   double sums[4] = {};
   size_t i = 0;
   for (; i + 4 <= a.size(); i += 4) {
@@ -35,8 +35,8 @@ void Orthonormalize(std::span<double> matrix, int64_t count) {
     const std::span<double> row = matrix.subspan(at, length);
     const double whole = Dot(row, row);
     Project(row, matrix.first(at));
-    // If little is left of the row, rounding errors are a large part of what is left. A second
-    // projection removes them.
+    // If little of the row is left, much of the rest consists of rounding errors, which a second
+    // projection removes.
     if (Dot(row, row) < 0.5 * whole) Project(row, matrix.first(at));
     const double norm = std::sqrt(Dot(row, row));
     for (double& element : row) element = norm > 0 ? element / norm : 0;

@@ -1,4 +1,4 @@
-// Makes the rows of a matrix orthonormal, for the initializer Orthogonal. A pure function.
+// Makes the rows of a matrix orthonormal, for the initializer Orthogonal.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,10 @@
 namespace tfjob::model {
 
 // Replaces the `count` rows of `matrix`, one after another, with orthonormal rows that span the
-// same space (Gram-Schmidt). The transposed result is the Q of the QR decomposition whose R has a
-// positive diagonal. Keras computes the same Q from the same numbers. The rows must be linearly
-// independent: a row that depends on the rows before it becomes zero or rounding noise.
+// same space (Gram-Schmidt). The transposed result is the factor Q of the transposed matrix's QR
+// decomposition in which R has a positive diagonal. Keras computes the same Q from the same
+// numbers. The rows must be linearly independent: a row that depends on the rows before it becomes
+// zero or rounding noise.
 void Orthonormalize(std::span<double> matrix, int64_t count);
 
 }  // namespace tfjob::model

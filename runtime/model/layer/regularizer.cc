@@ -17,7 +17,7 @@ using graph::Builder;
 using graph::Output;
 using RegularizerKind = Regularizer::Kind;
 
-// A Keras class, its short name, and the regularizer that it stands for if no arguments are given.
+// A Keras class, its short name, and the regularizer that it stands for without arguments.
 struct RegularizerClass {
   std::string_view class_name;
   std::string_view name;
@@ -84,8 +84,8 @@ Output ScaledBy(Builder& b, Output x, double factor) {
   return Mul(b, x, Scalar(b, b.dtype(x), factor));
 }
 
-// Each row or column is divided by its length, or by 1e-7 if that is larger, so that a row of zeros
-// stays a row of zeros.
+// Divides each row or column by its length, or by 1e-7 if that is larger, so that a row of zeros
+// stays zero.
 Output OrthogonalPenalty(Builder& b, const Regularizer& regularizer, Output x) {
   const bool rows = regularizer.mode == Regularizer::Mode::kRows;
   const int64_t size = b.shape(x).dim(rows ? 0 : 1);

@@ -17,7 +17,7 @@ struct Output;
 
 namespace tfjob::model {
 
-// The penalty of a value x:
+// A penalty on a value x:
 //   kL1          l1 Σ |x|
 //   kL2          l2 Σ x²
 //   kL1L2        l1 Σ |x| + l2 Σ x²
@@ -51,7 +51,7 @@ Status CheckShape(const Regularizer& regularizer, const Shape& shape);
 // CheckShape accepts.
 graph::Output Penalty(graph::Builder& b, const Regularizer& regularizer, graph::Output x);
 
-// Returns the penalty of a layer's output [batch, …], divided by the batch size, as Keras does.
+// Returns the penalty on a layer's output [batch, …], divided by the batch size, as in Keras.
 graph::Output ActivityPenalty(graph::Builder& b, const Regularizer& regularizer, graph::Output x);
 
 }  // namespace tfjob::model

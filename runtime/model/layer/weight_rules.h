@@ -1,4 +1,4 @@
-// Declares the rules for the values of a layer's variable: Keras' arguments NAME_regularizer and
+// Defines the rules for the values of a layer's variable: Keras' arguments NAME_regularizer and
 // NAME_constraint.
 #pragma once
 

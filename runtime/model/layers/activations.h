@@ -16,8 +16,7 @@ struct Activation {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Computes x, but at most max_value, for x > threshold, and negative_slope·(x - threshold)
-// otherwise.
+// Computes min(x, max_value) for x > threshold, and negative_slope·(x - threshold) otherwise.
 struct ReLU {
   static constexpr std::string_view kClass = "ReLU";
   static constexpr bool kSupportsMasking = true;
@@ -69,10 +68,10 @@ struct PReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Applies softmax over the axes. A call may have a mask as an argument, of the same rank as the
-// input; each of its dimensions is 1 or that of the input. Without this argument, the input's own
-// mask applies, and must have the input's shape. The output is 0 where the mask is false (or at
-// most 0.5, for a mask of numbers).
+// Applies softmax over the axes. A call may have the argument `mask`, of the input's rank, each of
+// whose dimensions is 1 or that of the input. Without this argument, the input's own mask applies,
+// and must have the input's shape. The output is 0 where the mask is false (or at most 0.5, for a
+// mask of numbers).
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
   static constexpr bool kSupportsMasking = true;

@@ -8,7 +8,7 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Pools the rows [begin, begin + size) of images [left,rows,1,right] into one row.
+// Pools rows [begin, begin + size) of images [left,rows,1,right] into one row.
 Output PooledRow(Builder& b, Output images, int64_t begin, int64_t size, PoolingKind kind) {
   const Shape shape = b.shape(images);
   const Output rows = Slice(b, images, {0, begin, 0, 0}, {shape.dim(0), size, 1, shape.dim(3)});

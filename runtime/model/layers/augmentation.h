@@ -48,7 +48,8 @@ struct RandomContrast {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Replaces each value x by value_range[1] - x. The probability is drawn between the factors.
+// Replaces each value x of an image with value_range[1] - x, with a probability that is drawn
+// between the factors.
 struct RandomInvert {
   static constexpr std::string_view kClass = "RandomInvert";
   static constexpr bool kTrainingByDefault = true;
@@ -60,7 +61,7 @@ struct RandomInvert {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Replaces all channels of an image by its brightness, with the probability `factor`.
+// Replaces all channels of an image with its brightness, with probability `factor`.
 struct RandomGrayscale {
   static constexpr std::string_view kClass = "RandomGrayscale";
   static constexpr bool kTrainingByDefault = true;

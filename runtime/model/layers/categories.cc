@@ -77,7 +77,7 @@ void Discretization::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("bin_boundaries", bin_boundaries);
   visitor.Choice("output_mode", output_mode, kEncodings);
   visitor.Only("sparse", "false");
-  // These arguments say how adapt() finds boundaries.
+  // These arguments only affect how adapt() chooses the boundaries.
   visitor.Ignored("num_bins");
   visitor.Ignored("epsilon");
 }
@@ -121,7 +121,7 @@ void IntegerLookup::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("vocabulary_dtype", "\"int64\"");
   visitor.Only("idf_weights", "null");
   visitor.Ignored("vocabulary_size");
-  // These arguments spread unknown integers over several indices.
+  // These arguments only affect layers that spread unknown integers over several indices.
   visitor.Ignored("oov_method");
   visitor.Ignored("salt");
 }
@@ -154,7 +154,7 @@ StatusOr<std::vector<TensorType>> IntegerLookup::OutputTypes(std::span<const Ten
   return std::vector{std::move(type)};
 }
 
-// Looks each integer up in a table of all integers from the least to the greatest in the
+// Looks up each integer in a table of all integers from the least to the greatest one in the
 // vocabulary. The table's first element stands for all lower integers, and its last element for all
 // higher ones.
 Output IntegerLookup::Apply(const LayerCall& call) const {

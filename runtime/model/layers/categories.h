@@ -17,7 +17,7 @@ namespace tfjob::model::layers {
 // negative or too large, adds nothing to rows and vectors.
 enum class Encoding { kInt, kOneHot, kMultiHot, kCount };
 
-// Encodes integers below num_tokens. Fractions are cut off.
+// Encodes integers below num_tokens. Truncates numbers with a fraction.
 struct CategoryEncoding {
   static constexpr std::string_view kClass = "CategoryEncoding";
   int64_t num_tokens = 0;

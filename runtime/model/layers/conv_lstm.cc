@@ -103,8 +103,7 @@ class ConvLstmPass {
                           {steps, batch(), state_.dim(1), state_.dim(2), kGates * layer_.filters});
   }
 
-  // Returns, for each gate, a mask of the elements to keep. Returns no masks if no elements are
-  // dropped.
+  // Returns a mask of the elements to keep for each gate, or no masks if none are dropped.
   std::vector<Output> Dropped(double rate, const Shape& shape) {
     std::vector<Output> masks;
     for (int64_t gate = 0; call_.training && rate > 0 && gate < kGates; ++gate) {
@@ -136,8 +135,8 @@ class ConvLstmPass {
     return Activate(body_, layer_.recurrent_activation, GateOf(body_, z, gate));
   }
 
-  // Convolves the images with the kernels of all gates. If no elements are dropped, one convolution
-  // does this for all gates.
+  // Convolves the images with the kernels of all gates, in a single convolution if no elements are
+  // dropped.
   Output Gates(Builder& b, Output images, Output kernel, const std::vector<Output>& dropped,
                const Window& window) {
     if (dropped.empty()) return graph::Conv2D(b, images, kernel, window);
@@ -149,7 +148,7 @@ class ConvLstmPass {
     return Concat(b, std::move(gates), -1);
   }
 
-  // Returns windows with which the convolution of a state keeps the size of the state.
+  // Returns the windows with which a convolution keeps the size of the state.
   Window StateWindow() const {
     const std::vector<int64_t>& size = layer_.window.size;
     Window window;
@@ -218,7 +217,7 @@ void ConvLSTM<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("stateful", "false");
   visitor.Retired("zero_output_for_mask", "false");  // there are no masks
   visitor.Retired("time_major", "false");
-  visitor.Ignored("unroll");  // only how Keras computes the same result
+  visitor.Ignored("unroll");  // affects only how Keras computes the result
 }
 
 template <int kRank>

@@ -25,8 +25,8 @@ struct ConvLSTM {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The rates at which elements of the inputs and of the state are dropped. Each gate drops
-  // different elements, but the same ones in every step.
+  // The fractions of the elements of the inputs and of the state that are dropped. Each gate drops
+  // different elements, and the same ones in every step.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only the last

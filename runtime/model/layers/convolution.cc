@@ -49,7 +49,7 @@ void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& in
   visitor.Rules(kernel, rules);
 }
 
-// Lists the arguments that tf.keras 2 also writes for layers with two kernels, because these layers
+// Lists the arguments that tf.keras 2 also writes for layers with two kernels, because there they
 // extend Conv.
 void RetiredKernel(ArgumentVisitor& visitor) {
   visitor.Retired("groups", "1");
@@ -60,7 +60,7 @@ void RetiredKernel(ArgumentVisitor& visitor) {
 
 // ---- shapes and variables
 
-// Limits the depth of a kernel, because each plane of it needs its own ops.
+// Limits the depth of a kernel, because each of its planes needs its own ops.
 Status CheckDepth(const VolumeWindow& window) {
   if (window.depth.size <= graph::kMostJoined) return OkStatus();
   return InvalidArgument("expected a kernel_size of at most ", graph::kMostJoined,
@@ -184,7 +184,7 @@ void DepthwiseConv<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> DepthwiseConv<kRank>::OutputShape(const Shape& in) const {
-  // Convolved limits the number of channels, and thereby the product below.
+  // Convolved limits the number of channels, so the product below cannot overflow.
   ASSIGN_OR_RETURN(Shape out, Convolved(window, in, 1));
   std::vector<int64_t> dims = out.dims();
   dims.back() = in.dim(-1) * depth_multiplier;

@@ -71,9 +71,9 @@ struct SeparableConv {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// The gradient of a convolution with respect to its input, as a layer: each element of the input
-// adds a multiple of the kernel to the output. Variables: kernel [size…,filters,channels] and, if
-// use_bias is set, bias [filters].
+// A transposed convolution, that is, the gradient of a convolution with respect to its input: each
+// element of the input adds a multiple of the kernel to the output. Variables: kernel
+// [size…,filters,channels] and, if use_bias is set, bias [filters].
 template <int kRank>
 struct ConvTranspose {
   static constexpr std::string_view kClass = kRank == 1   ? "Conv1DTranspose"

@@ -22,7 +22,7 @@ bool IsLetters(std::string_view text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isalpha(c); });
 }
 
-// Removes the dots from one end.
+// Removes the dots from one end of the text. Returns whether there were any.
 bool Strip(std::string& text, bool left) {
   if (text.size() < kDots.size()) return false;
   const size_t at = left ? 0 : text.size() - kDots.size();
@@ -79,7 +79,7 @@ class Solver {
   }
 
  private:
-  // Replaces the dots with letters that the equation does not use.
+  // Returns the axes with the dots replaced by letters that the equation does not use.
   StatusOr<EinsumAxes> WithoutDots() const {
     EinsumAxes axes = equation_.axes;
     std::string added;
@@ -93,7 +93,8 @@ class Solver {
     return axes;
   }
 
-  // The output's axes are the batch, the axes that the dots stand for, and output_shape.
+  // Finds the sizes of the output's axes: the batch, the axes that the dots stand for, and
+  // output_shape.
   Status SolveOutput() {
     std::vector<int64_t> output = layer_.output_shape;
     const std::vector<int64_t>& in = in_.dims();
@@ -136,7 +137,7 @@ class Solver {
     return OkStatus();
   }
 
-  // The bias has all axes from the first named axis onwards.
+  // Finds the shape of the bias, which has all axes from the first named one on.
   Status SolveBias() {
     const std::string& named = layer_.bias_axes;
     size_t first = sizes_.axes.z.size();

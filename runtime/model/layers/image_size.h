@@ -22,8 +22,8 @@ struct Resizing {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Returns the middle of the image. If the image has fewer rows or columns than the target, takes
-// the largest part of the image with the target's aspect ratio, and resizes this part.
+// Returns the middle of the image. If the image has fewer rows or columns than the target, resizes
+// the largest part in the middle with the target's aspect ratio instead.
 struct CenterCrop {
   static constexpr std::string_view kClass = "CenterCrop";
   static constexpr bool kTrainingByDefault = true;
@@ -34,10 +34,10 @@ struct CenterCrop {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Cuts a part of the given size out of an image, in training. Each image has its own part; in
-// Keras, all images of a batch have the same. If the image is smaller, and in prediction, the layer
-// resizes the largest part in the middle that has the aspect ratio of the result, like tf.keras 2.
-// In prediction, Keras 3 returns the whole image, which is not what it declares as its output.
+// In training, crops each image to a random part of the given size (in Keras, all images of a batch
+// to the same part). In prediction, or if the image is smaller, takes the largest part in the
+// middle that has the aspect ratio of the result, and resizes it, like tf.keras 2. Keras 3 returns
+// the whole image in prediction, which contradicts the output shape that it declares.
 struct RandomCrop {
   static constexpr std::string_view kClass = "RandomCrop";
   static constexpr bool kTrainingByDefault = true;

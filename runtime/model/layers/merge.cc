@@ -52,8 +52,8 @@ struct Operand {
   graph::Output x, mask;
 };
 
-// As in Keras 3, a masked step is treated as a factor of 1. Where all inputs are masked, the
-// product is 0.
+// As in Keras 3, a masked step counts as a factor of 1. Where all inputs are masked, the product is
+// 0.
 graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   graph::Output product, any = operands[0].mask;
   for (const Operand& operand : operands) {
@@ -65,8 +65,8 @@ graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   return any.valid() ? Select(b, any, product, Scalar(b, b.dtype(product), 0)) : product;
 }
 
-// As in Keras 3, a masked step of an input is replaced with the result of the earlier inputs. Where
-// all earlier inputs are masked, their result is replaced with the next input.
+// As in Keras 3, a masked step of an input is replaced with the result for the earlier inputs;
+// where all earlier inputs are masked, that result is replaced with the next input.
 graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Operand>& operands) {
   graph::Output extreme = operands[0].x, any = operands[0].mask;
   for (const Operand& operand : std::span(operands).subspan(1)) {
@@ -79,7 +79,7 @@ graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Opera
   return extreme;
 }
 
-// Joins the masks as the inputs are joined: each element has the mask of its step.
+// Joins the masks in the way in which the inputs are joined: each element has the mask of its step.
 graph::Output JoinedMask(const LayerCall& call, int64_t axis) {
   graph::Builder& b = call.b;
   std::vector<graph::Output> masks;

@@ -31,8 +31,8 @@ struct Merge {
 };
 
 // Joins its inputs along an axis. The sizes of all other axes must be equal. A step of the output
-// is masked if all of its elements come from masked steps. In an input without a mask, no step is
-// masked.
+// is masked if all of its elements come from masked steps. An input without a mask has no masked
+// steps.
 struct Concatenate {
   static constexpr std::string_view kClass = "Concatenate";
   int64_t axis = -1;  // the batch is axis 0

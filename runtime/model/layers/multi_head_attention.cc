@@ -29,7 +29,7 @@ int64_t Positions(const Shape& example) {
 }
 
 // Projects the last `axes` axes of x, which match the kernel's first `axes` axes, to the kernel's
-// other axes. Returns [batch,positions,elements]. `bias` may be invalid.
+// remaining axes. Returns [batch,positions,elements]. `bias` may be invalid.
 Output Projected(Builder& b, Output x, Output kernel, Output bias, int axes) {
   const std::span<const int64_t> dims = b.shape(kernel).dims();
   const auto split = static_cast<size_t>(axes);

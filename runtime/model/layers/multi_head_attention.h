@@ -13,10 +13,9 @@ namespace tfjob::model::layers {
 // the heads are projected to `output_shape`, or to the query's size. T and S may stand for several
 // axes.
 //
-// The variables are the same as in Keras: query/kernel [d,heads,key_dim], query/bias
-// [heads,key_dim], then those of key, of gate (if use_gate; with value_dim) and of value in the
-// same form, then attention_output/kernel [heads,value_dim,…output] and attention_output/bias
-// [output].
+// The variables are those of Keras: query/kernel [d,heads,key_dim], query/bias [heads,key_dim];
+// then, in the same form, those of key, of gate (if use_gate; with value_dim) and of value; then
+// attention_output/kernel [heads,value_dim,…output] and attention_output/bias [output].
 //
 // A position of the query attends only to positions that all of these masks admit:
 //   - the call's attention_mask [T,S];
@@ -25,9 +24,9 @@ namespace tfjob::model::layers {
 //   - the mask of the query;
 //   - the causal mask, which excludes later positions;
 //   - sliding_window, which excludes positions at this distance or further away.
-// If a position of the query attends to no position, the heads' results are 0 with dropout, if the
-// scores are returned, or if T stands for several axes. Otherwise, as in Keras, these results are
-// the mean of all values.
+// As in Keras, if a position of the query attends to no position, the heads' results are 0 with
+// dropout, if the scores are returned, or if T stands for several axes; otherwise, they are the
+// mean of all values.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;

@@ -6,10 +6,10 @@
 namespace tfjob::model::layers {
 
 // Computes gamma·(x - mean) / √(variance + epsilon) + beta, with one mean and one variance per
-// element of the axis, over all other axes. In training, these are the statistics of the batch, and
-// the moving statistics follow them: m ← momentum·m + (1 - momentum)·(the batch's). Otherwise, the
-// moving statistics are used. Steps that the mask skips are ignored. Variables, each of the size of
-// the axis: gamma (if scale), beta (if center), moving_mean, moving_variance.
+// element of the axis, over all other axes. In training, these are the statistics of the batch,
+// which also update the moving statistics: m ← momentum·m + (1 - momentum)·(the batch's).
+// Otherwise, the moving statistics are used. Masked steps are ignored. Variables, each of the size
+// of the axis: gamma (if scale), beta (if center), moving_mean, moving_variance.
 struct BatchNormalization {
   static constexpr std::string_view kClass = "BatchNormalization";
   static constexpr bool kSupportsMasking = true;

@@ -1,5 +1,5 @@
-// Reads how the windows of a layer are padded, and computes the windows over images. Layers whose
-// names end in 1D treat a row [batch,steps,channels] as an image of height 1.
+// Computes the windows of a layer over images from its arguments. Layers whose names end in 1D
+// treat rows [batch,steps,channels] as images of height 1.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ graph::Output PooledImages(graph::Builder& b, graph::Output images, const Window
                                    : graph::AvgPool(b, images, over);
 }
 
-// Pools each plane, and then along the depth. Neither of these poolings includes padding.
+// Pools each plane, and then along the depth. Neither pass includes the padding.
 graph::Output PooledVolume(const LayerCall& call, const VolumeWindow& over, PoolingKind kind) {
   graph::Builder& b = call.b;
   const Shape in = call.ExampleShape();

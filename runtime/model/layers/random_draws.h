@@ -1,5 +1,5 @@
-// Declares random numbers and arguments that the layers of augmentation.h and
-// random_transforms.h share. Private to this package.
+// Declares the random numbers and arguments that the layers of augmentation.h and
+// random_transforms.h have in common. Private to this package.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ using Bounds = std::array<double, 2>;
 // numbers that are not in [least, 1].
 StatusOr<Bounds> BoundsOf(std::string_view name, const std::vector<double>& factor, double least);
 
-// Returns one number per image, evenly distributed between the bounds, in the shape [batch,1,1,1]
-// and the type of the images. Equal bounds are returned exactly.
+// Returns one number per image, distributed uniformly between the bounds, in the shape
+// [batch,1,1,1] and the type of the images. If the bounds are equal, returns exactly this number.
 graph::Output UniformPerImage(const LayerCall& call, const Bounds& bounds);
 
 }  // namespace tfjob::model::layers

@@ -73,7 +73,7 @@ class TransformBuilder {
   Builder& b_;
 };
 
-// Like BoundsOf, but does not accept -1, which would show a single pixel.
+// Like BoundsOf, but rejects -1, which would zoom into a single pixel.
 Status CheckZoom(std::string_view name, const std::vector<double>& factor) {
   RETURN_IF_ERROR(BoundsOf(name, factor, -1).status());
   if (std::ranges::find(factor, -1.0) == factor.end()) return OkStatus();
@@ -177,7 +177,7 @@ Output RandomZoom::Apply(const LayerCall& call) const {
 void RandomShear::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("x_factor", x_factor);
   visitor.Numbers("y_factor", y_factor);
-  // Keras writes a single number x as [-x, x], which it does not accept itself.
+  // Keras writes a single number x as [-x, x], although it does not accept this itself.
   for (std::vector<double>* factor : {&x_factor, &y_factor}) {
     if (factor->size() == 2 && (*factor)[0] == -(*factor)[1]) *factor = {std::fabs((*factor)[1])};
   }

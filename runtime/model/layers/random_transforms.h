@@ -6,8 +6,9 @@
 
 namespace tfjob::model::layers {
 
-// How the moved image is interpolated, and continued outside of its borders. "reflect" mirrors it
-// (dcba|abcd|dcba), "wrap" repeats it, "nearest" repeats the pixels of the border.
+// How the moved image is interpolated, and how it is continued beyond its borders: "reflect"
+// mirrors it (dcba|abcd|dcba), "wrap" repeats it, "nearest" repeats the pixels at the border, and
+// "constant" is fill_value.
 struct TransformOptions {
   enum class FillMode { kReflect, kWrap, kConstant, kNearest };
   enum class Interpolation { kBilinear, kNearest };
@@ -44,9 +45,9 @@ struct RandomRotation {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Shows a part of an image, around its centre, that has 1 + a random number times its height, and
-// likewise its width. Negative numbers therefore enlarge the image. If width_factor is empty, the
-// width gets the same number as the height.
+// Zooms an image around its centre: shows a part whose height is (1 + h) times the image's, and
+// whose width is (1 + w) times the image's, where h and w are random numbers. Negative numbers
+// therefore enlarge the image. If width_factor is empty, w equals h.
 struct RandomZoom {
   static constexpr std::string_view kClass = "RandomZoom";
   static constexpr bool kTrainingByDefault = true;

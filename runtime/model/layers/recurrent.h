@@ -24,19 +24,20 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The rates at which elements of the inputs and of the state are dropped. The same elements are
-  // dropped in every step. If recurrent_dropout is set, each gate drops different elements.
+  // The fractions of the elements of the inputs and of the state that are dropped. The same
+  // elements are dropped in every step. If recurrent_dropout is set, each gate drops different
+  // elements.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only the last
   bool return_state = false;         // also returns the states after the last step
   bool go_backwards = false;         // processes and returns the steps from last to first
-  // Sets the output of a masked step to 0, instead of repeating the output of the step before it.
+  // Sets the output of a masked step to 0 instead of repeating the output of the previous step.
   bool zero_output_for_mask = false;
 
   // Lists the arguments of the layer.
   void Visit(ArgumentVisitor& visitor);
-  // Lists only the arguments of its cell.
+  // Lists only the arguments of the layer's cell.
   void VisitCell(ArgumentVisitor& visitor);
   int gates() const;
   int states() const { return kind == CellKind::kLSTM ? 2 : 1; }
@@ -48,7 +49,7 @@ struct RecurrentInputs {
   std::vector<int> initial_state;  // empty: zeros
   int mask = kNoInput;             // bool [steps]; if absent, the mask of the sequences is used
   // True if the file lists the states after the sequences, as tf.keras 2 does. If the states are
-  // given in any other way, the sequences' mask is not used, as in Keras 3.
+  // given in another way, the sequences' own mask is not used, as in Keras 3.
   bool listed = false;
 
   void Visit(CallVisitor& visitor);
@@ -66,8 +67,7 @@ std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip = false);
 
-// A step that the mask skips keeps the state, and repeats the output of the step before it (0 if
-// there is none).
+// A masked step keeps the state, and repeats the output of the previous step (0 if there is none).
 //
 // Variables: kernel [features,gates·units], recurrent_kernel [units,gates·units] and, if use_bias
 // is set, bias [gates·units], or [2,gates·units] for GRU with reset_after. Gates, in order, with

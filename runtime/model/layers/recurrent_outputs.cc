@@ -33,7 +33,7 @@ class RecurrentPass {
     const Output output = Mask(next);
     for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
     // Without return_sequences, the output is taken from a state: the first one, or the one that
-    // repeats outputs.
+    // holds the last output.
     if (a_.return_sequences) scan_.Stack(output, flip_);
     const graph::ScanBuilder::Results results = scan_.Finish();
     if (!b_.ok()) return {};
@@ -122,7 +122,7 @@ class RecurrentPass {
                     graph::Add(body_, from_x_[gate], FromState(gate, h)));
   }
 
-  // Returns the states after the step, if no mask skips it.
+  // Returns the states after the step, as if it were not masked.
   std::vector<Output> Step() {
     const Output h = states_[0];
     switch (a_.kind) {
@@ -155,7 +155,7 @@ class RecurrentPass {
     return graph::Add(body_, Mul(body_, z, h), Mul(body_, Sub(body_, one, z), candidate));
   }
 
-  // In steps that the mask skips, keeps the previous states. Returns the output of the step.
+  // Replaces the states of masked steps with the previous ones. Returns the output of the step.
   Output Mask(std::vector<Output>& next) {
     const Output mask = inputs_.MaskOf(call_);
     const Output computed = next[0];
@@ -169,7 +169,7 @@ class RecurrentPass {
     const Output counts = scan_.Sequence(by_step, a_.go_backwards);
     for (size_t s = 0; s < next.size(); ++s) next[s] = Select(body_, counts, next[s], states_[s]);
     const bool zero = a_.zero_output_for_mask;
-    // Without initial states, the output that a skipped step repeats equals the first state.
+    // Without initial states, the output that a masked step repeats equals the first state.
     if (!zero && inputs_.initial_state.empty()) return next[0];
     const Output none = Scalar(body_, body_.dtype(computed), 0);
     if (zero && a_.return_sequences) return Select(body_, counts, computed, none);

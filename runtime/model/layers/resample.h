@@ -14,12 +14,12 @@ enum class Interpolation { kBilinear, kNearest, kBicubic, kLanczos3, kLanczos5 }
 inline constexpr std::array<std::string_view, 5> kInterpolations = {
     "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"};
 
-// Returns a matrix [to,from] that resizes a row from `from` to `to` elements: each element of the
-// resized row is the sum of the original elements, weighted by one row of the matrix. Follows
-// tf.image.resize (TensorFlow 2), including the rounding of positions. The sources are the kernels
-// resize_bilinear_op.cc, resize_nearest_neighbor_op.cc, resize_bicubic_op.cc and
-// scale_and_translate_op.cc, all with half-pixel centres. With `antialias`, a row that shrinks is
-// smoothed first; kNearest ignores `antialias`.
+// Returns a matrix [to,from] that resizes a row from `from` to `to` elements: each row of the
+// matrix contains the weights with which the original elements are summed to one element of the
+// resized row. Follows tf.image.resize (TensorFlow 2), including the rounding of positions. The
+// sources are the kernels resize_bilinear_op.cc, resize_nearest_neighbor_op.cc,
+// resize_bicubic_op.cc and scale_and_translate_op.cc, all with half-pixel centres. With
+// `antialias`, a row that shrinks is smoothed first; kNearest ignores `antialias`.
 Tensor ResampleWeights(int64_t from, int64_t to, Interpolation interpolation, bool antialias);
 
 // Resizes images [batch,height,width,channels], of a float type.

@@ -10,8 +10,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Moves the elements of axis 1 by `shift` towards its end, and cuts or zero-pads the axis to `size`
-// elements. At least one element must remain.
+// Moves the elements of axis 1 towards its end by `shift`, and crops or zero-pads the axis to
+// `size` elements. At least one element must remain.
 Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims(), begin(dims.size()), front = begin, back = begin;

@@ -1,5 +1,5 @@
 // Defines windows over volumes [depth,height,width,channels], and convolutions of volumes, which
-// are composed of 2-D convolutions over their planes.
+// consist of 2-D convolutions of planes.
 #pragma once
 
 #include "runtime/model/layers/padding.h"
@@ -27,7 +27,7 @@ graph::Output PlanesOf(graph::Builder& b, graph::Output volumes);
 // [batch,depth,height,width,filters].
 graph::Output ConvolvedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
                               const VolumeWindow& over, int64_t groups);
-// Returns the gradient of ConvolvedVolume, without groups, with respect to its input. `out` is the
+// Returns the gradient of ConvolvedVolume (without groups) with respect to its input. `out` is the
 // shape of one example of this gradient. The kernel is [depth,height,width,out's channels,volumes'
 // channels], and `over` are the windows over `out`.
 graph::Output EnlargedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,

@@ -4,7 +4,8 @@
 namespace tfjob::model::losses {
 namespace {
 
-// Returns the logits if the prediction is the result of `op`, and otherwise an invalid Output.
+// Returns the logits, that is, the operand of `op`, if the prediction is the result of `op`, and
+// otherwise an invalid Output.
 Output LogitsBefore(Builder& b, std::string_view op, Output prediction) {
   const graph::Node& node = b.graph().node(prediction);
   return node.op == op ? node.inputs[0] : Output();
@@ -14,7 +15,7 @@ Output ClipProbability(Builder& b, Output p) {
   return ClipByValue(b, p, kEpsilon, 1 - kEpsilon);
 }
 
-// The softmax ops take matrices: one row per place.
+// Returns x as a matrix with one row per place, as the softmax ops need it.
 Output RowsOf(Builder& b, Output x) {
   const Shape& shape = b.shape(x);
   return shape.rank() == 2 ? x : Reshape(b, x, {-1, shape.dim(-1)});
@@ -41,7 +42,7 @@ Output SmoothCategorical(Builder& b, const Loss& loss, Output y) {
   return Plus(b, Times(b, y, 1 - loss.label_smoothing), loss.label_smoothing / classes);
 }
 
-// max(x, 0) - x y + log(1 + exp(-|x|)), written so that the gradient at 0 is also right.
+// Returns max(x, 0) - x y + log(1 + exp(-|x|)), in a form whose gradient is also correct at 0.
 Output SigmoidCrossentropy(Builder& b, Output x, Output y) {
   const Output zero = Number(b, x, 0);
   const Output positive = GreaterEqual(b, x, BroadcastTo(b, zero, b.shape(x)));
@@ -51,7 +52,7 @@ Output SigmoidCrossentropy(Builder& b, Output x, Output y) {
   return Add(b, Sub(b, above, Mul(b, x, y)), tail);
 }
 
-// One value per element.
+// Returns the loss of each element.
 Output BinaryTerms(Builder& b, bool from_logits, Output p, Output y) {
   const Output logits = from_logits ? p : LogitsBefore(b, "Sigmoid", p);
   if (logits.valid()) return SigmoidCrossentropy(b, logits, y);

@@ -8,13 +8,13 @@ Output IsEqualTo(Builder& b, Output x, double value) {
   return Cast(b, Equal(b, x, Number(b, x, value)), b.dtype(x));
 }
 
-// Replaces labels 0 and 1 with -1 and 1, unless the batch also has other labels.
+// Replaces labels 0 and 1 with -1 and 1, unless the batch contains other labels.
 Output Signs(Builder& b, Output y) {
   const Output binary = Min(b, Maximum(b, IsEqualTo(b, y, 0), IsEqualTo(b, y, 1)), {});
   return Add(b, y, Mul(b, Plus(b, y, -1), binary));
 }
 
-// One value per element.
+// Returns the loss of each element.
 Output HingeTerms(Builder& b, Output p, Output y) {
   return Maximum(b, OneMinus(b, Mul(b, Signs(b, y), p)), Number(b, p, 0));
 }

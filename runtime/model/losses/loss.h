@@ -1,7 +1,7 @@
-// Defines losses, with their Keras names. Each computes one number per place: a place is an
-// example, or, if the model's output has more than one axis, a position along all axes except the
-// last, such as a step of a sequence. The loss of a batch is the mean or the sum of these numbers.
-// model/metrics defines metrics.
+// Defines losses, with their Keras names. Each computes one number per place: per example or, if
+// the model's output has more than one axis, per position along all axes except the last, such as a
+// step of a sequence. The loss of a batch is the mean or the sum of these numbers. model/metrics
+// defines metrics.
 #pragma once
 
 #include <string_view>
@@ -44,7 +44,7 @@ namespace tfjob::model {
 //   kHinge, kSquaredHinge            mean of max(1 - y p, 0), or of its square. If all labels of
 //                                    the batch are 0 or 1, they become -1 or 1
 //   kCategoricalHinge                max(max((1 - y) p) - Σ y p + 1, 0)
-// If the probabilities come directly from a softmax, the cross-entropies use its logits, as Keras
+// If the probabilities are the result of a softmax, the cross-entropies use its logits, as Keras
 // does on TensorFlow; the binary ones do the same for a sigmoid. label_smoothing s replaces y with
 // y (1 - s) + s / 2 in the binary losses, and with y (1 - s) + s / classes in the categorical ones.
 enum class LossKind {
@@ -92,11 +92,11 @@ enum class LabelForm {
 };
 LabelForm FormOf(LossKind kind);
 
-// Returns InvalidArgument unless labels of this type have the form that the output needs. Both
-// shapes are for one example. The message begins with `what`.
+// Returns InvalidArgument, with a message that begins with `what`, unless labels of this type have
+// the required form for the output. Both shapes are for one example.
 Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, DType label_dtype,
                    const Shape& label_shape);
-// Checks that the loss fits the output and the labels.
+// Returns InvalidArgument unless the loss fits the output and the labels.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 

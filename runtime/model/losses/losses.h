@@ -1,7 +1,7 @@
 // Declares the formulas of the losses, by family. Private to losses and metrics.
 //
-// All take a prediction [b, …, c] and labels of the form that the loss needs (FormOf), and return
-// one value per place. Labels have the prediction's shape unless they are classes.
+// All of them take a prediction [b, …, c] and labels in the form that the loss requires (FormOf),
+// and return one value per place. Labels have the prediction's shape unless they are classes.
 #pragma once
 
 #include "runtime/model/losses/loss.h"
@@ -14,7 +14,7 @@ using graph::Output;
 // Keras' backend epsilon.
 inline constexpr double kEpsilon = 1e-7;
 
-// Small expressions that several formulas use.
+// Expressions that several formulas use.
 Output Number(Builder& b, Output like, double value);
 Output Plus(Builder& b, Output x, double value);
 Output Times(Builder& b, Output x, double value);

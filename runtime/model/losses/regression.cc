@@ -11,7 +11,7 @@ Output LogOfOneMore(Builder& b, Output x) {
   return Log(b, Plus(b, Maximum(b, x, Number(b, x, kEpsilon)), 1));
 }
 
-// log(1 + exp(x)), without overflow.
+// Returns log(1 + exp(x)) without overflow.
 Output LogOfOneMoreThanExp(Builder& b, Output x) {
   const Output tail = Log(b, Plus(b, Exp(b, Minimum(b, Neg(b, x), x)), 1));
   return Add(b, Maximum(b, x, Number(b, x, 0)), tail);

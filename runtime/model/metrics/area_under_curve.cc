@@ -11,8 +11,7 @@ double NoNan(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-// The counts of a metric. Those of true and false positives are lists with one count per threshold,
-// in ascending order of the thresholds.
+// The counts of a metric. True and false positives are counted per threshold, in ascending order.
 struct Confusion {
   std::span<const double> true_positives, false_positives;
   double positives, negatives;

@@ -143,7 +143,7 @@ Output SumOfValues(Builder& b, Output values) {
 }
 
 // Returns weights with the rank of the values: the product of the mask and the sample weights, or
-// the only one of the two that is valid. Returns an invalid Output if neither is.
+// whichever of the two is valid. Returns an invalid Output if neither is.
 Output WeightsOf(Builder& b, Output values, Output mask, Output sample_weights) {
   Output weights;
   if (mask.valid()) weights = AlongSteps(b, Cast(b, mask, b.dtype(values)), values);

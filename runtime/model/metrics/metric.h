@@ -1,5 +1,6 @@
-// Defines metrics, with their Keras names. A metric is a list of sums, which a graph computes for
-// each batch and which add up over batches, and a function from the totals to the metric's value.
+// Defines metrics, with their Keras names. A metric consists of sums, which a graph computes for
+// each batch and which add up over batches, and of a function from their totals to the metric's
+// value.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ namespace tfjob::model {
 // A metric, or the mean of a loss. Most metrics are means over all places (loss.h): the accuracies,
 // the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
 // kAccuracy is kBinaryAccuracy if the output has one element. Otherwise, the form of the labels
-// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics have
-// the value 1 at places where fewer than `k` scores exceed the score of the label's class, and 0 at
-// others. As a metric, the cosine similarity is the negative of the loss of this name.
+// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics are 1
+// at places where fewer than `k` scores exceed the score of the label's class, and 0 at all others.
+// As a metric, the cosine similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
 // An element counts as positive if it is above `threshold`. kAuc is the area under a curve,
@@ -77,20 +78,20 @@ struct Metric {
 // suggests or lists names.
 StatusOr<Metric> ParseMetric(std::string_view name);
 // Reads a name, or a map with a name and arguments: {name: top_k_categorical_accuracy, k: 3}. The
-// argument `as` is the given name. Errors are InvalidArgument; they name the path, the metric and
-// the argument.
+// argument `as` sets Metric::given_name. Returns InvalidArgument, with a message that names the
+// path, the metric and the argument, for anything else.
 StatusOr<Metric> ReadMetric(const JsonField& field);
 // Returns the metric's own name: "auc".
 std::string_view Name(const Metric& metric);
 // Returns the names of all metrics.
 std::vector<std::string_view> MetricNames();
 
-// Checks that the metric fits the output and the labels, like CheckLoss.
+// Returns InvalidArgument unless the metric fits the output and the labels, like CheckLoss.
 Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
                    const Shape& label_shape);
 
-// Returns the number of sums. `elements` is the number of elements of one example's output;
-// `masked` says that the output has a mask, `weighted` that MetricSums is given sample weights.
+// Returns the number of sums. `elements` is the number of elements of one example's output,
+// `masked` whether the output has a mask, and `weighted` whether MetricSums gets sample weights.
 int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool weighted = false);
 
 // Returns the sums of the batch: a float32 scalar if there is only one, and otherwise a vector.
@@ -98,8 +99,9 @@ int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool
 // the output's loss, unless they state it.
 //
 // If the output has a mask, a metric that is a mean covers only the unmasked places, as in Keras.
-// It then has two sums: one of the values, and one of the mask. Also as in Keras, these metrics
-// ignore the mask: kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
+// It then has two sums: that of the values and that of the mask. As in Keras,
+// kRootMeanSquaredError, kR2Score, and the metrics from kPrecision to kFalseNegatives ignore the
+// mask.
 //
 // `sample_weights`, if valid, are float32: one per example, or one per place. As in Keras'
 // weighted_metrics, a mean is then weighted, and its second sum is that of the weights, multiplied

@@ -1,4 +1,4 @@
-// Implements ReadMetric: which arguments each metric has.
+// Implements ReadMetric, which determines the arguments that each metric has.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -33,7 +33,7 @@ Status ReadThreshold(const JsonField& value, Metric& metric) {
   return std::isfinite(metric.threshold) ? OkStatus() : value.Mismatch("a finite number");
 }
 
-// Keras takes a list, too, and then returns one value per threshold.
+// Reads a single threshold. Keras also accepts a list, and then returns one value per threshold.
 Status ReadOneThreshold(const JsonField& value, Metric& metric) {
   if (value.present() && value.value()->is_array() && value.value()->size() == 1)
     return ReadProbability(value[size_t{0}], metric.threshold);
@@ -50,7 +50,7 @@ Status ReadClassId(const JsonField& value, Metric& metric) {
   return ReadInteger(value, 0, 1 << 30, metric.class_id);
 }
 
-// The number is limited, because every batch has two sums per threshold.
+// Limits the number, because there are two sums per threshold for each batch.
 Status ReadNumThresholds(const JsonField& value, Metric& metric) {
   return ReadInteger(value, 2, 100000, metric.num_thresholds);
 }
@@ -117,7 +117,7 @@ const Argument kArguments[] = {
      ReadSmoothing},
 };
 
-// The name appears in log lines, and as a tag in TensorBoard.
+// Checks that the name can appear in log lines and as a tag in TensorBoard.
 Status ReadGivenName(const JsonField& value, Metric& metric) {
   ASSIGN_OR_RETURN(metric.given_name, value.String());
   const auto printable = [](unsigned char c) { return c >= ' ' && c != 0x7f; };

@@ -14,7 +14,8 @@ using graph::Builder;
 using graph::Output;
 using losses::OneMinus;
 
-// Keras' thresholds: evenly distributed, with the first and the last moved slightly outwards.
+// Returns Keras' thresholds: evenly distributed, with the first and the last moved slightly
+// outwards.
 Tensor Thresholds(int64_t count) {
   Tensor tensor(DType::kFloat32, Shape({1, count}));
   const auto values = tensor.data<float>();

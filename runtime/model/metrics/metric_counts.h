@@ -9,12 +9,12 @@ namespace tfjob::model::counts {
 // Returns the number of sums of a metric that counts elements.
 int64_t SumsOf(const Metric& metric);
 
-// Computes the sums. Takes labels of the prediction's shape. The sums are
+// Returns the sums for labels of the prediction's shape:
 //   counts, kPrecision, kRecall   the number of elements of each kind that the metric needs
 //   kAuc       true positives per threshold, false positives per threshold, positives, negatives
 //   kR2Score   per element of the output: Σ y, then Σ y², then Σ (y - p)²
-// `sample_weights` may be invalid. If they are valid, every element has the weight of its place,
-// and kR2Score has a further sum: that of the weights.
+// If `sample_weights` is valid, every element has the weight of its place, and kR2Score has a
+// further sum: that of the weights.
 graph::Output Sums(graph::Builder& b, const Metric& metric, graph::Output p, graph::Output y,
                    graph::Output sample_weights);
 

@@ -26,7 +26,7 @@ Outputs Activated(const OperationCall& call) {
   return {Activate(call.b, kKind, call.x[0])};
 }
 
-// Applies a function that works on the last axis to the operation's axis instead.
+// Applies a function that works on the last axis along the operation's axis instead.
 template <Output (*kFunction)(Builder&, Output)>
 Outputs AlongAxis(const OperationCall& call) {
   const int64_t axis = AxisOf(call, call.operation.axis, call.b.shape(call.x[0]).rank());
@@ -118,8 +118,8 @@ void NormalizeArguments(Operation& operation, ArgumentVisitor& visitor) {
                   {.least = 1, .most = 2, .expected = "1 or 2 (other orders are not supported)"});
   visitor.Optional("epsilon", operation.epsilon, {.least = 0, .expected = "a number"});
 }
-// Divides x by its norm, or by epsilon if that is larger. With several axes and order 1, Keras
-// would compute a matrix norm, the largest sum of a column; this is not supported.
+// Divides x by its norm, or by epsilon if that is larger. Order 1 with several axes is not
+// supported: Keras would compute a matrix norm, the largest sum of a column.
 Outputs Normalize(const OperationCall& call) {
   Builder& b = call.b;
   const Output x = call.x[0];
@@ -144,7 +144,7 @@ void OneHotArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Text("dtype", operation.type_name, /*required=*/false);
   visitor.Only("sparse", "false");
 }
-// A row of zeros stands for a class that is negative or too large.
+// Returns a row of zeros for a class that is negative or too large.
 Outputs OneHot(const OperationCall& call) {
   Builder& b = call.b;
   const std::string& name = call.operation.type_name;

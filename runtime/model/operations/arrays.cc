@@ -77,7 +77,7 @@ Outputs Reciprocal(const OperationCall& call) {
 // ---- arrangement
 
 // Treats the elements along the axes from `inner` on as a block, and repeats each block `times`
-// times. The size of axis `grows` is multiplied by `times`.
+// times, which multiplies the size of axis `grows` by `times`.
 Output Repeated(Builder& b, Output x, size_t inner, size_t grows, int64_t times) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims();

@@ -14,7 +14,7 @@ using graph::Builder;
 using graph::Output;
 using Outputs = std::vector<Output>;
 
-// Returns whether each element differs from 0. NaN does.
+// Returns, for each element, whether it differs from 0, as NaN does.
 Output Truth(Builder& b, Output x) {
   return Cast(b, x, DType::kBool);
 }

@@ -13,8 +13,8 @@ using graph::Output;
 
 constexpr std::string_view kModules = "keras.src.ops.";
 
-// Returns the type that the operands share. Numbers take the tensors' type, but if a number is a
-// fraction and the tensors are integers, all operands become float32, as in Keras.
+// Returns the common type of the operands. Numbers take the type of the tensors; but if a number is
+// a fraction and the tensors are integers, all operands become float32, as in Keras.
 DType SharedType(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   DType dtype = DType::kFloat32;
   bool fraction = false;
@@ -138,8 +138,8 @@ void Operation::CallArguments(CallVisitor& visitor) {
   }
 }
 
-// A function keeps the batch if the first axis of its results always has the size of the batch. Two
-// batch sizes are tried, because another axis may happen to have one of these sizes.
+// Accepts a function if the first axis of its results always has the size of the batch. Tries two
+// batch sizes, because another axis may happen to have one of them.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
   RETURN_IF_ERROR(TypesFor(*this, in, 1'013).status());
   return TypesFor(*this, in, 1'009);

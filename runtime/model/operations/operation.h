@@ -11,11 +11,12 @@ namespace tfjob::model::layers {
 
 struct OperationKind;  // operation_table.h
 
-// Operates on values that include the batch axis, which must remain the first axis of the results.
+// A function with its arguments. It operates on values that include the batch axis, which must
+// remain the first axis of the results.
 struct Operation {
   static constexpr std::string_view kClass = "Operation";
   const OperationKind* kind = nullptr;  // never null
-  // The arguments. Each function uses some of them.
+  // The arguments, of which each function uses some.
   std::vector<int64_t> axes;
   int64_t axis = -1, axis1 = 0, axis2 = 0;
   bool keepdims = false;

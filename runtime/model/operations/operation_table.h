@@ -14,7 +14,8 @@ namespace tfjob::model::layers {
 // value and a key.
 enum class CallForm { kUnary, kBinary, kSelect, kList, kKey };
 
-// The graph and the values on which a function operates. Numbers among the operands are constants.
+// The graph and the values on which a function operates. Operands that are numbers are constants of
+// the graph.
 struct OperationCall {
   graph::Builder& b;
   const Operation& operation;
@@ -27,7 +28,7 @@ struct OperationKind {
   CallForm form;
   // Lists the arguments of the operation. Null if the operation has none.
   void (*arguments)(Operation& operation, ArgumentVisitor& visitor);
-  // Returns the results. Operands that do not fit are reported to the builder.
+  // Returns the results. Reports operands that do not fit to the builder.
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 
@@ -46,9 +47,9 @@ inline constexpr int64_t kLongestConstant = int64_t{1} << 20;
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
 // Lists the argument `axis`, which is a single axis.
 void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
-// Returns the axis counted from 0, or reports an error.
+// Returns the axis, counted from 0, or reports an error to the builder if there is no such axis.
 int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);
-// Returns the opposite of a bool.
+// Returns the negation of x, which is bool.
 graph::Output Not(graph::Builder& b, graph::Output x);
 // Returns x[key].
 graph::Output GetItem(graph::Builder& b, graph::Output x, const std::vector<KeyPart>& key);
