@@ -7,7 +7,6 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
-#include "operator/objects/pod.h"
 
 namespace tfjob::api {
 
@@ -24,8 +23,6 @@ inline constexpr char kMasterRole[] = "master";               // the value of kJ
 inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // on pods: status.attempt in decimal
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
-// A pod's annotation with the id of the operator's key from which the pod's job key was derived.
-using objects::kKeyIdAnnotation;
 
 // An annotation of a PersistentVolumeClaim. It names the folder on this machine that `tfjob run`
 // uses for the claim. Has no meaning in a cluster.

@@ -5,6 +5,7 @@
 
 #include "operator/cli/cluster_flags.h"
 #include "operator/client/client.h"
+#include "operator/objects/metadata.h"
 
 namespace tfjob::cli {
 namespace {

@@ -2,6 +2,11 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/metadata.h"
+#include "operator/objects/packed_resource.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
 
 namespace tfjob::client {
 namespace {

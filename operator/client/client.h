@@ -33,13 +33,17 @@
 #include <variant>
 #include <vector>
 
-#include "operator/objects/custom_resource.h"
 #include "operator/objects/kind.h"
-#include "operator/objects/packed_resource.h"
-#include "operator/objects/pod.h"
-#include "operator/objects/service.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+
+namespace tfjob::objects {
+struct CustomResource;
+struct ObjectMeta;
+struct PackedResource;
+struct Pod;
+struct Service;
+}  // namespace tfjob::objects
 
 namespace tfjob::client {
 

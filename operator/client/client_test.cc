@@ -7,6 +7,8 @@
 #include "operator/client/faults.h"
 #include "operator/client/forwarding_client.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::client {
 namespace {

@@ -13,6 +13,7 @@
 #include "operator/control/native_api.h"
 #include "operator/control/observation.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/service.h"
 #include "operator/policy/testing.h"
 #include "operator/render/address.h"
 #include "operator/render/render.h"

@@ -11,6 +11,7 @@
 #include "operator/client/faults.h"
 #include "operator/control/test_fixtures.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/fake_clock.h"
 #include "runtime/base/log.h"
 

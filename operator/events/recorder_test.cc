@@ -8,6 +8,7 @@
 
 #include "operator/client/faults.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/custom_resource.h"
 #include "runtime/base/fake_clock.h"
 
 namespace tfjob::events {

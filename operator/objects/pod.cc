@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operator/objects/fields.h"
+#include "runtime/base/json_view.h"
 
 namespace tfjob::objects {
 namespace {

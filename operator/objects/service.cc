@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/objects/fields.h"
+#include "runtime/base/json_view.h"
 
 namespace tfjob::objects {
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "operator/objects/metadata.h"
-#include "runtime/base/json_view.h"
 
 namespace tfjob::objects {
 

@@ -6,6 +6,7 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/status_json.h"
+#include "operator/objects/service.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"

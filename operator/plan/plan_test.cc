@@ -1,3 +1,4 @@
+#include "operator/objects/service.h"
 #include "operator/plan/plan.h"
 
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 
 #include "operator/api/quantity.h"
 #include "operator/api/replicas.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/native_gang.h"
 
 namespace tfjob::policy {

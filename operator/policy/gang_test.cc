@@ -1,3 +1,4 @@
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/gang.h"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/reasons.h"
+#include "operator/objects/custom_resource.h"
 
 namespace tfjob::policy {
 namespace {

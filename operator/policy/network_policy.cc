@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "operator/api/reasons.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/facts/history.h"
 #include "operator/policy/facts/reported_causes.h"
 #include "operator/policy/rules/recreation_delay.h"

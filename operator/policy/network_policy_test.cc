@@ -1,3 +1,4 @@
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/network_policy.h"
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/objects/service.h"
 #include "operator/policy/testing.h"
 
 namespace tfjob::policy {

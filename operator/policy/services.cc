@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/objects/service.h"
 #include "operator/policy/blocked.h"
 #include "operator/policy/facts/history.h"
 

@@ -6,6 +6,7 @@
 #include "operator/api/defaults.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/objects/service.h"
 
 namespace tfjob::policy::testing {
 namespace {

@@ -1,3 +1,4 @@
+#include "operator/objects/service.h"
 #include "operator/render/render.h"
 
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/objects/pod.h"
 #include "operator/policy/facts/restart_policy.h"
 #include "operator/render/key_scheme.h"
 #include "operator/render/pod_group.h"
@@ -144,8 +145,8 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   for (const auto& [key, value] : metadata.labels) labels.emplace(key, value);
   metadata.labels = labels;
   // A template must not set the id of the pod's key.
-  metadata.annotations.erase(api::kKeyIdAnnotation);
-  if (!environment.key_id.empty()) metadata.annotations[api::kKeyIdAnnotation] = environment.key_id;
+  metadata.annotations.erase(objects::kKeyIdAnnotation);
+  if (!environment.key_id.empty()) metadata.annotations[objects::kKeyIdAnnotation] = environment.key_id;
 
   Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", objects::ToJson(metadata)}};
   Json& spec = pod["spec"] = *pod_spec_;

@@ -1,4 +1,5 @@
 // Tests tfjob-operator's connections against a server that only counts and echoes requests.
+#include "operator/objects/packed_resource.h"
 #include "operator/service/kube_cluster.h"
 
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 #include "operator/client/faults.h"
 #include "operator/keys/key_ring.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/service.h"
 #include "operator/serve/http_get.h"
 #include "operator/serve/server.h"
 #include "operator/service/run.h"

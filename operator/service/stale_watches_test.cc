@@ -1,3 +1,4 @@
+#include "operator/objects/pod.h"
 #include "operator/service/stale_watches.h"
 
 #include <gtest/gtest.h>

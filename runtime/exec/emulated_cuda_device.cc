@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/exec/cuda_device.h"
-#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 
 namespace tfjob::exec {
 

@@ -1,6 +1,6 @@
 // Provides a CUDA device for tests: NVIDIA's driver and cuBLASLt are fakes, and the kernels run on
-// the emulator (kernels/cuda/emulated_gpu.h). The process aborts with a message if a program breaks
-// a rule of the device.
+// the emulator (kernels/cuda/emulated/emulated_gpu.h). The process aborts with a message if a
+// program breaks a rule of the device.
 #pragma once
 
 #include <cstdint>

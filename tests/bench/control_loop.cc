@@ -13,6 +13,7 @@
 
 #include "operator/control/manager.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/log.h"
 #include "tests/bench/report.h"
 

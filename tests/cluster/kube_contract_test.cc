@@ -12,6 +12,7 @@
 #include "operator/client/contract.h"
 #include "operator/kube/client/kube_client.h"
 #include "operator/kube/config/load.h"
+#include "operator/objects/custom_resource.h"
 #include "runtime/base/check.h"
 #include "runtime/base/env.h"
 

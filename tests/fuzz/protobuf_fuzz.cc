@@ -14,6 +14,7 @@
 #include "operator/kube/client/frame_splitter.h"
 #include "operator/kube/rest/api_error.h"
 #include "operator/kube/rest/transport.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
 

@@ -7,6 +7,7 @@
 #include "operator/kube/client/decode.h"
 #include "operator/kube/client/line_splitter.h"
 #include "operator/kube/rest/transport.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json_split.h"
 

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/manifest/tfjob_json.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
 #include "runtime/base/check.h"
 
 namespace tfjob::simulation {

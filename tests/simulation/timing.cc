@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/api/conditions.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::simulation {
 namespace {

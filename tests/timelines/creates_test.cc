@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/manifest/tfjob_json.h"
+#include "operator/objects/pod.h"
 #include "operator/policy/facts/network_policy.h"
 #include "runtime/base/log.h"
 #include "tests/timelines/world.h"

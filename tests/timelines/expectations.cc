@@ -5,6 +5,7 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/manifest/tfjob_json.h"
+#include "operator/objects/pod.h"
 #include "tests/timelines/player.h"
 
 namespace tfjob::timelines {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "operator/api/names.h"
+#include "operator/objects/pod.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/policy/facts/network_policy.h"
 

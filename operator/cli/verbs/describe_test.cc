@@ -7,6 +7,7 @@
 #include "operator/cli/verbs/verbs.h"
 #include "operator/cli/verbs/why.h"
 #include "operator/client/faults.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "operator/cli/verbs/access_error.h"
 #include "operator/client/client.h"
+#include "operator/objects/custom_resource.h"
 
 namespace tfjob::cli {
 namespace {

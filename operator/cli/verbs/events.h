@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operator/cli/verbs/cluster.h"
+#include "runtime/base/json.h"
 
 namespace tfjob::cli {
 

@@ -7,6 +7,7 @@
 #include "operator/cli/verbs/testing.h"
 #include "operator/client/faults.h"
 #include "operator/client/forwarding_client.h"
+#include "operator/objects/custom_resource.h"
 
 namespace tfjob::cli {
 namespace {

@@ -12,6 +12,7 @@
 #include "operator/cli/verbs/log_stream.h"
 #include "operator/cli/verbs/stored_job.h"
 #include "operator/cli/verbs/verbs.h"
+#include "operator/objects/pod.h"
 #include "operator/view/object_cache.h"
 
 namespace tfjob::cli {

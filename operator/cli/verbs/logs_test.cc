@@ -6,6 +6,7 @@
 
 #include "operator/cli/verbs/log_printer.h"
 #include "operator/cli/verbs/testing.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::cli {
 namespace {

@@ -8,6 +8,8 @@
 #include "operator/api/status_json.h"
 #include "operator/cli/verbs/access_error.h"
 #include "operator/manifest/tfjob_json.h"
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::cli {
 

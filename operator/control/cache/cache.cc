@@ -8,6 +8,8 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/service.h"
 #include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::control {

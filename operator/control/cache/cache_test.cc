@@ -7,6 +7,8 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/service.h"
 #include "runtime/base/fake_clock.h"
 
 namespace tfjob::control {

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "operator/objects/custom_resource.h"
 #include "operator/objects/metadata.h"
+#include "operator/objects/service.h"
 
 namespace tfjob::control {
 

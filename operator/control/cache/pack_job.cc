@@ -6,6 +6,7 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/status_json.h"
+#include "operator/objects/custom_resource.h"
 
 namespace tfjob::control {
 namespace {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/control/admit.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/yaml.h"
 
 namespace tfjob::control {

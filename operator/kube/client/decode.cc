@@ -6,6 +6,7 @@
 #include "operator/kube/client/decode_odd.h"
 #include "operator/kube/client/decode_protobuf.h"
 #include "operator/kube/rest/envelope.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "runtime/base/json_split.h"

@@ -13,6 +13,8 @@
 #include "operator/kube/doubles/protobuf_writer.h"
 #include "operator/kube/rest/envelope.h"
 #include "operator/kube/rest/transport.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::kube {

@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/kube/client/list_collector.h"
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
 
 namespace tfjob::kube {
 namespace {

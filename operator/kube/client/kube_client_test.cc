@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/kube/doubles/fake_transport.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::kube {
 namespace {

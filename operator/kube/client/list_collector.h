@@ -8,6 +8,7 @@
 
 #include "operator/client/client.h"
 #include "operator/kube/client/decode.h"
+#include "operator/objects/metadata.h"
 
 namespace tfjob::kube {
 

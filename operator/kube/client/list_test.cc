@@ -5,6 +5,7 @@
 
 #include "operator/kube/client/kube_client.h"
 #include "operator/kube/doubles/fake_transport.h"
+#include "operator/objects/metadata.h"
 
 namespace tfjob::kube {
 namespace {

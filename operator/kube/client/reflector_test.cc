@@ -8,6 +8,7 @@
 #include "operator/kube/client/kube_client.h"
 #include "operator/kube/doubles/call_log.h"
 #include "operator/kube/doubles/fake_transport.h"
+#include "operator/objects/custom_resource.h"
 
 namespace tfjob::kube {
 namespace {

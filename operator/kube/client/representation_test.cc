@@ -12,6 +12,7 @@
 #include "operator/kube/doubles/fake_transport.h"
 #include "operator/kube/doubles/protobuf_writer.h"
 #include "operator/kube/rest/envelope.h"
+#include "operator/objects/metadata.h"
 
 namespace tfjob::kube {
 namespace {

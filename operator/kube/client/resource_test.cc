@@ -1,4 +1,5 @@
 #include "operator/kube/client/resource.h"
+#include "runtime/base/clock.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "operator/objects/pod.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::kube {

@@ -14,6 +14,8 @@
 #include "operator/kube/doubles/protobuf_writer.h"
 #include "operator/kube/doubles/test_server.h"
 #include "operator/kube/rest/envelope.h"
+#include "operator/objects/metadata.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::kube {

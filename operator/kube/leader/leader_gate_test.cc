@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/kube/doubles/lease_candidate.h"
+#include "operator/objects/pod.h"
 #include "runtime/base/fake_clock.h"
 
 namespace tfjob::kube {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "operator/objects/custom_resource.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"

@@ -22,6 +22,7 @@
 #include "operator/local/run/run.h"
 #include "operator/local/run/workload.h"
 #include "operator/manifest/tfjob_json.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/view/job_view.h"
 #include "operator/view/object_cache.h"
 #include "operator/view/pod_key.h"

@@ -5,6 +5,7 @@
 
 #include "operator/client/contract.h"
 #include "operator/local/store/store.h"
+#include "operator/objects/service.h"
 
 namespace tfjob::store {
 namespace {

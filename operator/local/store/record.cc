@@ -3,6 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/metadata.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
 #include "runtime/base/check.h"
 
 namespace tfjob::store {

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_format.h"
 #include "operator/local/store/validation.h"
+#include "operator/objects/metadata.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::store {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/objects/metadata.h"
 #include "runtime/base/thread_pool.h"
 
 namespace tfjob::store {

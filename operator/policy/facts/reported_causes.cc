@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/service.h"
 #include "operator/policy/facts/history.h"
 #include "operator/policy/facts/snapshot.h"
 

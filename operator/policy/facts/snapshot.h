@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "operator/objects/custom_resource.h"
 #include "operator/objects/pod.h"
-#include "operator/objects/service.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/clock.h"
+
+namespace tfjob::objects {
+struct CustomResource;
+struct Service;
+}  // namespace tfjob::objects
 
 namespace tfjob::policy {
 

@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "runtime/kernels/cuda/compare.h"
-#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
+#include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
 #include "runtime/optimizer/optimizer.h"

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "runtime/base/philox.h"
-#include "runtime/kernels/cuda/compare.h"
-#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
+#include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
 
 namespace tfjob::kernels::cuda {

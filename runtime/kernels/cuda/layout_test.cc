@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/base/philox.h"
-#include "runtime/kernels/cuda/compare.h"
-#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
+#include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 
 namespace tfjob::kernels::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/base/philox.h"
-#include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
 
 namespace tfjob::kernels::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/base/philox.h"
-#include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
 
 namespace tfjob::kernels::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/philox.h"
-#include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/tensor/window.h"
 
 namespace tfjob::kernels::cuda {

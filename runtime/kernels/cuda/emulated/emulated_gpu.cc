@@ -1,4 +1,4 @@
-#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated/compare.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "runtime/base/philox.h"
-#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
