@@ -1,5 +1,6 @@
 #include "runtime/cmd/print.h"
 
+#include "runtime/graph/graph_def/graph_def.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/placement.h"
 #include "runtime/state/training_state.h"
@@ -96,7 +97,7 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
   ASSIGN_OR_RETURN(model::BuiltGraph built,
                    strategy::BuildGraph(definition, model::Mode::kTrain,
                                         definition.build.batch_size, AppliesUpdates(tf_config)));
-  return built.graph.ToString();
+  return stage == "graph_def" ? graph::PrintGraphDef(built.graph) : built.graph.ToString();
 }
 
 }  // namespace tfjob::cmd

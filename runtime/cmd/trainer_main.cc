@@ -149,10 +149,10 @@ int Main(int argc, char** argv) {
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
   app.add_option(
          "--print", flags.print,
-         "Prints a stage and exits: cluster, config, data, model, graph, placement, program "
-         "or collectives")
-      ->check(CLI::IsMember(
-          {"cluster", "config", "data", "model", "graph", "placement", "program", "collectives"}));
+         "Prints a stage and exits: cluster, config, data, model, graph, graph_def, placement, "
+         "program or collectives")
+      ->check(CLI::IsMember({"cluster", "config", "data", "model", "graph", "graph_def",
+                             "placement", "program", "collectives"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")

@@ -87,6 +87,9 @@ struct Op {
   // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i
   // of the (broadcast) inputs, and the inputs and the output must have the same dtype.
   bool elementwise = false;
+  // Changes whenever nodes that were written before (graph_def/graph_def.h) would mean something
+  // else: another formula, other attributes or other defaults.
+  int version = 1;
 };
 
 // Returns null if there is no such op.

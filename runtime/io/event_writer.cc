@@ -65,6 +65,13 @@ Status EventWriter::AddScalars(int64_t step,
   return Write(event.SerializeAsString());
 }
 
+Status EventWriter::AddGraph(std::string graph_def, Time time) {
+  Event event;
+  event.set_wall_time(Seconds(time));
+  event.set_graph_def(std::move(graph_def));
+  return Write(event.SerializeAsString());
+}
+
 Status EventWriter::AddStart(int64_t step, Time time) {
   Event event;
   event.set_wall_time(Seconds(time));

@@ -26,6 +26,8 @@ class EventWriter {
   // Adds one point per tag at `step`. `time` is when the values were measured.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values,
                     Time time);
+  // Adds the graph that TensorBoard shows, as the bytes of TensorFlow's GraphDef.
+  Status AddGraph(std::string graph_def, Time time);
   // Makes TensorBoard discard the points that earlier runs have written for steps after `step`.
   // Call after a restore.
   Status AddStart(int64_t step, Time time);

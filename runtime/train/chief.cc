@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/device.h"
+#include "runtime/graph/graph_def/graph_def.h"
 #include "runtime/progress/client.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/evaluation.h"
@@ -136,12 +137,30 @@ Status Chief::PrepareModelDirectory() const {
   return OkStatus();
 }
 
+void Chief::SummariseGraph() {
+  const strategy::ModelDefinition& definition = trainer_.definition();
+  // A graph that is fed rows of tables cannot update the tables.
+  const bool with_updates = definition.tables.empty();
+  const auto built = strategy::BuildGraph(definition, model::Mode::kTrain,
+                                          definition.build.batch_size, with_updates);
+  StatusOr<std::string> bytes = built.status();
+  if (built.ok()) bytes = graph::WriteGraphDef(built->graph, graph::Constants::kSmall);
+  if (bytes.ok()) {
+    summaries_->AddGraph(*std::move(bytes));
+  } else {
+    kChiefLog.Warning("the summaries lack the graph", {{"error", bytes.status()}});
+  }
+}
+
 Status Chief::OnStart(int64_t step) {
   window_.Reset(step);
   const config::TrainingConfig& config = context_.config();
   if (config.model_dir.empty()) return OkStatus();
   if (config.save_summary_steps > 0) {
-    if (summaries_ == nullptr) summaries_ = WriteSummariesTo(config.model_dir);
+    if (summaries_ == nullptr) {
+      summaries_ = WriteSummariesTo(config.model_dir);
+      SummariseGraph();
+    }
     if (step > 0) summaries_->AddStart(step);
   }
   const StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(config.model_dir);

@@ -52,6 +52,7 @@ class Chief : public StepObserver {
   Status PrepareModelDirectory() const;
   SaverOptions SaverOptionsOf() const;
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
+  void SummariseGraph();
   Status SaveIfDue(int64_t step);
   // Once the save that OnOthersEnding put off is due, makes the saver save as soon as it can
   // (CheckpointSaver::Require).

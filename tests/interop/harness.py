@@ -50,6 +50,13 @@ def as_array(value):
     return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
 
 
+def graph(folder):
+    """Returns the nodes of the graph that TensorBoard finds in a folder, by name."""
+    seen = event_accumulator.EventAccumulator(folder)
+    seen.Reload()
+    return {node.name: node for node in seen.Graph().node}
+
+
 def scalars(folder):
     """Returns the scalars that TensorBoard finds in a folder: {tag: [(step, value), …]}."""
     seen = event_accumulator.EventAccumulator(folder)

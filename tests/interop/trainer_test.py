@@ -8,7 +8,7 @@ import struct
 import tempfile
 import unittest
 
-from harness import as_array, as_json, scalars, tool, train
+from harness import as_array, as_json, graph, scalars, tool, train
 
 import numpy as np
 import keras
@@ -92,6 +92,14 @@ class Written(unittest.TestCase):
         self.assertLessEqual(values["accuracy"][-1], 1)
         self.assertGreater(min(values["global_step/sec"]), 0)
         self.assertEqual(values["staleness"], [0, 0, 0])
+
+    def test_tensorboard_finds_the_graph(self):
+        nodes = graph(self.model_dir)
+        product = nodes["dense/MatMul"]
+        self.assertEqual((product.op, list(product.input)), ("MatMul", ["flatten/Reshape", "dense/kernel"]))
+        shape = nodes["dense/kernel"].attr["_output_shapes"].list.shape[0]
+        self.assertEqual([dim.size for dim in shape.dim], self.VARIABLES["dense/kernel"])
+        self.assertEqual(nodes["dense/kernel"].attr["dtype"].type, tf.float32.as_datatype_enum)
 
     def test_keras_gets_the_same_loss_and_accuracy_by_the_lines_of_the_page(self):
         with open(f"{DOCS}/checkpoints.md") as page:

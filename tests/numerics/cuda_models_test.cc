@@ -7,19 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/file.h"
-#include "runtime/base/json.h"
 #include "runtime/base/philox.h"
-#include "runtime/base/yaml.h"
 #include "runtime/exec/emulated_cuda_device.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
-#include "runtime/model/keras.h"
+#include "tests/numerics/example_model.h"
 
 namespace tfjob::model {
 namespace {
@@ -32,29 +28,6 @@ struct Example {
   LossKind loss = LossKind::kSparseCategoricalCrossentropy;
   bool logits = true;  // what the model returns, if the loss is sparse
 };
-
-Json ReadDocument(const std::string& text, const std::string& name) {
-  const auto documents = ParseYaml(text, name);
-  EXPECT_TRUE(documents.ok()) << documents.status();
-  return (*documents)[0];
-}
-
-// Returns the model in an example's ConfigMap, which is Keras JSON or the layers in the training
-// file.
-Model ReadExample(const std::string& name) {
-  const auto text = ReadFile(StrCat("deploy/examples/models/", name, ".yaml"));
-  EXPECT_TRUE(text.ok()) << text.status();
-  const Json manifest = ReadDocument(*text, name);
-  const JsonField data = JsonField(manifest)["data"];
-  const auto json = data["model.json"].String();
-  const auto training = data["training.yaml"].String();
-  EXPECT_TRUE(training.ok()) << training.status();
-  const Json file = ReadDocument(*training, name);
-  auto model =
-      json.ok() ? ReadKerasJson(*json, name) : ReadLayers(JsonField(file)["model"]["layers"]);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return *std::move(model);
-}
 
 // Returns an optimizer whose learning rate changes with the step. If a gradient is zero except for
 // rounding errors, like that of the bias of an attention's keys, Adam divides it by about epsilon,

@@ -39,7 +39,6 @@ _NOT_FUZZED = [
     "runtime/cmd",
     "runtime/device",
     "runtime/exec",
-    "runtime/graph",
     "runtime/inference",
     "runtime/kernels",
     "runtime/optimizer",

@@ -19,6 +19,7 @@ struct SummaryWriter::Entry {
   int64_t step = 0;
   Time time;
   bool start = false;
+  std::string graph_def;
   std::vector<std::pair<std::string, double>> values;
 };
 
@@ -30,6 +31,7 @@ struct SummaryWriter::Shared {
     if (events == nullptr) {
       ASSIGN_OR_RETURN(events, io::EventWriter::Create(options.folder, entry.time, *options.files));
     }
+    if (!entry.graph_def.empty()) return events->AddGraph(entry.graph_def, entry.time);
     if (entry.start) return events->AddStart(entry.step, entry.time);
     return events->AddScalars(entry.step, entry.values, entry.time);
   }
@@ -101,11 +103,19 @@ SummaryWriter::~SummaryWriter() {
 }
 
 void SummaryWriter::AddScalars(int64_t step, std::vector<std::pair<std::string, double>> values) {
-  Add({.step = step, .time = clock_.Now(), .start = false, .values = std::move(values)});
+  Add({.step = step, .time = clock_.Now(), .start = false, .graph_def = {}, .values = std::move(values)});
+}
+
+void SummaryWriter::AddGraph(std::string graph_def) {
+  Add({.step = 0,
+       .time = clock_.Now(),
+       .start = false,
+       .graph_def = std::move(graph_def),
+       .values = {}});
 }
 
 void SummaryWriter::AddStart(int64_t step) {
-  Add({.step = step, .time = clock_.Now(), .start = true, .values = {}});
+  Add({.step = step, .time = clock_.Now(), .start = true, .graph_def = {}, .values = {}});
 }
 
 void SummaryWriter::Add(Entry entry) {

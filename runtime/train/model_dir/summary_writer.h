@@ -37,6 +37,8 @@ class SummaryWriter {
 
   // Adds one point per tag at `step`.
   void AddScalars(int64_t step, std::vector<std::pair<std::string, double>> values);
+  // Adds the graph that TensorBoard shows, as the bytes of TensorFlow's GraphDef.
+  void AddGraph(std::string graph_def);
   // Makes TensorBoard discard what an earlier run wrote for the steps after `step`. Call after a
   // restore.
   void AddStart(int64_t step);

@@ -58,10 +58,11 @@ class SummaryWriterTest : public testing::Test {
 TEST_F(SummaryWriterTest, WritesWhatItWasGiven) {
   {
     SummaryWriter writer(Options(), clock_);
+    writer.AddGraph("a GraphDef");
     writer.AddStart(5);
     writer.AddScalars(6, {{"loss", 0.5}});
   }
-  EXPECT_EQ(Records(), 3) << "the version, the start and the loss";
+  EXPECT_EQ(Records(), 4) << "the version, the graph, the start and the loss";
 }
 
 TEST_F(SummaryWriterTest, MakesNoFileWithoutASummary) {
