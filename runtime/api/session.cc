@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/workspace.h"
 #include "runtime/base/log.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/train/compiled_model.h"
@@ -117,7 +118,8 @@ tfjob::Status ConfigureLogOnce(const std::string& wanted) {
 
 Session::Session(const Strategy& strategy, const SessionOptions& options)
     : data_(std::make_shared<const SessionData>(SessionData{
-          strategy, options, Annotate(ConfigureLogOnce(options.log_level), "log_level")})) {}
+          strategy, options, Annotate(ConfigureLogOnce(options.log_level), "log_level"),
+          std::make_shared<Workspace>()})) {}
 
 Result<CompiledModel> Session::Compile(const Model& model, const CompileOptions& options) const {
   auto compiled = CompileWith(data_, model, options);
