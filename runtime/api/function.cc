@@ -226,6 +226,10 @@ Symbol Step::StopGradient(const Symbol& x) {
   return data_.Make("StopGradient", {x}, steps::StopGradientNode());
 }
 
+Symbol Step::SoftmaxCrossEntropy(const Symbol& labels, const Symbol& logits) {
+  return data_.Make("SoftmaxCrossEntropy", {labels, logits}, steps::CrossEntropyNode());
+}
+
 Symbol Step::RandomNormal(const std::vector<int64_t>& shape, double mean, double stddev) {
   return data_.Make("RandomNormal", {}, steps::RandomNormalNode(Shape(shape), mean, stddev));
 }

@@ -80,6 +80,9 @@ class Step {
   Symbol NumExamples();
   // Returns the value, through which no gradient flows.
   Symbol StopGradient(const Symbol& x);
+  // Returns the cross-entropy of each example: -log softmax(logits) of its class. `logits` have one
+  // row per example. `labels` are the classes, integers, one per example, or rows of probabilities.
+  Symbol SoftmaxCrossEntropy(const Symbol& labels, const Symbol& logits);
   // Return random float32 numbers of this shape for each example. They depend on the session's seed
   // and on the number of runs of its functions, and differ between replicas.
   Symbol RandomNormal(const std::vector<int64_t>& shape, double mean = 0, double stddev = 1);

@@ -159,15 +159,12 @@ Emit RandomUniformNode(Shape example, double low, double high) {
   };
 }
 
-Emit SparseCrossEntropyNode() {
-  return [](StepGraph& step, Inputs inputs) {
-    return Outputs{SparseSoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss};
-  };
-}
-
 Emit CrossEntropyNode() {
   return [](StepGraph& step, Inputs inputs) {
-    return Outputs{SoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss};
+    const bool rows = step.b.dtype(inputs[0]) == step.b.dtype(inputs[1]);
+    return Outputs{
+        rows ? SoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss
+             : SparseSoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss};
   };
 }
 

@@ -30,9 +30,8 @@ Emit StopGradientNode();
 // nodes.
 Emit RandomNormalNode(Shape example, double mean, double stddev);
 Emit RandomUniformNode(Shape example, double low, double high);
-// Cross-entropies of logits [n,c], one per row: with labels [n] that are classes, or with [n,c]
-// probabilities. The inputs are labels and logits.
-Emit SparseCrossEntropyNode();
+// Cross-entropies of logits [n,c], one per row. The inputs are labels and logits. The labels are
+// classes, integers [n], or probabilities, of the logits' type and shape.
 Emit CrossEntropyNode();
 
 }  // namespace tfjob::steps
