@@ -165,16 +165,13 @@ tfjob::Status BatchTrainer::MakeStrategy(const CompiledData& model) {
                               .identity = context_.identity(),
                               .credentials = context_.credentials(),
                               .global_batch = definition_.build.batch_size};
-  ASSIGN_OR_RETURN(
-      strategy_,
-      strategy::MakeStrategy(
-          std::move(task),
-          {.definition = definition_,
-           .device = std::move(device),
-           .on_non_finite = context_.config().on_non_finite,
-           .provide_state = [this](const state::Snapshot*) -> StatusOr<state::Snapshot> {
-             return *loaded_;
-           }}));
+  ASSIGN_OR_RETURN(strategy_,
+                   strategy::MakeStrategy(std::move(task),
+                                          {.definition = definition_,
+                                           .device = std::move(device),
+                                           .on_non_finite = context_.config().on_non_finite,
+                                           .provide_state = [this](const state::Snapshot*)
+                                               -> StatusOr<state::Snapshot> { return *loaded_; }}));
   return OkStatus();
 }
 
@@ -214,8 +211,7 @@ StatusOr<strategy::MetricTotals> BatchTrainer::Train(CompiledData& model, const 
     RETURN_IF_ERROR(Load(model.values));
   }
   strategy::MetricTotals totals;
-  ASSIGN_OR_RETURN(const strategy::StepOutcome outcome,
-                   strategy_->Step(batch_, totals));
+  ASSIGN_OR_RETURN(const strategy::StepOutcome outcome, strategy_->Step(batch_, totals));
   if (outcome.skipped) {
     return FailedPrecondition("step ", step_ + 1, ": the loss or a gradient is not finite, so the ",
                               "step has changed nothing; check the examples, or use a smaller ",
@@ -251,10 +247,8 @@ StatusOr<strategy::MetricTotals> BatchTrainer::Test(CompiledData& model, const B
     RETURN_IF_ERROR(strategy::LoadValues(definition_, *model.values, *store_));
     evaluated_ = model.values;
   }
-  ASSIGN_OR_RETURN(strategy::ModelProgram * program,
-                   programs_->ForBatchSize(batch_.size()));
-  RETURN_IF_ERROR(
-      program->Run(batch_, model.values->global_step, definition_.seed));
+  ASSIGN_OR_RETURN(strategy::ModelProgram * program, programs_->ForBatchSize(batch_.size()));
+  RETURN_IF_ERROR(program->Run(batch_, model.values->global_step, definition_.seed));
   strategy::MetricTotals totals;
   program->AddTotals(totals);
   return totals;

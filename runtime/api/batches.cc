@@ -69,8 +69,8 @@ StatusOr<Reading> ReadingOf(const DatasetData& data, const config::SourceConfig&
 
 // Adds the columns of the fields that the source has, and their roles.
 StatusOr<std::vector<tfjob::data::Column>> ColumnsOfFields(const Reading& reading,
-                                                     const tfjob::data::Source& source,
-                                                     double scale, BatchesData& made) {
+                                                           const tfjob::data::Source& source,
+                                                           double scale, BatchesData& made) {
   std::vector<tfjob::data::Column> columns;
   const auto add = [&](const std::string& field_name, const std::string& name, double factor,
                        std::vector<BatchesData::Role>& roles) {

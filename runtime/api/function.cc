@@ -143,8 +143,7 @@ StatusOr<StepResults> RunFunction(FunctionData& data, const Batch& batch) {
                    data.workspace->Run(*data.runner, models, arrays));
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < results.size(); ++i) {
-    named[data.runner->definition().results[i].name] =
-        Access::MakeTensor(std::move(results[i]));
+    named[data.runner->definition().results[i].name] = Access::MakeTensor(std::move(results[i]));
   }
   return StepResults(std::move(named));
 }
@@ -178,8 +177,7 @@ std::vector<Symbol> Step::TrainableVariables(const CompiledModel& model) {
   const steps::StepModel& of = data_.definition.models[number];
   std::vector<Symbol> variables;
   for (const size_t v : steps::TrainableOf(of))
-    variables.push_back(
-        data_.Make(of.variables[v].name, {}, steps::VariableNode(number, v)));
+    variables.push_back(data_.Make(of.variables[v].name, {}, steps::VariableNode(number, v)));
   return variables;
 }
 
@@ -198,8 +196,7 @@ std::vector<Symbol> Step::Gradients(const Symbol& loss, const std::vector<Symbol
   inputs.insert(inputs.end(), values.begin(), values.end());
   const Symbol made = data_.Make("Gradients", std::move(inputs), steps::GradientNode());
   std::vector<Symbol> gradients;
-  for (size_t i = 0; i < values.size(); ++i)
-    gradients.push_back(made.Output(static_cast<int>(i)));
+  for (size_t i = 0; i < values.size(); ++i) gradients.push_back(made.Output(static_cast<int>(i)));
   return gradients;
 }
 
@@ -264,8 +261,8 @@ Tensor StepResults::at(const std::string& name) const {
   if (found != values_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known, value] : values_) names.push_back(known);
-  const Result<Tensor> none = ToPublic(StatusOr<Tensor>(InvalidArgument(
-      "the function has no result \"", name, "\"", DidYouMean(name, names))));
+  const Result<Tensor> none = ToPublic(StatusOr<Tensor>(
+      InvalidArgument("the function has no result \"", name, "\"", DidYouMean(name, names))));
   return none.value();
 }
 

@@ -136,8 +136,8 @@ class Function {
   // must have the types of the inputs, and the same number of rows, at least 1; `scale` must be 1.
   // The first call with a number of rows compiles the step for it.
   //
-  // Does not check whether numbers are finite. After an error, no optimizer has been applied; moving
-  // statistics may have changed.
+  // Does not check whether numbers are finite. After an error, no optimizer has been applied;
+  // moving statistics may have changed.
   Result<StepResults> operator()(const Batch& batch);
 
  private:

@@ -38,10 +38,10 @@ class OperationCall {
     layer.form["registered_name"] = name_;
     if (inputs_.empty())
       layer.error.Update(InvalidArgument("ops::", name_, ": expected at least one value"));
-    return Access::MakeSymbol({.layer = std::make_shared<const LayerData>(std::move(layer)),
-                               .inputs = std::move(inputs_),
-                               .arguments = {{"args", std::move(args_)},
-                                             {"kwargs", Json::object()}}});
+    return Access::MakeSymbol(
+        {.layer = std::make_shared<const LayerData>(std::move(layer)),
+         .inputs = std::move(inputs_),
+         .arguments = {{"args", std::move(args_)}, {"kwargs", Json::object()}}});
   }
 
  private:
@@ -51,8 +51,8 @@ class OperationCall {
       return {{kInputOfCall, inputs_.size() - 1}};
     }
     if (!std::isfinite(operand.number())) {
-      error_.Update(InvalidArgument("ops::", name_, ": expected a finite number, got ",
-                                    operand.number()));
+      error_.Update(
+          InvalidArgument("ops::", name_, ": expected a finite number, got ", operand.number()));
     }
     if (operand.integer()) return static_cast<int64_t>(operand.number());
     return operand.number();
@@ -75,7 +75,7 @@ Symbol Binary(const char* name, const Operand& x, const Operand& y) {
 }
 
 Symbol OverAxes(const char* name, const Symbol& x, const std::vector<int64_t>& axes, bool keepdims,
-               const char* module = kNumpy) {
+                const char* module = kNumpy) {
   Json config = {{"axis", axes.empty() ? Json() : Json(axes)}, {"keepdims", keepdims}};
   return Unary(module, name, x, std::move(config));
 }

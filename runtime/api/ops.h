@@ -22,10 +22,10 @@ namespace tfjob::api {
 // A value, or a number.
 class Operand {
  public:
-  Operand(const Symbol& symbol) : symbol_(symbol) {}     // NOLINT
-  Operand(double number) : number_(number) {}            // NOLINT
-  Operand(float number) : number_(number) {}             // NOLINT
-  Operand(int number) : Operand(int64_t{number}) {}      // NOLINT
+  Operand(const Symbol& symbol) : symbol_(symbol) {}                                 // NOLINT
+  Operand(double number) : number_(number) {}                                        // NOLINT
+  Operand(float number) : number_(number) {}                                         // NOLINT
+  Operand(int number) : Operand(int64_t{number}) {}                                  // NOLINT
   Operand(int64_t number) : number_(static_cast<double>(number)), integer_(true) {}  // NOLINT
 
   const std::optional<Symbol>& symbol() const { return symbol_; }

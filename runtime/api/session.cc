@@ -117,9 +117,9 @@ tfjob::Status ConfigureLogOnce(const std::string& wanted) {
 }  // namespace
 
 Session::Session(const Strategy& strategy, const SessionOptions& options)
-    : data_(std::make_shared<const SessionData>(SessionData{
-          strategy, options, Annotate(ConfigureLogOnce(options.log_level), "log_level"),
-          std::make_shared<Workspace>()})) {}
+    : data_(std::make_shared<const SessionData>(
+          SessionData{strategy, options, Annotate(ConfigureLogOnce(options.log_level), "log_level"),
+                      std::make_shared<Workspace>()})) {}
 
 Result<CompiledModel> Session::Compile(const Model& model, const CompileOptions& options) const {
   auto compiled = CompileWith(data_, model, options);

@@ -133,8 +133,9 @@ class CompiledModel {
   // which each takes a part of the examples, with the mean of the loss over all of them. If numbers
   // are not finite, returns an error and changes nothing. Class weights are those of Fit.
   //
-  // The first call compiles programs for this number of examples and their types. The values stay on
-  // the devices until another function needs them. Returns Unimplemented in a job of several tasks.
+  // The first call compiles programs for this number of examples and their types. The values stay
+  // on the devices until another function needs them. Returns Unimplemented in a job of several
+  // tasks.
   Result<BatchReport> Step(const Batch& batch, const std::map<int64_t, double>& class_weight = {});
   // Like Step. As in Keras 3, returns the loss and the metrics of all batches since ResetMetrics,
   // Fit or Evaluate, those of TestOnBatch included.
@@ -232,10 +233,10 @@ class Session {
   // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
-  // Returns the batches of a dataset, for a program's own loop. In a job of several tasks, each task
-  // gets its part of each batch, which may be empty. Images and other inputs with a `scale` become
-  // float32, and are multiplied by it; other arrays keep their types. A dataset of files whose
-  // arrays are not named has one input and one output.
+  // Returns the batches of a dataset, for a program's own loop. In a job of several tasks, each
+  // task gets its part of each batch, which may be empty. Images and other inputs with a `scale`
+  // become float32, and are multiplied by it; other arrays keep their types. A dataset of files
+  // whose arrays are not named has one input and one output.
   Result<Batches> Distribute(const Dataset& dataset, const DistributeOptions& options = {}) const;
   // Makes a function out of a step, which `body` records. `body` is called once, here. The first
   // axis of every input counts the examples; shapes and types are those of one example. Returns

@@ -30,10 +30,10 @@ int64_t StepData::NextNumber() {
 }
 
 Symbol StepData::Make(const std::string& name, std::vector<Symbol> inputs, steps::Emit emit) const {
-  return Access::MakeSymbol({.layer = nullptr,
-                             .inputs = std::move(inputs),
-                             .step = std::make_shared<const StepValue>(
-                                 StepValue{name, std::move(emit), number})});
+  return Access::MakeSymbol(
+      {.layer = nullptr,
+       .inputs = std::move(inputs),
+       .step = std::make_shared<const StepValue>(StepValue{name, std::move(emit), number})});
 }
 
 size_t StepData::NumberOf(const CompiledModel& model, const char* function) {
@@ -42,7 +42,8 @@ size_t StepData::NumberOf(const CompiledModel& model, const char* function) {
   if (found != models.end()) return static_cast<size_t>(found - models.begin());
   const auto prepare = [&]() -> tfjob::Status {
     if (data->session != session) {
-      return InvalidArgument("model ", data->model.name(), ": expected a model of the session that ",
+      return InvalidArgument("model ", data->model.name(),
+                             ": expected a model of the session that ",
                              "makes the function, got one of another session");
     }
     RETURN_IF_ERROR(data->ExpectBuilt());
@@ -115,8 +116,7 @@ tfjob::Status StepWriter::WriteCall(const CallData& call) {
     std::vector<Json> tensors;
     for (size_t i = 0; i < call.inputs.size(); ++i) tensors.push_back(InputArgument(i));
     ASSIGN_OR_RETURN(const Json written, WriteNode(call, node.name, std::move(tensors)));
-    ASSIGN_OR_RETURN(const model::KerasCall read,
-                     model::ReadKerasCall(call.layer->form, written));
+    ASSIGN_OR_RETURN(const model::KerasCall read, model::ReadKerasCall(call.layer->form, written));
     for (const std::string& input : read.inputs)
       add_input(call.inputs[static_cast<size_t>(std::stoul(input))]);
     node.emit = steps::LayerNode(read.layer);

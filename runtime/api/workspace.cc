@@ -40,10 +40,9 @@ tfjob::Status Workspace::Prepare(const CompiledData& model) {
                                                       RealClock());
   ASSIGN_OR_RETURN(const exec::Device device, context->device());
   const int threads = device.pool == nullptr ? 1 : device.pool->threads() + 1;
-  ASSIGN_OR_RETURN(memory_,
-                   steps::Memory::Create({.device = device,
-                                          .devices = DevicesOf(model.config.strategy),
-                                          .threads = threads}));
+  ASSIGN_OR_RETURN(memory_, steps::Memory::Create({.device = device,
+                                                   .devices = DevicesOf(model.config.strategy),
+                                                   .threads = threads}));
   context_ = std::move(context);
   return OkStatus();
 }
@@ -51,9 +50,9 @@ tfjob::Status Workspace::Prepare(const CompiledData& model) {
 StatusOr<std::shared_ptr<LiveModel>> Workspace::Bind(CompiledData& model) {
   if (model.live.get() != nullptr) return model.live.shared();
   MutexLock lock(mutex_);
-  auto live = std::make_shared<LiveModel>(
-      model.session->workspace, StepModelOf(model, StrCat("model ", models_++, "/")),
-      model.definition->state);
+  auto live = std::make_shared<LiveModel>(model.session->workspace,
+                                          StepModelOf(model, StrCat("model ", models_++, "/")),
+                                          model.definition->state);
   RETURN_IF_ERROR(memory_->AddVariables(live->model_));
   model.live.set(live);
   return live;
@@ -75,8 +74,7 @@ StatusOr<std::vector<tfjob::Tensor>> Workspace::Run(steps::StepRunner& runner,
   MutexLock lock(mutex_);
   for (CompiledData* const model : models) {
     LiveModel& live = *model->live.get();
-    if (model->newest.get() == nullptr)
-      RETURN_IF_ERROR(live.Load(*memory_, model->values));
+    if (model->newest.get() == nullptr) RETURN_IF_ERROR(live.Load(*memory_, model->values));
     steps.push_back(live.step_);
   }
   StatusOr<std::vector<tfjob::Tensor>> results = runner.Run(inputs, runs_++, steps);

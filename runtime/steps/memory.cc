@@ -18,8 +18,7 @@ Status ForEachPart(const StepModel& model, const state::TrainingState& training,
   const std::vector<optimizer::Slot> slots =
       state::SlotsOf(training.variables[v], training.optimizer);
   for (size_t s = 0; s < slots.size(); ++s) {
-    RETURN_IF_ERROR(
-        visit(store.Find(StrCat(name, "/", slots[s].suffix)), static_cast<int>(s)));
+    RETURN_IF_ERROR(visit(store.Find(StrCat(name, "/", slots[s].suffix)), static_cast<int>(s)));
   }
   return OkStatus();
 }
@@ -45,8 +44,8 @@ StatusOr<std::unique_ptr<Memory>> Memory::Create(const MemoryOptions& options) {
       place.device.pool = place.pool.get();
       place.communicator = std::move(communicators[static_cast<size_t>(i)]);
     }
-    place.store = std::make_unique<variables::VariableStore>(place.device.row_stride,
-                                                             place.device.runtime);
+    place.store =
+        std::make_unique<variables::VariableStore>(place.device.row_stride, place.device.runtime);
   }
   memory->threads_ = std::make_unique<strategy::DeviceThreads>(options.devices);
   return memory;
@@ -74,8 +73,7 @@ Status Memory::AddSlots(const StepModel& model) {
   for (Place& place : places_) {
     for (const size_t v : TrainableOf(model)) {
       ASSIGN_OR_RETURN(variables::Variable * variable, place.store->Get(model.variables[v].name));
-      RETURN_IF_ERROR(
-          exec::FindOrCreateSlots(model.optimizer, *variable, *place.store).status());
+      RETURN_IF_ERROR(exec::FindOrCreateSlots(model.optimizer, *variable, *place.store).status());
     }
   }
   return OkStatus();
@@ -86,8 +84,8 @@ Status Memory::Load(const StepModel& model, const state::TrainingState& training
   for (Place& place : places_) {
     for (size_t v = 0; v < model.variables.size(); ++v) {
       const state::VariableState& state = values.variables[v];
-      RETURN_IF_ERROR(ForEachPart(
-          model, training, v, *place.store, [&](variables::Variable* part, int slot) {
+      RETURN_IF_ERROR(
+          ForEachPart(model, training, v, *place.store, [&](variables::Variable* part, int slot) {
             if (part == nullptr) return OkStatus();
             return part->FromTensor(slot < 0 ? state.value
                                              : state.slots[static_cast<size_t>(slot)]);

@@ -31,11 +31,12 @@ class Memory {
   static StatusOr<std::unique_ptr<Memory>> Create(const MemoryOptions& options);
 
   struct Place {
-    std::unique_ptr<ThreadPool> pool;  // null if the device computes on one thread, or with `device`
+    std::unique_ptr<ThreadPool>
+        pool;  // null if the device computes on one thread, or with `device`
     exec::Device device;
     std::unique_ptr<variables::VariableStore> store;
     std::unique_ptr<collectives::Communicator> communicator;  // null if there is one device
-    Status status;  // of the work in progress
+    Status status;                                            // of the work in progress
   };
 
   int devices() const { return static_cast<int>(places_.size()); }

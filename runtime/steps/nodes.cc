@@ -54,8 +54,9 @@ Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, 
   }
   RETURN_IF_ERROR(layer.OutputTypes(types).status());
   if (layer.Variables(types).empty()) return OkStatus();
-  return InvalidArgument("the layer has variables, which belong to a compiled model: put the layer ",
-                         "into a Model, compile it, and use Step::Call");
+  return InvalidArgument(
+      "the layer has variables, which belong to a compiled model: put the layer ",
+      "into a Model, compile it, and use Step::Call");
 }
 
 // Random ops that have no argument `replica` get another seed in each replica.
@@ -162,9 +163,8 @@ Emit RandomUniformNode(Shape example, double low, double high) {
 Emit CrossEntropyNode() {
   return [](StepGraph& step, Inputs inputs) {
     const bool rows = step.b.dtype(inputs[0]) == step.b.dtype(inputs[1]);
-    return Outputs{
-        rows ? SoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss
-             : SparseSoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss};
+    return Outputs{rows ? SoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss
+                        : SparseSoftmaxCrossEntropyWithLogits(step.b, inputs[1], inputs[0]).loss};
   };
 }
 

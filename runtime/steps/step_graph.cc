@@ -54,7 +54,8 @@ Status AddResults(StepGraph& step, const std::vector<std::vector<Output>>& value
     built.counts.push_back(shape.rank() > 0 ? shape.dim(0) : 1);
     if (result.over_examples) {
       if (shape.rank() == 0) {
-        return InvalidArgument("result ", result.name, ": expected a value whose first axis counts ",
+        return InvalidArgument("result ", result.name,
+                               ": expected a value whose first axis counts ",
                                "examples, to reduce along it, got a scalar");
       }
       value = Sum(step.b, value, {0});
@@ -65,9 +66,9 @@ Status AddResults(StepGraph& step, const std::vector<std::vector<Output>>& value
   return step.b.status();
 }
 
-std::vector<model::VariableGradient> GradientsOf(
-    const StepModel& model, const Application& application,
-    const std::vector<std::vector<Output>>& values) {
+std::vector<model::VariableGradient> GradientsOf(const StepModel& model,
+                                                 const Application& application,
+                                                 const std::vector<std::vector<Output>>& values) {
   std::vector<model::VariableGradient> gradients;
   const std::vector<size_t> trained = TrainableOf(model);
   for (size_t i = 0; i < trained.size(); ++i)
@@ -108,8 +109,8 @@ void AppendUpdates(StepGraph& step, const std::vector<std::vector<Output>>& valu
     const auto m = static_cast<size_t>(application.model);
     const StepModel& model = definition.models[m];
     const Output made = Placeholder(step.b, StepFeed(m), DType::kInt64, {});
-    ApplyGradients(step.b, model.optimizer, model.clipping,
-                   GradientsOf(model, application, values), made);
+    ApplyGradients(step.b, model.optimizer, model.clipping, GradientsOf(model, application, values),
+                   made);
   }
 }
 
@@ -210,9 +211,9 @@ StatusOr<BuiltStep> BuildStep(const Definition& definition, int64_t examples, in
   BuiltStep built;
   RETURN_IF_ERROR(AddResults(step, values, built));
   for (const Application& application : definition.applications) {
-    RETURN_IF_ERROR(CheckGradients(
-        step, GradientsOf(definition.models[static_cast<size_t>(application.model)], application,
-                          values)));
+    RETURN_IF_ERROR(
+        CheckGradients(step, GradientsOf(definition.models[static_cast<size_t>(application.model)],
+                                         application, values)));
   }
   if (updates) {
     AppendUpdates(step, values);

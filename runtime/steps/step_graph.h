@@ -13,8 +13,8 @@
 namespace tfjob::steps {
 
 // Names of feeds. The inputs are fed under the names that InputFeed returns.
-inline constexpr char kRun[] = "run";    // int64: the number of the run, for random numbers
-inline constexpr char kSeed[] = "seed";  // int64
+inline constexpr char kRun[] = "run";            // int64: the number of the run, for random numbers
+inline constexpr char kSeed[] = "seed";          // int64
 inline constexpr char kExamples[] = "examples";  // float32: the examples of all replicas
 std::string InputFeed(size_t input);
 std::string StepFeed(size_t model);  // int64: the number of updates of the model before this one

@@ -10,8 +10,8 @@ namespace tfjob::steps {
 struct StepRunner::Compiled {
   std::unique_ptr<exec::Program> program;
   std::vector<exec::Feed> feeds;
-  BuiltStep built;            // without its graph
-  std::vector<Tensor> parts;  // the device's rows of the inputs; empty if it takes all rows
+  BuiltStep built;                    // without its graph
+  std::vector<Tensor> parts;          // the device's rows of the inputs; empty if it takes all rows
   std::vector<int> changes, results;  // the numbers of the fetches
 };
 
@@ -72,9 +72,8 @@ void ScaleFloats(DType dtype, std::span<std::byte> bytes, double factor) {
 // Copies rows of a whole input.
 void CopyRows(const Tensor& whole, const collectives::Slice& rows, Tensor& part) {
   const size_t row = whole.num_bytes() / static_cast<size_t>(whole.shape().dim(0));
-  std::ranges::copy(
-      whole.bytes().subspan(static_cast<size_t>(rows.begin) * row, part.num_bytes()),
-      part.bytes().begin());
+  std::ranges::copy(whole.bytes().subspan(static_cast<size_t>(rows.begin) * row, part.num_bytes()),
+                    part.bytes().begin());
 }
 
 Status CheckReductions(const Definition& definition, const BuiltStep& built) {
@@ -251,8 +250,7 @@ StatusOr<std::vector<Tensor>> StepRunner::Run(std::span<const Tensor> inputs, in
   rows_ = inputs[0].shape().dim(0);
   examples_ = static_cast<float>(rows_);
   std::ranges::copy(steps, steps_.begin());
-  RETURN_IF_ERROR(
-      memory_->OnEveryDevice([&](int device) { return Compute(device, inputs); }));
+  RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) { return Compute(device, inputs); }));
   if (memory_->devices() > 1)
     RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) { return Update(device); }));
   return Combine();

@@ -130,7 +130,8 @@ TEST(StepRunner, DevicesTakeTheStepOfOneDevice) {
 TEST(StepRunner, WithoutApplyTheVariablesStay) {
   const Job job = Start(MeanSquaredError(false), 1);
   EXPECT_FALSE(job.runner->changes(0));
-  ASSERT_TRUE(job.runner->Run(std::vector{Column({1}), Column({2})}, 0, std::vector<int64_t>{0}).ok());
+  ASSERT_TRUE(
+      job.runner->Run(std::vector{Column({1}), Column({2})}, 0, std::vector<int64_t>{0}).ok());
   EXPECT_EQ(VariableOf(job, "1/dense/kernel")[0], 0);
 }
 

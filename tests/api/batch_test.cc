@@ -113,8 +113,8 @@ TEST(TrainOnBatch, ReportsWhatDoesNotFit) {
   tj::CompiledModel model = Compiled();
   const auto no_labels = model.TrainOnBatch({.x = Points(4).x});
   EXPECT_EQ(no_labels.status().code(), tj::StatusCode::kInvalidArgument);
-  const auto empty = model.TrainOnBatch({.x = tj::Tensor(tj::DType::kFloat32, {0, 2}),
-                                         .y = tj::Tensor(tj::DType::kInt64, {0})});
+  const auto empty = model.TrainOnBatch(
+      {.x = tj::Tensor(tj::DType::kFloat32, {0, 2}), .y = tj::Tensor(tj::DType::kInt64, {0})});
   EXPECT_FALSE(empty.ok());
   tj::CompiledModel without =
       tj::Session(tj::Strategy::OneDevice()).Compile(Classifier(), {}).value();
@@ -135,7 +135,8 @@ TEST(Distribute, GivesEachExampleOncePerEpoch) {
     const tj::Tensor array = batch.inputs.at("number");
     seen.insert(seen.end(), array.int32().begin(), array.int32().end());
   }
-  EXPECT_EQ(seen, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(seen,
+            (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_FALSE(batches.Next().value().has_value());
   int64_t whole = 0;
   for (const tj::Batch& batch :

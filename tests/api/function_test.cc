@@ -77,10 +77,10 @@ struct Gan {
                                               "generator"),
                                {.optimizer = tj::SGD{.learning_rate = 0.1}})
                       .value()),
-        discriminator(session
-                          .Compile(Discriminator(normalized),
-                                   {.optimizer = tj::Adam{.learning_rate = 0.02}})
-                          .value()) {}
+        discriminator(
+            session
+                .Compile(Discriminator(normalized), {.optimizer = tj::Adam{.learning_rate = 0.02}})
+                .value()) {}
 
   // The mean of -log sigmoid(±logits), over the examples of all replicas.
   static tj::Symbol Loss(tj::Step& step, const tj::Symbol& logits) {
@@ -132,8 +132,7 @@ struct Gan {
         const tj::Batch batch = {.inputs = {{"real", draw(1, 2, 4)}, {"noise", draw(2, -1, 1)}}};
         EXPECT_TRUE(std::isfinite(train_discriminator(batch).value().number("loss")));
       }
-      const tj::StepResults made =
-          train_generator({.inputs = {{"noise", draw(2, -1, 1)}}}).value();
+      const tj::StepResults made = train_generator({.inputs = {{"noise", draw(2, -1, 1)}}}).value();
       mean = 0;
       const tj::Tensor fake = made.at("fake");
       for (const float value : fake.float32()) mean += value / 6.0;
@@ -159,8 +158,8 @@ TEST(Function, TwoDevicesTrainAGanAsOneDevice) {
   Gan one(tj::Strategy::OneDevice()), two(tj::Strategy::Mirrored(2));
   one.Train(3, 2);
   two.Train(3, 2);
-  for (const auto& [first, second] :
-       {std::pair(&one.generator, &two.generator), std::pair(&one.discriminator, &two.discriminator)}) {
+  for (const auto& [first, second] : {std::pair(&one.generator, &two.generator),
+                                      std::pair(&one.discriminator, &two.discriminator)}) {
     const auto expected = WeightsOf(*first), got = WeightsOf(*second);
     ASSERT_EQ(got.size(), expected.size());
     for (size_t v = 0; v < got.size(); ++v) {
@@ -178,7 +177,8 @@ TEST(Function, DevicesAverageMovingStatistics) {
       named[name].assign(tensor.float32().begin(), tensor.float32().end());
     return named.at("batch_normalization/moving_mean");
   };
-  const auto one = statistics(tj::Strategy::OneDevice()), two = statistics(tj::Strategy::Mirrored(2));
+  const auto one = statistics(tj::Strategy::OneDevice()),
+             two = statistics(tj::Strategy::Mirrored(2));
   EXPECT_NE(one[0], 0);
   // The mean over the examples is the mean of the devices' means, up to what the first step has
   // changed: each device normalises its own part.
@@ -188,9 +188,10 @@ TEST(Function, DevicesAverageMovingStatistics) {
 TEST(Function, SeesValuesThatOtherFunctionsHaveSet) {
   const tj::Session session(tj::Strategy::OneDevice(), {.threads = 1});
   tj::CompiledModel model =
-      session.Compile(tj::Sequential({tj::Input{.shape = {1}},
-                                      tj::Dense{.units = 1, .use_bias = false, .name = "d"}}),
-                      {.optimizer = tj::SGD{.learning_rate = 0.1}, .loss = "mean_squared_error"})
+      session
+          .Compile(tj::Sequential({tj::Input{.shape = {1}},
+                                   tj::Dense{.units = 1, .use_bias = false, .name = "d"}}),
+                   {.optimizer = tj::SGD{.learning_rate = 0.1}, .loss = "mean_squared_error"})
           .value();
   tj::Function product =
       session
@@ -241,21 +242,22 @@ TEST(Function, RandomNumbersDifferBetweenRuns) {
 TEST(Function, TakesGradientsOfGradients) {
   const tj::Session session(tj::Strategy::OneDevice());
   tj::CompiledModel model =
-      session.Compile(tj::Sequential({tj::Input{.shape = {1}},
-                                      tj::Dense{.units = 1, .use_bias = false, .name = "d"}}),
-                      {.optimizer = tj::SGD{.learning_rate = 0.01}})
+      session
+          .Compile(tj::Sequential({tj::Input{.shape = {1}},
+                                   tj::Dense{.units = 1, .use_bias = false, .name = "d"}}),
+                   {.optimizer = tj::SGD{.learning_rate = 0.01}})
           .value();
   model.SetWeights({{"d/kernel", tj::Tensor::Of({1, 1}, std::vector<float>{2}).value()}}).value();
-  tj::Function penalise =
-      session
-          .Function({{.shape = {1}}},
-                    [&](tj::Step& step, const Symbols& in) {
-                      const tj::Symbol y = ops::Square(step.Call(model, in[0]));
-                      const tj::Symbol slope = step.Gradients(ops::Sum(y), {in[0]})[0];
-                      step.Minimize(model, ops::Sum(ops::Square(slope)));
-                      step.Return("slope", slope);
-                    })
-          .value();
+  tj::Function penalise = session
+                              .Function({{.shape = {1}}},
+                                        [&](tj::Step& step, const Symbols& in) {
+                                          const tj::Symbol y = ops::Square(step.Call(model, in[0]));
+                                          const tj::Symbol slope =
+                                              step.Gradients(ops::Sum(y), {in[0]})[0];
+                                          step.Minimize(model, ops::Sum(ops::Square(slope)));
+                                          step.Return("slope", slope);
+                                        })
+                              .value();
   EXPECT_FLOAT_EQ(penalise({.x = Column({1})}).value().number("slope"), 8);
   // d (2 w² x)² / d w = 16 w³ x² = 128.
   EXPECT_FLOAT_EQ(WeightsOf(model)[0][0], 2 - 0.01F * 128);
@@ -277,9 +279,8 @@ TEST(Function, ErrorsSayWhatToChange) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   expect("calls no model", [](tj::Step& step, const Symbols& in) { step.Return("x", in[0]); });
-  expect("have no values yet", [&](tj::Step& step, const Symbols& in) {
-    step.Return("y", step.Call(open, in[0]));
-  });
+  expect("have no values yet",
+         [&](tj::Step& step, const Symbols& in) { step.Return("y", step.Call(open, in[0])); });
   expect("one row per example", [&](tj::Step& step, const Symbols& in) {
     step.Return("y", ops::Sum(step.Call(model, in[0])));
   });
@@ -308,9 +309,9 @@ TEST(Function, ErrorsSayWhatToChange) {
   });
   EXPECT_NE(tj::Functional(kept[0], kept[0]).status().message().find("step of a Function"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(another, [&](tj::Step& step, const Symbols& in) {
-              step.Return("y", step.Call(model, in[0]));
-            }).find("another session"),
+  EXPECT_NE(ErrorOf(another, [&](tj::Step& step,
+                                 const Symbols& in) { step.Return("y", step.Call(model, in[0])); })
+                .find("another session"),
             std::string::npos);
   tj::Function made = session
                           .Function({{.shape = {1}, .name = "x"}},

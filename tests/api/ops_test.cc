@@ -18,8 +18,7 @@ std::vector<float> ValuesOf(const std::function<tj::Symbol(const tj::Symbol&)>& 
   EXPECT_TRUE(compiled.ok()) << compiled.status();
   if (!compiled.ok()) return {};
   tj::CompiledModel model = *compiled;
-  const auto examples =
-      tj::Tensor::Of({2, 3}, std::vector<float>{1, -2, 3, 0.5F, 4, -1}).value();
+  const auto examples = tj::Tensor::Of({2, 3}, std::vector<float>{1, -2, 3, 0.5F, 4, -1}).value();
   const auto made = model.Predict(examples);
   EXPECT_TRUE(made.ok()) << made.status();
   if (!made.ok()) return {};
@@ -66,7 +65,8 @@ TEST(Ops, ReducesAndRearranges) {
          {1, 3, 0.5F, -1});
   Expect(ValuesOf([](const S& x) { return ops::GetItem(x, {ops::Key::Ellipsis(), 1}); }), {-2, 4});
   Expect(ValuesOf([](const S& x) {
-           return ops::Einsum("ij,ik->ijk", ops::GetItem(x, {ops::Key::All(), ops::Key::Range(0, 2)}),
+           return ops::Einsum("ij,ik->ijk",
+                              ops::GetItem(x, {ops::Key::All(), ops::Key::Range(0, 2)}),
                               ops::GetItem(x, {ops::Key::All(), ops::Key::Range(2, {})}));
          }),
          {3, -6, -0.5F, -4});
