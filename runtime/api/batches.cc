@@ -114,6 +114,7 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
   RETURN_IF_ERROR(data.error);
   config::TrainingConfig config;
   config.seed = session.options.seed;
+  config.loss.name = "mean_squared_error";  // Validate needs one; it is not used
   if (data.keys.is_null()) {
     config.data.train = data.source;
   } else {

@@ -44,6 +44,16 @@ Json KeysOf(const CompileOptions& options) {
   return keys;
 }
 
+// Stands for a missing loss where only the other settings are checked.
+constexpr char kAnyLoss[] = "mean_squared_error";
+
+// Returns whether the model has a loss or metrics. A model without them serves functions and
+// predictions; Fit, Step and Evaluate report that the loss is missing.
+bool Measures(const CompileOptions& options) {
+  return options.loss.present() || !options.metrics.empty() || !options.weighted_metrics.empty() ||
+         !options.outputs.empty();
+}
+
 // Returns the config that the session determines.
 StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   RETURN_IF_ERROR(session.error);
@@ -74,8 +84,11 @@ StatusOr<std::shared_ptr<CompiledData>> CompileWith(
   ASSIGN_OR_RETURN(state->config, ConfigOfSession(*session));
   RETURN_IF_ERROR(config::SetOpenKeys(state->config, KeysOf(options)));
   state->config.model.weights = Access::Data(model).weights;
-  RETURN_IF_ERROR(config::Validate(state->config, {.model = true, .data = true}));
-  RETURN_IF_ERROR(train::OutputConfigs(state->config, state->internal_model()).status());
+  config::TrainingConfig checked = state->config;
+  if (!Measures(options)) checked.loss.name = kAnyLoss;
+  RETURN_IF_ERROR(config::Validate(checked, {.model = true, .data = true}));
+  if (Measures(options))
+    RETURN_IF_ERROR(train::OutputConfigs(state->config, state->internal_model()).status());
   RETURN_IF_ERROR(BuildIfKnown(*state));
   return state;
 }

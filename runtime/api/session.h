@@ -45,7 +45,8 @@ struct OutputOptions {
 
 struct CompileOptions {
   Optimizer optimizer = {};
-  // For every output without an entry in `outputs`.
+  // For every output without an entry in `outputs`. A model that only functions train, or that only
+  // predicts, needs no loss.
   Loss loss = {};
   std::vector<Named> metrics = {};
   std::vector<Named> weighted_metrics = {};

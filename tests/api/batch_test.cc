@@ -1,7 +1,7 @@
 // Tests training and evaluation by single batches, and the batches of a program's own loop.
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <cmath>
 
 #include "tests/api/programs.h"
 
@@ -68,13 +68,13 @@ TEST(Step, NumbersThatAreNotFiniteChangeNothing) {
   tj::CompiledModel large = Compiled();
   std::map<std::string, tj::Tensor> weights;
   for (auto& [name, tensor] : large.Weights().value()) weights[name] = tensor;
-  for (float& weight : weights.at("logits/kernel").float32()) weight = 3e38F;
+  weights.at("logits/kernel").float32()[0] = NAN;
   large.SetWeights(weights).value();
   const auto report = large.Step(points);
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.status().message().find("not finite"), std::string::npos) << report.status();
   EXPECT_EQ(large.step(), 0);
-  EXPECT_EQ(WeightsOf(large)[2][0], 3e38F);
+  EXPECT_EQ(WeightsOf(large)[0], WeightsOf(Compiled())[0]);
   EXPECT_EQ(WeightsOf(model), before);
 }
 
