@@ -14,6 +14,7 @@
 
 #include "runtime/api/dataset.h"
 #include "runtime/api/form.h"
+#include "runtime/api/function.h"
 #include "runtime/api/layer.h"
 #include "runtime/api/model.h"
 #include "runtime/api/optimizer.h"
@@ -46,10 +47,19 @@ struct LayerData {
   std::string name() const;  // "" if the layer has no name of its own
 };
 
+// The key of an object {kInputOfCall: i} that stands for input i in CallData::arguments.
+inline constexpr char kInputOfCall[] = "input of the call";
+
+struct StepValue;  // step_data.h
+
 // A call of a layer. A call without inputs is an Input of a model.
 struct CallData {
-  std::shared_ptr<const LayerData> layer;
+  std::shared_ptr<const LayerData> layer;  // null if `step` is set
   std::vector<Symbol> inputs;
+  // The arguments in Keras' form, {args, kwargs}; null for a call that has only its inputs.
+  Json arguments = nullptr;
+  // A value that only the step of a function has.
+  std::shared_ptr<const StepValue> step = nullptr;
 };
 
 struct ModelData {
@@ -93,10 +103,13 @@ struct StrategyData {
   std::string device;
 };
 
+class Workspace;  // workspace.h
+
 struct SessionData {
   Strategy strategy;
   SessionOptions options;
   tfjob::Status error;
+  std::shared_ptr<Workspace> workspace;  // what the functions of the session share
 };
 
 struct Access {
@@ -114,6 +127,12 @@ struct Access {
   static Strategy MakeStrategy(StrategyData data);
   static Tensor MakeTensor(tfjob::Tensor tensor);
   static CompiledModel MakeCompiled(std::shared_ptr<CompiledData> data);
+  static void RunStep(StepData& data, const StepBody& body, const std::vector<Symbol>& inputs);
+  static Function MakeFunction(std::shared_ptr<FunctionData> data);
+  static Batches MakeBatches(std::shared_ptr<BatchesData> data);
+  static const std::shared_ptr<CompiledData>& Data(const CompiledModel& model) {
+    return model.data_;
+  }
 
   static const LayerData& Data(const Layer& layer) { return *layer.data_; }
   static const std::shared_ptr<const LayerData>& Shared(const Layer& layer) { return layer.data_; }

@@ -30,6 +30,7 @@ constexpr int kKeptCheckpoints = 5;
 StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
                              const EvaluateOptions& options) {
   RETURN_IF_ERROR(state.ExpectIdle());
+  state.on_batches = {};
   RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
   if (options.steps < 0) return InvalidArgument("steps: expected at least 0, got ", options.steps);
   config::TrainingConfig config = state.config;
@@ -206,7 +207,19 @@ tfjob::Status CompiledData::Build(const std::vector<model::TensorType>& features
   return OkStatus();
 }
 
+tfjob::Status CompiledData::Settle() const {
+  if (newest.get() == nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(values, newest.get()->Take());
+  newest.set(nullptr);
+  return OkStatus();
+}
+
 tfjob::Status CompiledData::ExpectIdle() const {
+  RETURN_IF_ERROR(ExpectNoFit());
+  return Settle();
+}
+
+tfjob::Status CompiledData::ExpectNoFit() const {
   if (!training) return OkStatus();
   return FailedPrecondition("Fit is running, so the values of model ", model.name(),
                             " are those from before Fit; use FitControl::Copy in callbacks");
@@ -274,11 +287,11 @@ namespace {
 
 // Ends the process if Fit is running: its callbacks must neither copy nor replace the model.
 void ExpectIdleOrExit(const std::shared_ptr<CompiledData>& data) {
-  if (data != nullptr) ToPublic(data->ExpectIdle()).value();
+  if (data != nullptr) ToPublic(data->ExpectNoFit()).value();
 }
 
 std::shared_ptr<CompiledData> CopyUnlessTraining(const std::shared_ptr<CompiledData>& data) {
-  ExpectIdleOrExit(data);
+  if (data != nullptr) ToPublic(data->ExpectIdle()).value();
   return data == nullptr ? nullptr : std::make_shared<CompiledData>(*data);
 }
 
@@ -357,6 +370,7 @@ const History& CompiledModel::history() const& {
 }
 
 int64_t CompiledModel::step() const {
+  if (const LiveValues* newest = data_->newest.get()) return newest->step();
   return data_->values == nullptr ? 0 : data_->values->global_step;
 }
 

@@ -6,16 +6,47 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/api/access.h"
 #include "runtime/data/source.h"
 #include "runtime/state/snapshot.h"
+#include "runtime/strategy/metric_totals.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/batch_columns.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::api {
+
+// Values of a model on a device, where steps change them one by one.
+class LiveValues {
+ public:
+  virtual ~LiveValues() = default;
+  // Returns the number of updates that the optimizer has made.
+  virtual int64_t step() const = 0;
+  // Returns a copy of the values.
+  virtual StatusOr<std::shared_ptr<const state::Snapshot>> Take() = 0;
+};
+
+// A pointer that copies of its owner do not take over.
+template <typename T>
+class NotCopied {
+ public:
+  NotCopied() = default;
+  NotCopied(const NotCopied&) {}
+  NotCopied& operator=(const NotCopied&) = delete;
+
+  T* get() const { return held_.get(); }
+  const std::shared_ptr<T>& shared() const { return held_; }
+  void set(std::shared_ptr<T> value) { held_ = std::move(value); }
+
+ private:
+  std::shared_ptr<T> held_;
+};
+
+class BatchTrainer;  // batch_trainer.h
+class LiveModel;     // workspace.h
 
 struct CompiledData {
   std::shared_ptr<const SessionData> session;
@@ -25,10 +56,18 @@ struct CompiledData {
   // The model's variables, and their values. Both are unset until the types of the inputs are
   // known. The values are never changed, but replaced, so copies of the state share them.
   std::optional<strategy::ModelDefinition> definition;
-  std::shared_ptr<const state::Snapshot> values;
+  mutable std::shared_ptr<const state::Snapshot> values;  // Settle replaces older ones
   int64_t epochs = 0;     // epochs' worth of batches that Fit has drawn so far; rounded up
   History history;        // of the last Fit, also if it ended with an error
   bool training = false;  // Fit is running
+  // What the batches since ResetMetrics add up to.
+  strategy::MetricTotals on_batches;
+
+  // Where the newest values are, if `values` are older; otherwise null.
+  mutable NotCopied<LiveValues> newest;
+  NotCopied<BatchTrainer> trainer;  // of Step; null before the first
+  NotCopied<BatchTrainer> tester;   // of TestOnBatch
+  NotCopied<LiveModel> live;        // the variables that functions use; null if there are none
 
   const model::Model& internal_model() const { return *Access::Data(model).model; }
   const StrategyData& strategy() const { return Access::Data(session->strategy); }
@@ -37,6 +76,10 @@ struct CompiledData {
   // been done.
   tfjob::Status Build(const std::vector<model::TensorType>& features);
   // Returns FailedPrecondition if Fit is running.
+  tfjob::Status ExpectNoFit() const;
+  // Makes `values` the newest.
+  tfjob::Status Settle() const;
+  // Does both.
   tfjob::Status ExpectIdle() const;
   // Returns FailedPrecondition if Fit is running, or if the variables have no values.
   tfjob::Status ExpectBuilt() const;

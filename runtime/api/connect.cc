@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/api/access.h"
+#include "runtime/api/calls.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/layer/call_arguments.h"
 #include "runtime/model/layer_table.h"
@@ -54,9 +55,25 @@ class ArgumentsOfCall : public model::CallVisitor {
   Json args_ = Json::array(), kwargs_ = Json::object();
 };
 
-// Returns the arguments of a call in Keras' form.
-StatusOr<Json> WriteNode(const LayerData& layer, const std::string& name,
-                         std::vector<Json> inputs) {
+// Replaces the objects that stand for inputs.
+void PutInputs(const std::vector<Json>& inputs, Json& arguments) {
+  if (!arguments.is_structured()) return;
+  if (arguments.is_object() && arguments.contains(kInputOfCall)) {
+    arguments = inputs[arguments[kInputOfCall].get<size_t>()];
+    return;
+  }
+  for (Json& part : arguments) PutInputs(inputs, part);
+}
+
+}  // namespace
+
+StatusOr<Json> WriteNode(const CallData& call, const std::string& name, std::vector<Json> inputs) {
+  const LayerData& layer = *call.layer;
+  if (!call.arguments.is_null()) {
+    Json written = call.arguments;
+    PutInputs(inputs, written);
+    return written;
+  }
   const std::optional<model::LayerConfig> config = model::MakeLayer(layer.class_name());
   if (config && config->takes_arguments()) {
     const size_t given = inputs.size();
@@ -71,6 +88,8 @@ StatusOr<Json> WriteNode(const LayerData& layer, const std::string& name,
   args.push_back(inputs.size() == 1 ? std::move(inputs[0]) : Json(std::move(inputs)));
   return Json{{"args", std::move(args)}, {"kwargs", Json::object()}};
 }
+
+namespace {
 
 // Adds the values of a layer's variables, under the names that they have in a model with the layer.
 void AddValues(const LayerData& layer, const std::string& name, VariableValues& values) {
@@ -90,6 +109,7 @@ class Connector {
     Json input_layers = Json::array(), output_layers = Json::array();
     for (const Symbol& input : inputs.values()) {
       const CallData* call = Access::Call(input);
+      RETURN_IF_ERROR(ExpectLayer(*call));
       if (!call->inputs.empty() || call->layer->class_name() != "InputLayer") {
         return InvalidArgument("an input of model ", name, " is the output of a layer (",
                                call->layer->class_name(), "); expected a value made from an Input");
@@ -119,6 +139,12 @@ class Connector {
  private:
   static bool IsFunctionalModel(const Json& layer) {
     return layer["class_name"] == "Functional" && layer["config"].contains("layers");
+  }
+
+  // Returns an error if only the step of a function has the value.
+  static tfjob::Status ExpectLayer(const CallData& call) {
+    if (call.step == nullptr) return OkStatus();
+    return InvalidArgument("a value of the step of a Function cannot be part of a model");
   }
 
   struct Place {
@@ -152,6 +178,7 @@ class Connector {
   }
 
   tfjob::Status WriteCall(const CallData& call) {
+    RETURN_IF_ERROR(ExpectLayer(call));
     ASSIGN_OR_RETURN(const size_t layer, PlaceOf(call.layer));
     Json& written = layers_[layer];
     const std::string& name = written["name"].get_ref<const std::string&>();
@@ -166,7 +193,7 @@ class Connector {
     } else {
       std::vector<Json> tensors;
       for (const Symbol& input : call.inputs) tensors.push_back(Tensor(input));
-      ASSIGN_OR_RETURN(Json arguments, WriteNode(*call.layer, name, std::move(tensors)));
+      ASSIGN_OR_RETURN(Json arguments, WriteNode(call, name, std::move(tensors)));
       written["inbound_nodes"].push_back(std::move(arguments));
     }
     places_[&call] = {layer, node};

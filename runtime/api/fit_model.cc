@@ -167,6 +167,7 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
 
 StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOptions& options) {
   state.history = {};
+  state.on_batches = {};
   ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, train, options));
   if (options.epochs == options.initial_epoch) return History();
   const cluster::TfConfig& tf_config = state.strategy().tf_config;

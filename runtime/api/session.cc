@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/workspace.h"
 #include "runtime/base/log.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/train/compiled_model.h"
@@ -43,6 +44,16 @@ Json KeysOf(const CompileOptions& options) {
   return keys;
 }
 
+// Stands for a missing loss where only the other settings are checked.
+constexpr char kAnyLoss[] = "mean_squared_error";
+
+// Returns whether the model has a loss or metrics. A model without them serves functions and
+// predictions; Fit, Step and Evaluate report that the loss is missing.
+bool Measures(const CompileOptions& options) {
+  return options.loss.present() || !options.metrics.empty() || !options.weighted_metrics.empty() ||
+         !options.outputs.empty();
+}
+
 // Returns the config that the session determines.
 StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   RETURN_IF_ERROR(session.error);
@@ -73,8 +84,11 @@ StatusOr<std::shared_ptr<CompiledData>> CompileWith(
   ASSIGN_OR_RETURN(state->config, ConfigOfSession(*session));
   RETURN_IF_ERROR(config::SetOpenKeys(state->config, KeysOf(options)));
   state->config.model.weights = Access::Data(model).weights;
-  RETURN_IF_ERROR(config::Validate(state->config, {.model = true, .data = true}));
-  RETURN_IF_ERROR(train::OutputConfigs(state->config, state->internal_model()).status());
+  config::TrainingConfig checked = state->config;
+  if (!Measures(options)) checked.loss.name = kAnyLoss;
+  RETURN_IF_ERROR(config::Validate(checked, {.model = true, .data = true}));
+  if (Measures(options))
+    RETURN_IF_ERROR(train::OutputConfigs(state->config, state->internal_model()).status());
   RETURN_IF_ERROR(BuildIfKnown(*state));
   return state;
 }
@@ -116,8 +130,9 @@ tfjob::Status ConfigureLogOnce(const std::string& wanted) {
 }  // namespace
 
 Session::Session(const Strategy& strategy, const SessionOptions& options)
-    : data_(std::make_shared<const SessionData>(SessionData{
-          strategy, options, Annotate(ConfigureLogOnce(options.log_level), "log_level")})) {}
+    : data_(std::make_shared<const SessionData>(
+          SessionData{strategy, options, Annotate(ConfigureLogOnce(options.log_level), "log_level"),
+                      std::make_shared<Workspace>()})) {}
 
 Result<CompiledModel> Session::Compile(const Model& model, const CompileOptions& options) const {
   auto compiled = CompileWith(data_, model, options);

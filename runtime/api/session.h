@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "arguments.h"
+#include "batch.h"
 #include "callback.h"
 #include "dataset.h"
+#include "function.h"
 #include "metrics.h"
 #include "model.h"
 #include "optimizer.h"
@@ -43,7 +45,8 @@ struct OutputOptions {
 
 struct CompileOptions {
   Optimizer optimizer = {};
-  // For every output without an entry in `outputs`.
+  // For every output without an entry in `outputs`. A model that only functions train, or that only
+  // predicts, needs no loss.
   Loss loss = {};
   std::vector<Named> metrics = {};
   std::vector<Named> weighted_metrics = {};
@@ -85,6 +88,14 @@ struct PredictOptions {
   double scale = 1;  // factor for the float32 inputs
 };
 
+// What a step has reported.
+struct BatchReport {
+  double loss = 0;       // the mean over the examples of the step, before the update
+  Metrics metrics = {};  // the loss and the metrics of these examples
+  int64_t examples = 0;  // of all devices
+  int64_t step = 0;      // the number of updates that the optimizer has made
+};
+
 // A model with the values of its variables, an optimizer with its state, a loss and metrics.
 //
 // A value: a copy is trained independently of the original. The variables get their initial values
@@ -118,6 +129,22 @@ class CompiledModel {
   // Returns what the last call of Fit has reported, also if it has ended with an error.
   const History& history() const&;
   History history() && { return std::as_const(*this).history(); }
+
+  // Takes one step on the examples, as Fit does with each batch: on the devices of the strategy, of
+  // which each takes a part of the examples, with the mean of the loss over all of them. If numbers
+  // are not finite, returns an error and changes nothing. Class weights are those of Fit.
+  //
+  // The first call compiles programs for this number of examples and their types. The values stay
+  // on the devices until another function needs them. Returns Unimplemented in a job of several
+  // tasks.
+  Result<BatchReport> Step(const Batch& batch, const std::map<int64_t, double>& class_weight = {});
+  // Like Step. As in Keras 3, returns the loss and the metrics of all batches since ResetMetrics,
+  // Fit or Evaluate, those of TestOnBatch included.
+  Result<Metrics> TrainOnBatch(const Batch& batch,
+                               const std::map<int64_t, double>& class_weight = {});
+  // Like TrainOnBatch, but does not train.
+  Result<Metrics> TestOnBatch(const Batch& batch);
+  void ResetMetrics();
 
   // Returns the mean loss and metrics over the examples, in their order.
   Result<Metrics> Evaluate(const Dataset& test, const EvaluateOptions& options = {});
@@ -206,6 +233,18 @@ class Session {
   // in that case, use Model::Load and Compile. If the model does not state the shapes of its
   // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
+
+  // Returns the batches of a dataset, for a program's own loop. In a job of several tasks, each
+  // task gets its part of each batch, which may be empty. Images and other inputs with a `scale`
+  // become float32, and are multiplied by it; other arrays keep their types. A dataset of files
+  // whose arrays are not named has one input and one output.
+  Result<Batches> Distribute(const Dataset& dataset, const DistributeOptions& options = {}) const;
+  // Makes a function out of a step, which `body` records. `body` is called once, here. The first
+  // axis of every input counts the examples; shapes and types are those of one example. Returns
+  // Unimplemented in a job of several tasks.
+  Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
+  // Returns the number of devices of all tasks that take part in a step.
+  int NumReplicasInSync() const;
 
   bool is_chief() const;
   const Strategy& strategy() const&;

@@ -2,13 +2,16 @@
 #pragma once
 
 #include "arguments.h"
+#include "batch.h"
 #include "callback.h"
 #include "dataset.h"
+#include "function.h"
 #include "layer.h"
 #include "layers.h"
 #include "losses.h"
 #include "metrics.h"
 #include "model.h"
+#include "ops.h"
 #include "optimizer.h"
 #include "optimizers.h"
 #include "session.h"

@@ -1,4 +1,4 @@
-// Adds the updates of variables by an optimizer to a graph. Private to this package.
+// Adds the updates of variables by an optimizer to a graph.
 #pragma once
 
 #include <vector>

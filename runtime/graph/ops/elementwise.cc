@@ -149,7 +149,9 @@ Gradient Route(GradientContext& c, Output first) {
           SumToInput(c, Select(c.b, first, zeros, c.dy()), 1)};
 }
 
+// With the attribute stop_gradient, no gradient flows through the op.
 Gradient IdentityGradient(GradientContext& c) {
+  if (c.node.attributes.Get("stop_gradient", false)) return NoGradient(c);
   return {c.dy()};
 }
 

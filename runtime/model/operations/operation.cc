@@ -58,15 +58,18 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
 }
 
 // Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
-// would align the batch axis of one tensor with a different axis of another.
+// would align the batch axis of one tensor with a different axis of another. A scalar, which only a
+// step of a program's own has, is like a number.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
+  const Shape* first = nullptr;
   for (const CallOperand& operand : operation.operands) {
     if (operand.input == kNoInput) continue;
-    const Shape& first = b.shape(inputs[0]);
     const Shape& shape = b.shape(inputs[static_cast<size_t>(operand.input)]);
-    if (shape.rank() == first.rank()) continue;
-    return InvalidArgument("expected tensors of one rank, got ", ExampleOf(first).ToString(),
+    if (shape.rank() == 0) continue;
+    if (first == nullptr) first = &shape;
+    if (shape.rank() == first->rank()) continue;
+    return InvalidArgument("expected tensors of one rank, got ", ExampleOf(*first).ToString(),
                            " and ", ExampleOf(shape).ToString(), " for each example");
   }
   return OkStatus();

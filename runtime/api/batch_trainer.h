@@ -1,0 +1,64 @@
+// Trains and evaluates a compiled model on single batches of arrays. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/api/batch.h"
+#include "runtime/api/compiled_state.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/strategy.h"
+#include "runtime/train/batch_columns.h"
+#include "runtime/train/task.h"
+
+namespace tfjob::api {
+
+using ClassWeights = std::map<int64_t, double>;
+
+// Holds the strategy and the programs for batches of one form: with the same arrays, types and
+// shapes of examples, and the same class weights. Owned by one thread.
+class BatchTrainer : public LiveValues {
+ public:
+  // Makes the variables of the model, unless they exist. Returns Unimplemented if several tasks
+  // train, and the errors of the data, as Fit does.
+  static StatusOr<std::shared_ptr<BatchTrainer>> Create(CompiledData& model, const Batch& batch,
+                                                        const ClassWeights& class_weight);
+
+  // Returns whether the trainer can take the batch.
+  bool Takes(const Batch& batch, const ClassWeights& class_weight) const;
+
+  // Take one step from the newest values of the model, or evaluate them. Return the totals of the
+  // batch. After an error, nothing has changed.
+  StatusOr<strategy::MetricTotals> Train(CompiledData& model, const Batch& batch);
+  StatusOr<strategy::MetricTotals> Test(CompiledData& model, const Batch& batch);
+
+  const strategy::ModelDefinition& definition() const { return definition_; }
+  int64_t step() const override { return step_; }
+  StatusOr<std::shared_ptr<const state::Snapshot>> Take() override;
+
+ private:
+  explicit BatchTrainer(train::TaskOptions task);
+  tfjob::Status MakeStrategy(const CompiledData& model);
+  tfjob::Status MakeEvaluation();
+  // Fills batch_ with the examples.
+  tfjob::Status Read(const CompiledData& model, const Batch& batch);
+  tfjob::Status Load(const std::shared_ptr<const state::Snapshot>& values);
+
+  train::TaskContext context_;
+  std::string form_;
+  strategy::ModelDefinition definition_;
+  std::vector<tfjob::data::Column> columns_;
+  tfjob::data::Batch batch_;  // the examples, in the form of the programs
+  std::unique_ptr<strategy::Strategy> strategy_;
+  std::unique_ptr<variables::VariableStore> store_;  // of the evaluation; null before the first
+  std::unique_ptr<strategy::ProgramCache> programs_;
+  // The values that the strategy, and the evaluation, were given or have returned last.
+  std::shared_ptr<const state::Snapshot> loaded_, evaluated_;
+  int64_t step_ = 0;
+};
+
+}  // namespace tfjob::api

@@ -1,0 +1,310 @@
+#include "runtime/api/function.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/api/session.h"
+#include "runtime/api/step_data.h"
+#include "runtime/base/did_you_mean.h"
+#include "runtime/steps/nodes.h"
+
+namespace tfjob::api {
+namespace {
+
+constexpr char kFunction[] = "Function";
+
+// Returns the types of the inputs.
+StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
+  std::vector<steps::Input> made;
+  for (const Input& input : inputs) {
+    const std::string name = input.name.empty() ? StrCat("input ", made.size()) : input.name;
+    const std::optional<tfjob::DType> dtype = ParseDType(input.dtype);
+    if (!dtype) {
+      return InvalidArgument(name, ": dtype: expected float32, float64, int32, int64, uint8 or ",
+                             "bool, got ", input.dtype);
+    }
+    for (const int64_t length : input.shape) {
+      if (length >= 0) continue;
+      return InvalidArgument(name, ": shape: expected lengths of at least 0, got ", length,
+                             "; the shapes of a function's inputs do not vary");
+    }
+    for (const steps::Input& other : made) {
+      if (other.name == name)
+        return InvalidArgument("two inputs are called ", name, "; give each its own name");
+    }
+    made.push_back({name, {*dtype, Shape(input.shape)}});
+  }
+  return made;
+}
+
+// Runs the body, and returns what it has recorded.
+tfjob::Status Record(const std::vector<Input>& inputs, const StepBody& body, StepData& data) {
+  if (!body) return InvalidArgument("the step is an empty function");
+  ASSIGN_OR_RETURN(data.definition.inputs, InputsOf(inputs));
+  data.definition.seed = data.session->options.seed;
+  std::vector<Symbol> symbols;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    symbols.push_back(data.Make(data.definition.inputs[i].name, {}, steps::InputNode(i)));
+  Access::RunStep(data, body, symbols);
+  return data.Finish();
+}
+
+StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
+    const std::shared_ptr<const SessionData>& session, const std::vector<Input>& inputs,
+    const StepBody& body) {
+  StepData data{.session = session};
+  RETURN_IF_ERROR(Record(inputs, body, data));
+  if (data.models.empty()) {
+    return InvalidArgument("the step calls no model; ops on their own need no function: put them ",
+                           "into a Model, and use Predict");
+  }
+  auto made = std::make_shared<FunctionData>();
+  made->workspace = session->workspace;
+  made->models = data.models;
+  RETURN_IF_ERROR(made->workspace->Prepare(*data.models[0]));
+  for (size_t m = 0; m < data.models.size(); ++m) {
+    ASSIGN_OR_RETURN(const auto live, made->workspace->Bind(*data.models[m]));
+    data.definition.models[m].variables = live->model().variables;
+  }
+  ASSIGN_OR_RETURN(made->runner, made->workspace->MakeRunner(std::move(data.definition)));
+  return made;
+}
+
+// Returns the array for an input: the one of its name, or x or y by its position.
+const Tensor* Find(const Batch& batch, const std::string& name, size_t position) {
+  for (const auto* arrays : {&batch.inputs, &batch.targets, &batch.sample_weights}) {
+    const auto found = arrays->find(name);
+    if (found != arrays->end()) return &found->second;
+  }
+  const Tensor* const unnamed[] = {&batch.x, &batch.y, &batch.sample_weight};
+  constexpr std::string_view kNames[] = {"x", "y", "sample_weight"};
+  for (size_t i = 0; i < 3; ++i)
+    if (name == kNames[i] && unnamed[i]->present()) return unnamed[i];
+  return position < 3 && unnamed[position]->present() ? unnamed[position] : nullptr;
+}
+
+tfjob::Status CheckArray(const steps::Input& input, const tfjob::Tensor& array, int64_t rows) {
+  const bool fits = array.dtype() == input.example.dtype && array.shape().rank() > 0 &&
+                    model::ExampleOf(array.shape()) == input.example.shape;
+  if (!fits) {
+    return InvalidArgument(input.name, ": expected an array of examples of the type ",
+                           input.example.ToString(), ", got ", tfjob::Name(array.dtype()),
+                           array.shape().ToString());
+  }
+  if (rows < 1 || rows > kMostBatch)
+    return InvalidArgument(input.name, ": expected 1 to ", kMostBatch, " examples, got ", rows);
+  if (array.shape().dim(0) == rows) return OkStatus();
+  return InvalidArgument(input.name, ": expected ", rows, " examples, as in the first input, got ",
+                         array.shape().dim(0));
+}
+
+StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definition,
+                                              const Batch& batch) {
+  if (batch.scale != 1) {
+    return InvalidArgument("scale: expected 1, got ", batch.scale,
+                           "; multiply by the scale in the step");
+  }
+  std::vector<tfjob::Tensor> arrays;
+  for (const steps::Input& input : definition.inputs) {
+    const Tensor* array = Find(batch, input.name, arrays.size());
+    if (array == nullptr || !array->present())
+      return InvalidArgument(input.name, ": the batch has no array for this input");
+    const tfjob::Tensor& tensor = Access::Data(*array);
+    const int64_t rows = arrays.empty() ? (tensor.shape().rank() > 0 ? tensor.shape().dim(0) : 0)
+                                        : arrays[0].shape().dim(0);
+    RETURN_IF_ERROR(CheckArray(input, tensor, rows));
+    arrays.push_back(tensor);
+  }
+  return arrays;
+}
+
+// Makes the programs again if a model has another optimizer: a callback of Fit may have changed its
+// learning rate.
+tfjob::Status Refresh(FunctionData& data) {
+  bool same = true;
+  const steps::Definition& made = data.runner->definition();
+  for (size_t m = 0; m < data.models.size(); ++m)
+    same = same && made.models[m].optimizer == data.models[m]->definition->state.optimizer;
+  if (same) return OkStatus();
+  steps::Definition definition = made;
+  for (size_t m = 0; m < data.models.size(); ++m)
+    definition.models[m].optimizer = data.models[m]->definition->state.optimizer;
+  ASSIGN_OR_RETURN(data.runner, data.workspace->MakeRunner(std::move(definition)));
+  return OkStatus();
+}
+
+StatusOr<StepResults> RunFunction(FunctionData& data, const Batch& batch) {
+  RETURN_IF_ERROR(Refresh(data));
+  ASSIGN_OR_RETURN(const std::vector<tfjob::Tensor> arrays,
+                   ArraysOf(data.runner->definition(), batch));
+  std::vector<CompiledData*> models;
+  for (const auto& model : data.models) models.push_back(model.get());
+  ASSIGN_OR_RETURN(std::vector<tfjob::Tensor> results,
+                   data.workspace->Run(*data.runner, models, arrays));
+  std::map<std::string, Tensor> named;
+  for (size_t i = 0; i < results.size(); ++i) {
+    named[data.runner->definition().results[i].name] = Access::MakeTensor(std::move(results[i]));
+  }
+  return StepResults(std::move(named));
+}
+
+steps::Reduction ToInternal(Reduction reduction) {
+  return reduction == Reduction::kSum ? steps::Reduction::kSum : steps::Reduction::kMean;
+}
+
+}  // namespace
+
+void Access::RunStep(StepData& data, const StepBody& body, const std::vector<Symbol>& inputs) {
+  Step step(data);
+  body(step, inputs);
+}
+
+Function Access::MakeFunction(std::shared_ptr<FunctionData> data) {
+  return Function(std::move(data));
+}
+
+Symbol Step::Call(const CompiledModel& model, const Symbols& inputs, bool training) {
+  const size_t number = data_.NumberOf(model, "Call");
+  const Symbol made = data_.Make(StrCat("Call of model ", Access::Data(model)->model.name()),
+                                 inputs.values(), steps::ModelNode(number, training));
+  data_.roots.push_back(made);
+  return made;
+}
+
+std::vector<Symbol> Step::TrainableVariables(const CompiledModel& model) {
+  const size_t number = data_.NumberOf(model, "TrainableVariables");
+  if (!data_.error.ok()) return {};
+  const steps::StepModel& of = data_.definition.models[number];
+  std::vector<Symbol> variables;
+  for (const size_t v : steps::TrainableOf(of))
+    variables.push_back(data_.Make(of.variables[v].name, {}, steps::VariableNode(number, v)));
+  return variables;
+}
+
+Symbol Step::Penalty(const CompiledModel& model) {
+  const size_t number = data_.NumberOf(model, "Penalty");
+  const Symbol made = data_.Make("Penalty", {}, steps::PenaltyNode(number));
+  data_.roots.push_back(made);
+  return made;
+}
+
+std::vector<Symbol> Step::Gradients(const Symbol& loss, const std::vector<Symbol>& values) {
+  if (values.empty())
+    data_.Fail(InvalidArgument("Gradients: expected at least one value, got none"));
+  if (!data_.error.ok()) return values;  // which the caller may use until the error is returned
+  std::vector<Symbol> inputs = {loss};
+  inputs.insert(inputs.end(), values.begin(), values.end());
+  const Symbol made = data_.Make("Gradients", std::move(inputs), steps::GradientNode());
+  std::vector<Symbol> gradients;
+  for (size_t i = 0; i < values.size(); ++i) gradients.push_back(made.Output(static_cast<int>(i)));
+  return gradients;
+}
+
+void Step::Apply(const CompiledModel& model, const std::vector<Symbol>& gradients) {
+  const size_t number = data_.NumberOf(model, "Apply");
+  if (!data_.error.ok()) return;
+  for (const StepData::Application& other : data_.applications) {
+    if (other.model != number) continue;
+    data_.Fail(InvalidArgument("Apply: the step already applies gradients to model ",
+                               Access::Data(model)->model.name(), "; add the gradients up"));
+  }
+  data_.applications.push_back({number, gradients});
+}
+
+void Step::Minimize(const CompiledModel& model, const Symbol& loss) {
+  Apply(model, Gradients(loss, TrainableVariables(model)));
+}
+
+Symbol Step::NumExamples() {
+  return data_.Make("NumExamples", {}, steps::AllExamplesNode());
+}
+
+Symbol Step::StopGradient(const Symbol& x) {
+  return data_.Make("StopGradient", {x}, steps::StopGradientNode());
+}
+
+Symbol Step::SoftmaxCrossEntropy(const Symbol& labels, const Symbol& logits) {
+  return data_.Make("SoftmaxCrossEntropy", {labels, logits}, steps::CrossEntropyNode());
+}
+
+Symbol Step::RandomNormal(const std::vector<int64_t>& shape, double mean, double stddev) {
+  return data_.Make("RandomNormal", {}, steps::RandomNormalNode(Shape(shape), mean, stddev));
+}
+
+Symbol Step::RandomUniform(const std::vector<int64_t>& shape, double low, double high) {
+  return data_.Make("RandomUniform", {}, steps::RandomUniformNode(Shape(shape), low, high));
+}
+
+Reduced Step::Reduce(Reduction reduction, const Symbol& value) {
+  return {value, reduction, false};
+}
+
+Reduced Step::Reduce(Reduction reduction, const Symbol& value, int axis) {
+  if (axis != 0) {
+    data_.Fail(InvalidArgument("Reduce: axis: expected 0, the axis of the examples, got ", axis,
+                               "; reduce other axes with ops::Sum or ops::Mean"));
+  }
+  return {value, reduction, true};
+}
+
+void Step::Return(const std::string& name, const Symbol& value) {
+  data_.returned.push_back({.name = name, .value = value});
+}
+
+void Step::Return(const std::string& name, const Reduced& value) {
+  data_.returned.push_back(
+      {name, value.value_, ToInternal(value.reduction_), value.over_examples_});
+}
+
+Tensor StepResults::at(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found != values_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, value] : values_) names.push_back(known);
+  const Result<Tensor> none = ToPublic(StatusOr<Tensor>(
+      InvalidArgument("the function has no result \"", name, "\"", DidYouMean(name, names))));
+  return none.value();
+}
+
+double StepResults::number(const std::string& name) const {
+  const Tensor tensor = at(name);
+  if (tensor.size() != 1) {
+    ToPublic(InvalidArgument("result ", name, ": expected one number, got ", tensor.size()))
+        .value();
+  }
+  switch (tensor.dtype()) {
+    case DType::kFloat32:
+      return static_cast<double>(tensor.float32()[0]);
+    case DType::kFloat64:
+      return tensor.float64()[0];
+    case DType::kInt32:
+      return tensor.int32()[0];
+    case DType::kInt64:
+      return static_cast<double>(tensor.int64()[0]);
+    case DType::kUInt8:
+      return tensor.uint8()[0];
+    case DType::kBool:
+      return tensor.boolean()[0] ? 1 : 0;
+  }
+  return 0;
+}
+
+Result<StepResults> Function::operator()(const Batch& batch) {
+  return ToPublic(RunFunction(*data_, batch));
+}
+
+Result<Function> Session::Function(const std::vector<Input>& inputs, const StepBody& body) const {
+  auto made = MakeFunction(data_, inputs, body);
+  if (!made.ok()) return ToPublic(Annotate(made.status(), kFunction));
+  return Access::MakeFunction(*std::move(made));
+}
+
+int Session::NumReplicasInSync() const {
+  const StrategyData& strategy = Access::Data(data_->strategy);
+  const int tasks = std::max(cluster::TrainingTaskCount(strategy.tf_config), 1);
+  const bool devices = strategy.config.kind == config::StrategyKind::kMirrored ||
+                       strategy.config.kind == config::StrategyKind::kCentralStorage;
+  return devices ? static_cast<int>(strategy.config.devices) : tasks;
+}
+
+}  // namespace tfjob::api

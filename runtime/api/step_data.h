@@ -1,0 +1,82 @@
+// Defines what a Step records, and turns it into the definition of a step. Private to this package.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/compiled_state.h"
+#include "runtime/api/function.h"
+#include "runtime/api/workspace.h"
+#include "runtime/steps/definition.h"
+
+namespace tfjob::api {
+
+// A value that no layer computes.
+struct StepValue {
+  std::string name;  // of the function that returned it, for error messages
+  steps::Emit emit;
+  int64_t owner = 0;  // the number of the step to which it belongs
+};
+
+struct StepData {
+  int64_t number = NextNumber();  // unique in the process
+  std::shared_ptr<const SessionData> session;
+  tfjob::Status error;  // the first one
+  std::vector<std::shared_ptr<CompiledData>> models;
+  steps::Definition definition;
+  // The values that the nodes will be, in the order in which they were made: calls of models (which
+  // may change statistics), gradients that are applied, and results.
+  std::vector<Symbol> roots;
+  struct Application {
+    size_t model = 0;
+    std::vector<Symbol> gradients;
+  };
+  std::vector<Application> applications;
+  struct Returned {
+    std::string name;
+    Symbol value;
+    steps::Reduction reduction = steps::Reduction::kNone;
+    bool over_examples = false;
+  };
+  std::vector<Returned> returned;
+
+  void Fail(tfjob::Status status) { error.Update(std::move(status)); }
+  // Returns a value of this step.
+  Symbol Make(const std::string& name, std::vector<Symbol> inputs, steps::Emit emit) const;
+  // Returns the number of the model in this step, after adding it if necessary. After an error,
+  // returns 0.
+  size_t NumberOf(const CompiledModel& model, const char* function);
+  // Completes `definition`.
+  tfjob::Status Finish();
+  static int64_t NextNumber();
+};
+
+struct FunctionData {
+  std::shared_ptr<Workspace> workspace;
+  std::vector<std::shared_ptr<CompiledData>> models;
+  std::unique_ptr<steps::StepRunner> runner;
+};
+
+// Appends the calls on which values depend to a definition.
+class StepWriter {
+ public:
+  // `owner` is the step whose values may occur.
+  StepWriter(const StepData& owner, steps::Definition& definition)
+      : owner_(owner), definition_(definition) {}
+
+  StatusOr<steps::Value> Write(const Symbol& symbol);
+
+ private:
+  tfjob::Status WriteCall(const CallData& call);
+
+  const StepData& owner_;
+  steps::Definition& definition_;
+  std::map<const CallData*, int> nodes_;
+};
+
+}  // namespace tfjob::api

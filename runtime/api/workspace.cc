@@ -1,0 +1,108 @@
+#include "runtime/api/workspace.h"
+
+#include <utility>
+
+#include "runtime/base/thread_pool.h"
+#include "runtime/train/make_optimizer.h"
+
+namespace tfjob::api {
+namespace {
+
+// Returns how many devices the strategy has.
+int DevicesOf(const config::StrategyConfig& strategy) {
+  const bool several = strategy.kind == config::StrategyKind::kMirrored ||
+                       strategy.kind == config::StrategyKind::kCentralStorage;
+  return several ? static_cast<int>(strategy.devices) : 1;
+}
+
+}  // namespace
+
+steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefix) {
+  const strategy::ModelDefinition& definition = *model.definition;
+  steps::StepModel made{.model = definition.model,
+                        .features = definition.build.features,
+                        .variables = definition.variables,
+                        .optimizer = definition.state.optimizer,
+                        .clipping = train::ClippingOf(model.config.optimizer)};
+  for (model::VariableSpec& variable : made.variables) variable.name = prefix + variable.name;
+  return made;
+}
+
+tfjob::Status Workspace::Prepare(const CompiledData& model) {
+  const StrategyData& strategy = model.strategy();
+  if (cluster::TrainingTaskCount(strategy.tf_config) > 1) {
+    return Unimplemented("Function: a job of several tasks cannot run functions yet; use Fit, or ",
+                         "the devices of one task (Strategy::Mirrored)");
+  }
+  MutexLock lock(mutex_);
+  if (memory_ != nullptr) return OkStatus();
+  auto context = std::make_unique<train::TaskContext>(TaskOptionsOf(model, model.config), NoStop(),
+                                                      RealClock());
+  ASSIGN_OR_RETURN(const exec::Device device, context->device());
+  const int threads = device.pool == nullptr ? 1 : device.pool->threads() + 1;
+  ASSIGN_OR_RETURN(memory_, steps::Memory::Create({.device = device,
+                                                   .devices = DevicesOf(model.config.strategy),
+                                                   .threads = threads}));
+  context_ = std::move(context);
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<LiveModel>> Workspace::Bind(CompiledData& model) {
+  if (model.live.get() != nullptr) return model.live.shared();
+  MutexLock lock(mutex_);
+  auto live = std::make_shared<LiveModel>(model.session->workspace,
+                                          StepModelOf(model, StrCat("model ", models_++, "/")),
+                                          model.definition->state);
+  RETURN_IF_ERROR(memory_->AddVariables(live->model_));
+  model.live.set(live);
+  return live;
+}
+
+StatusOr<std::unique_ptr<steps::StepRunner>> Workspace::MakeRunner(steps::Definition definition) {
+  MutexLock lock(mutex_);
+  return steps::StepRunner::Create(std::move(definition), memory_);
+}
+
+StatusOr<std::vector<tfjob::Tensor>> Workspace::Run(steps::StepRunner& runner,
+                                                    std::span<CompiledData* const> models,
+                                                    std::span<const tfjob::Tensor> inputs) {
+  std::vector<int64_t> steps;
+  for (CompiledData* const model : models) {
+    RETURN_IF_ERROR(model->ExpectNoFit());
+    if (model->newest.get() != model->live.get()) RETURN_IF_ERROR(model->Settle());
+  }
+  MutexLock lock(mutex_);
+  for (CompiledData* const model : models) {
+    LiveModel& live = *model->live.get();
+    if (model->newest.get() == nullptr) RETURN_IF_ERROR(live.Load(*memory_, model->values));
+    steps.push_back(live.step_);
+  }
+  StatusOr<std::vector<tfjob::Tensor>> results = runner.Run(inputs, runs_++, steps);
+  for (size_t m = 0; m < models.size(); ++m) {
+    if (!runner.changes(m)) continue;
+    LiveModel& live = *models[m]->live.get();
+    if (results.ok() && runner.applies(m)) ++live.step_;
+    models[m]->newest.set(models[m]->live.shared());
+  }
+  return results;
+}
+
+tfjob::Status LiveModel::Load(steps::Memory& memory,
+                              std::shared_ptr<const state::Snapshot> values) {
+  if (loaded_ == values) return OkStatus();
+  loaded_ = nullptr;
+  RETURN_IF_ERROR(memory.Load(model_, training_, *values));
+  step_ = values->global_step;
+  loaded_ = std::move(values);
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<const state::Snapshot>> LiveModel::Take() {
+  MutexLock lock(workspace_->mutex_);
+  ASSIGN_OR_RETURN(state::Snapshot taken,
+                   workspace_->memory_->Take(model_, training_, *loaded_, step_));
+  loaded_ = std::make_shared<const state::Snapshot>(std::move(taken));
+  return loaded_;
+}
+
+}  // namespace tfjob::api

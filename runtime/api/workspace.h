@@ -1,0 +1,72 @@
+// Holds what the functions of a session share: its devices, and on them, the variables of the
+// compiled models that they use. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/api/compiled_state.h"
+#include "runtime/base/mutex.h"
+#include "runtime/steps/memory.h"
+#include "runtime/steps/step_runner.h"
+#include "runtime/train/task.h"
+
+namespace tfjob::api {
+
+class LiveModel;
+
+// The functions may be called on any thread.
+class Workspace {
+ public:
+  // Makes the devices of the model's session, unless they exist. Returns Unimplemented if several
+  // tasks train.
+  tfjob::Status Prepare(const CompiledData& model);
+  // Returns the model's variables on the devices, and creates them if they are not there yet.
+  StatusOr<std::shared_ptr<LiveModel>> Bind(CompiledData& model);
+  StatusOr<std::unique_ptr<steps::StepRunner>> MakeRunner(steps::Definition definition);
+
+  // Runs the step with the newest values of the models, which are those of the definition.
+  StatusOr<std::vector<tfjob::Tensor>> Run(steps::StepRunner& runner,
+                                           std::span<CompiledData* const> models,
+                                           std::span<const tfjob::Tensor> inputs);
+
+ private:
+  friend class LiveModel;
+
+  Mutex mutex_;
+  // The context has the threads of the device, so it is destroyed last.
+  std::unique_ptr<train::TaskContext> context_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<steps::Memory> memory_ ABSL_GUARDED_BY(mutex_);
+  int64_t models_ ABSL_GUARDED_BY(mutex_) = 0;  // that have been bound
+  int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;    // of functions
+};
+
+// The variables of a compiled model in the workspace of its session.
+class LiveModel : public LiveValues {
+ public:
+  LiveModel(std::shared_ptr<Workspace> workspace, steps::StepModel model,
+            state::TrainingState training)
+      : workspace_(std::move(workspace)),
+        model_(std::move(model)),
+        training_(std::move(training)) {}
+
+  int64_t step() const override { return step_; }
+  StatusOr<std::shared_ptr<const state::Snapshot>> Take() override;
+  const steps::StepModel& model() const { return model_; }
+
+ private:
+  friend class Workspace;
+  tfjob::Status Load(steps::Memory& memory, std::shared_ptr<const state::Snapshot> values);
+
+  const std::shared_ptr<Workspace> workspace_;
+  steps::StepModel model_;
+  state::TrainingState training_;
+  // The values that were loaded into the variables, or taken from them, last.
+  std::shared_ptr<const state::Snapshot> loaded_;
+  int64_t step_ = 0;
+};
+
+// Returns how a step uses the model. Its variables get the prefix in their names.
+steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefix);
+
+}  // namespace tfjob::api

@@ -1,0 +1,260 @@
+#include "runtime/steps/step_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/graph/ops.h"
+#include "runtime/model/updates.h"
+
+namespace tfjob::steps {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+// Two sizes of batches with which a definition is checked. A result that has one of these lengths
+// for another reason does not have the other.
+constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
+
+Status NodeError(const Node& node, const Status& error) {
+  return node.name.empty() ? error : Annotate(error, node.name);
+}
+
+// Appends the nodes. Returns the values of each.
+StatusOr<std::vector<std::vector<Output>>> EmitNodes(StepGraph& step) {
+  std::vector<std::vector<Output>> values;
+  for (const Node& node : step.definition.nodes) {
+    std::vector<Output> inputs;
+    for (const Value& input : node.inputs) {
+      const auto& from = values[static_cast<size_t>(input.node)];
+      if (static_cast<size_t>(input.output) >= from.size()) {
+        return NodeError(node, InvalidArgument("expected one of the ", from.size(),
+                                               " outputs of the call, got output ", input.output));
+      }
+      inputs.push_back(from[static_cast<size_t>(input.output)]);
+    }
+    values.push_back(node.emit(step, inputs));
+    if (!step.b.ok()) return NodeError(node, step.b.status());
+  }
+  return values;
+}
+
+Output At(const std::vector<std::vector<Output>>& values, const Value& value) {
+  return values[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
+}
+
+// Adds the fetches of the results.
+Status AddResults(StepGraph& step, const std::vector<std::vector<Output>>& values,
+                  BuiltStep& built) {
+  for (size_t i = 0; i < step.definition.results.size(); ++i) {
+    const Result& result = step.definition.results[i];
+    Output value = At(values, result.value);
+    const Shape shape = step.b.shape(value);
+    built.by_example.push_back(shape.rank() > 0 && shape.dim(0) == step.examples);
+    built.counts.push_back(shape.rank() > 0 ? shape.dim(0) : 1);
+    if (result.over_examples) {
+      if (shape.rank() == 0) {
+        return InvalidArgument("result ", result.name,
+                               ": expected a value whose first axis counts ",
+                               "examples, to reduce along it, got a scalar");
+      }
+      value = Sum(step.b, value, {0});
+    }
+    step.b.AddFetch(ResultFetch(i), value);
+    built.results.push_back(step.b.type(value));
+  }
+  return step.b.status();
+}
+
+std::vector<model::VariableGradient> GradientsOf(const StepModel& model,
+                                                 const Application& application,
+                                                 const std::vector<std::vector<Output>>& values) {
+  std::vector<model::VariableGradient> gradients;
+  const std::vector<size_t> trained = TrainableOf(model);
+  for (size_t i = 0; i < trained.size(); ++i)
+    gradients.push_back({&model.variables[trained[i]], At(values, application.gradients[i]), {}});
+  return gradients;
+}
+
+// Returns an error unless the gradients have the types of the variables.
+Status CheckGradients(const StepGraph& step,
+                      const std::vector<model::VariableGradient>& gradients) {
+  for (const model::VariableGradient& gradient : gradients) {
+    const graph::TensorType expected = {gradient.variable->dtype, gradient.variable->shape};
+    const graph::TensorType& type = step.b.type(gradient.value);
+    if (type == expected) continue;
+    return InvalidArgument("Apply: the gradient of variable ", gradient.variable->name,
+                           ": expected ", expected.ToString(), ", got ", type.ToString());
+  }
+  return OkStatus();
+}
+
+// Visits the changes in the order of the models: statistics, then gradients.
+template <typename Visit>
+void ForEachStatistic(const StepGraph& step, const Visit& visit) {
+  for (size_t m = 0; m < step.models.size(); ++m) {
+    for (size_t v = 0; v < step.models[m].assigned.size(); ++v)
+      if (step.models[m].assigned[v]) visit(m, v, step.models[m].current[v]);
+  }
+}
+
+// Appends the updates of the variables. They follow every other node, so that all of these see the
+// values before the step.
+void AppendUpdates(StepGraph& step, const std::vector<std::vector<Output>>& values) {
+  const Definition& definition = step.definition;
+  ForEachStatistic(step, [&](size_t m, size_t v, Output value) {
+    Assign(step.b, definition.models[m].variables[v].name, value);
+  });
+  for (const Application& application : definition.applications) {
+    const auto m = static_cast<size_t>(application.model);
+    const StepModel& model = definition.models[m];
+    const Output made = Placeholder(step.b, StepFeed(m), DType::kInt64, {});
+    ApplyGradients(step.b, model.optimizer, model.clipping, GradientsOf(model, application, values),
+                   made);
+  }
+}
+
+void FetchChange(StepGraph& step, size_t m, size_t v, bool gradient, Output value,
+                 BuiltStep& built) {
+  const std::string& variable = step.definition.models[m].variables[v].name;
+  const std::string name = StrCat(gradient ? "gradients/" : "assignments/", variable);
+  step.b.AddFetch(name, value);
+  built.changes.push_back({m, v, gradient, name});
+}
+
+void FetchChanges(StepGraph& step, const std::vector<std::vector<Output>>& values,
+                  BuiltStep& built) {
+  ForEachStatistic(step, [&](size_t m, size_t v, Output value) {
+    FetchChange(step, m, v, /*gradient=*/false, value, built);
+  });
+  for (const Application& application : step.definition.applications) {
+    const auto m = static_cast<size_t>(application.model);
+    const std::vector<size_t> trained = TrainableOf(step.definition.models[m]);
+    for (size_t i = 0; i < trained.size(); ++i)
+      FetchChange(step, m, trained[i], /*gradient=*/true, At(values, application.gradients[i]),
+                  built);
+  }
+}
+
+// Returns an error unless the result has the form that its reduction requires. The two graphs have
+// different numbers of examples.
+Status CheckResult(const Result& result, const BuiltStep& one, const BuiltStep& other, size_t i) {
+  if (result.reduction == Reduction::kNone) {
+    if (one.by_example[i] && other.by_example[i]) return OkStatus();
+    return InvalidArgument("result ", result.name, ": expected one row per example, or a value ",
+                           "that Reduce returns, got ", one.results[i].ToString(), " for ",
+                           kOneSize, " examples");
+  }
+  if (one.results[i] == other.results[i]) return OkStatus();
+  return InvalidArgument("result ", result.name, ": expected a value whose shape does not depend ",
+                         "on the number of examples, got ", one.results[i].ToString(), " for ",
+                         kOneSize, " examples; reduce along axis 0");
+}
+
+Status CheckGradientCounts(const Definition& definition) {
+  for (const Application& application : definition.applications) {
+    const StepModel& model = definition.models[static_cast<size_t>(application.model)];
+    const size_t trained = TrainableOf(model).size();
+    if (application.gradients.size() == trained) continue;
+    return InvalidArgument("Apply: expected a gradient for each of the ", trained,
+                           " trainable variables of model ", model.model.name, ", got ",
+                           application.gradients.size());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string InputFeed(size_t input) {
+  return StrCat("input/", input);
+}
+
+std::string StepFeed(size_t model) {
+  return StrCat("step/", model);
+}
+
+std::string ResultFetch(size_t result) {
+  return StrCat("result/", result);
+}
+
+std::vector<size_t> TrainableOf(const StepModel& model) {
+  std::vector<size_t> trained;
+  for (size_t v = 0; v < model.variables.size(); ++v)
+    if (model.variables[v].trainable) trained.push_back(v);
+  return trained;
+}
+
+StepGraph::StepGraph(const Definition& of, int64_t rows, int64_t number)
+    : definition(of), examples(rows), replica(number) {
+  for (size_t i = 0; i < definition.inputs.size(); ++i) {
+    const graph::TensorType& example = definition.inputs[i].example;
+    inputs.push_back(
+        Placeholder(b, InputFeed(i), example.dtype, model::Batched(examples, example.shape)));
+  }
+  run = Placeholder(b, kRun, DType::kInt64, {});
+  seed = Placeholder(b, kSeed, DType::kInt64, {});
+  all_examples = Placeholder(b, kExamples, DType::kFloat32, {});
+  for (const StepModel& model : definition.models) {
+    ModelState state;
+    for (const model::VariableSpec& variable : model.variables)
+      state.reads.push_back(ReadVariable(b, variable.name, variable.dtype, variable.shape));
+    state.current = state.reads;
+    state.assigned.resize(state.reads.size());
+    models.push_back(std::move(state));
+  }
+}
+
+StatusOr<BuiltStep> BuildStep(const Definition& definition, int64_t examples, int64_t replica,
+                              bool updates) {
+  StepGraph step(definition, examples, replica);
+  ASSIGN_OR_RETURN(const auto values, EmitNodes(step));
+  BuiltStep built;
+  RETURN_IF_ERROR(AddResults(step, values, built));
+  for (const Application& application : definition.applications) {
+    RETURN_IF_ERROR(
+        CheckGradients(step, GradientsOf(definition.models[static_cast<size_t>(application.model)],
+                                         application, values)));
+  }
+  if (updates) {
+    AppendUpdates(step, values);
+  } else {
+    FetchChanges(step, values, built);
+  }
+  ASSIGN_OR_RETURN(built.graph, std::move(step.b).Finish());
+  return built;
+}
+
+StatusOr<graph::Graph> BuildUpdates(const Definition& definition, const BuiltStep& built) {
+  Builder b;
+  std::vector<std::vector<model::VariableGradient>> gradients(definition.models.size());
+  for (const Change& change : built.changes) {
+    const model::VariableSpec& variable =
+        definition.models[change.model].variables[change.variable];
+    const Output value = Placeholder(b, change.name, variable.dtype, variable.shape);
+    if (change.gradient) {
+      gradients[change.model].push_back({&variable, value, {}});
+    } else {
+      Assign(b, variable.name, value);
+    }
+  }
+  for (const Application& application : definition.applications) {
+    const auto m = static_cast<size_t>(application.model);
+    const Output made = Placeholder(b, StepFeed(m), DType::kInt64, {});
+    ApplyGradients(b, definition.models[m].optimizer, definition.models[m].clipping,
+                   std::move(gradients[m]), made);
+  }
+  return std::move(b).Finish();
+}
+
+Status Check(const Definition& definition) {
+  if (definition.inputs.empty())
+    return InvalidArgument("inputs: expected at least one, whose rows are the examples");
+  RETURN_IF_ERROR(CheckGradientCounts(definition));
+  ASSIGN_OR_RETURN(const BuiltStep one, BuildStep(definition, kOneSize, 0, /*updates=*/false));
+  ASSIGN_OR_RETURN(const BuiltStep other, BuildStep(definition, kOtherSize, 0, /*updates=*/false));
+  for (size_t i = 0; i < definition.results.size(); ++i)
+    RETURN_IF_ERROR(CheckResult(definition.results[i], one, other, i));
+  return OkStatus();
+}
+
+}  // namespace tfjob::steps

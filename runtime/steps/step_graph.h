@@ -1,0 +1,72 @@
+// Builds the graphs of a step, for one number of examples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/builder.h"
+#include "runtime/graph/graph.h"
+#include "runtime/steps/definition.h"
+
+namespace tfjob::steps {
+
+// Names of feeds. The inputs are fed under the names that InputFeed returns.
+inline constexpr char kRun[] = "run";            // int64: the number of the run, for random numbers
+inline constexpr char kSeed[] = "seed";          // int64
+inline constexpr char kExamples[] = "examples";  // float32: the examples of all replicas
+std::string InputFeed(size_t input);
+std::string StepFeed(size_t model);  // int64: the number of updates of the model before this one
+std::string ResultFetch(size_t result);
+
+// The graph of a step while it is built. Nodes append their ops to it.
+class StepGraph {
+ public:
+  StepGraph(const Definition& definition, int64_t examples, int64_t replica);
+
+  graph::Builder b;
+  const Definition& definition;
+  const int64_t examples;  // of this replica
+  const int64_t replica;
+  std::vector<graph::Output> inputs;
+  graph::Output run, seed, all_examples;
+
+  // What the step does with a model.
+  struct ModelState {
+    std::vector<graph::Output> reads;    // the variables' values before the step
+    std::vector<graph::Output> current;  // like `reads`, but with the statistics that calls assign
+    std::vector<bool> assigned;          // which variables calls have assigned
+    std::vector<graph::Output> penalties;  // on the outputs of layers
+  };
+  std::vector<ModelState> models;
+};
+
+// How the step changes a variable.
+struct Change {
+  size_t model = 0, variable = 0;
+  bool gradient = true;  // otherwise, a moving statistic that replaces the variable's value
+  std::string name;      // the fetch of the step's graph and the feed of the update's graph
+};
+
+struct BuiltStep {
+  graph::Graph graph;
+  std::vector<Change> changes;
+  std::vector<graph::TensorType> results;  // as they are fetched
+  std::vector<bool> by_example;            // by result: the first axis counts the examples
+  std::vector<int64_t> counts;             // by result: the length of the axis that is reduced
+};
+
+// Builds the graph of one replica. With `updates`, the graph itself changes the variables;
+// otherwise, it fetches the changes. Errors name the node.
+StatusOr<BuiltStep> BuildStep(const Definition& definition, int64_t examples, int64_t replica,
+                              bool updates);
+
+// Builds the graph that applies changes, which are fed.
+StatusOr<graph::Graph> BuildUpdates(const Definition& definition, const BuiltStep& built);
+
+// Returns an error unless the step can be built, whatever the number of examples, and its results
+// have the form that Result requires.
+Status Check(const Definition& definition);
+
+}  // namespace tfjob::steps

@@ -1,0 +1,259 @@
+#include "runtime/steps/step_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tfjob::steps {
+
+// The programs of a device for one number of rows.
+struct StepRunner::Compiled {
+  std::unique_ptr<exec::Program> program;
+  std::vector<exec::Feed> feeds;
+  BuiltStep built;                    // without its graph
+  std::vector<Tensor> parts;          // the device's rows of the inputs; empty if it takes all rows
+  std::vector<int> changes, results;  // the numbers of the fetches
+};
+
+struct StepRunner::OnDevice {
+  std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // by the number of rows
+  Compiled* last = nullptr;  // that has run in the run in progress; null for no rows
+  // With several devices: the changes, which are summed over the devices, and the program that
+  // applies them.
+  std::vector<Change> order;
+  std::vector<Tensor> changes;
+  std::unique_ptr<exec::Program> updates;
+  std::vector<exec::Feed> update_feeds;
+};
+
+namespace {
+
+// Adds the elements of `from` to those of `to`, which have the same type.
+template <typename T>
+void AddTo(std::span<const std::byte> from, Tensor& to) {
+  const auto* values = reinterpret_cast<const T*>(from.data());
+  std::span<T> sums = to.data<T>();
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += values[i];
+}
+
+Status AddBytes(const Result& result, std::span<const std::byte> from, Tensor& to) {
+  switch (to.dtype()) {
+    case DType::kFloat32:
+      AddTo<float>(from, to);
+      return OkStatus();
+    case DType::kFloat64:
+      AddTo<double>(from, to);
+      return OkStatus();
+    case DType::kInt32:
+      AddTo<int32_t>(from, to);
+      return OkStatus();
+    case DType::kInt64:
+      AddTo<int64_t>(from, to);
+      return OkStatus();
+    default:
+      return InvalidArgument("result ", result.name, ": expected numbers to reduce, got ",
+                             Name(to.dtype()), "; use ops::Cast");
+  }
+}
+
+template <typename T>
+void Scale(std::span<std::byte> bytes, double factor) {
+  auto* values = reinterpret_cast<T*>(bytes.data());
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+    values[i] = static_cast<T>(static_cast<double>(values[i]) * factor);
+}
+
+void ScaleFloats(DType dtype, std::span<std::byte> bytes, double factor) {
+  if (factor == 1) return;
+  if (dtype == DType::kFloat64) return Scale<double>(bytes, factor);
+  if (dtype == DType::kFloat32) Scale<float>(bytes, factor);
+}
+
+// Copies rows of a whole input.
+void CopyRows(const Tensor& whole, const collectives::Slice& rows, Tensor& part) {
+  const size_t row = whole.num_bytes() / static_cast<size_t>(whole.shape().dim(0));
+  std::ranges::copy(whole.bytes().subspan(static_cast<size_t>(rows.begin) * row, part.num_bytes()),
+                    part.bytes().begin());
+}
+
+Status CheckReductions(const Definition& definition, const BuiltStep& built) {
+  for (size_t i = 0; i < definition.results.size(); ++i) {
+    const Result& result = definition.results[i];
+    if (result.reduction == Reduction::kNone) continue;
+    const DType dtype = built.results[i].dtype;
+    const bool floats = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+    const bool numbers = floats || dtype == DType::kInt32 || dtype == DType::kInt64;
+    if (result.reduction == Reduction::kMean ? floats : numbers) continue;
+    return InvalidArgument("result ", result.name, ": expected ",
+                           result.reduction == Reduction::kMean ? "float32 or float64 for a mean"
+                                                                : "numbers to reduce",
+                           ", got ", Name(dtype), "; use ops::Cast");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StepRunner::StepRunner(Definition definition, std::shared_ptr<Memory> memory)
+    : definition_(std::move(definition)),
+      memory_(std::move(memory)),
+      changes_(definition_.models.size()),
+      applies_(definition_.models.size()),
+      steps_(definition_.models.size()) {
+  for (int i = 0; i < memory_->devices(); ++i) devices_.push_back(std::make_unique<OnDevice>());
+}
+
+StepRunner::~StepRunner() = default;
+
+StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(Definition definition,
+                                                         std::shared_ptr<Memory> memory) {
+  RETURN_IF_ERROR(Check(definition));
+  std::unique_ptr<StepRunner> runner(new StepRunner(std::move(definition), std::move(memory)));
+  const Definition& own = runner->definition_;
+  for (const Application& application : own.applications) {
+    const auto m = static_cast<size_t>(application.model);
+    runner->applies_[m] = true;
+    RETURN_IF_ERROR(runner->memory_->AddSlots(own.models[m]));
+  }
+  ASSIGN_OR_RETURN(const BuiltStep built, BuildStep(own, 1, 0, /*updates=*/false));
+  RETURN_IF_ERROR(CheckReductions(own, built));
+  for (const Change& change : built.changes) runner->changes_[change.model] = true;
+  if (runner->memory_->devices() == 1) return runner;
+  ASSIGN_OR_RETURN(const graph::Graph updates, BuildUpdates(own, built));
+  for (int i = 0; i < runner->memory_->devices(); ++i) {
+    OnDevice& device = *runner->devices_[static_cast<size_t>(i)];
+    Memory::Place& place = runner->memory_->place(i);
+    ASSIGN_OR_RETURN(device.updates, exec::Compile(updates, *place.store, place.device));
+    device.update_feeds.resize(device.updates->feeds().size());
+    device.order = built.changes;
+    for (const Change& change : built.changes) {
+      const model::VariableSpec& variable = own.models[change.model].variables[change.variable];
+      device.changes.emplace_back(variable.dtype, variable.shape);
+    }
+  }
+  return runner;
+}
+
+StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows) {
+  OnDevice& device = *devices_[static_cast<size_t>(number)];
+  std::unique_ptr<Compiled>& held = device.compiled[rows];
+  if (held != nullptr) return held.get();
+  const bool alone = memory_->devices() == 1;
+  auto made = std::make_unique<Compiled>();
+  ASSIGN_OR_RETURN(made->built, BuildStep(definition_, rows, number, /*updates=*/alone));
+  Memory::Place& place = memory_->place(number);
+  ASSIGN_OR_RETURN(made->program, exec::Compile(made->built.graph, *place.store, place.device));
+  made->built.graph = {};
+  made->feeds.resize(made->program->feeds().size());
+  for (const Change& change : made->built.changes)
+    made->changes.push_back(made->program->FindFetch(change.name));
+  for (size_t i = 0; i < definition_.results.size(); ++i)
+    made->results.push_back(made->program->FindFetch(ResultFetch(i)));
+  if (!alone) {
+    for (const Input& input : definition_.inputs)
+      made->parts.emplace_back(input.example.dtype, model::Batched(rows, input.example.shape));
+  }
+  held = std::move(made);
+  return held.get();
+}
+
+Status StepRunner::Compute(int number, std::span<const Tensor> inputs) {
+  OnDevice& device = *devices_[static_cast<size_t>(number)];
+  const collectives::Slice rows = collectives::SliceOf(rows_, number, memory_->devices());
+  device.last = nullptr;
+  if (rows.count == 0) {
+    for (Tensor& change : device.changes) std::ranges::fill(change.bytes(), std::byte{0});
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(Compiled * compiled, ProgramFor(number, rows.count));
+  const auto feed = [&](const std::string& name, const exec::Feed& value) {
+    const int at = compiled->program->FindFeed(name);
+    if (at >= 0) compiled->feeds[static_cast<size_t>(at)] = value;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!compiled->parts.empty()) CopyRows(inputs[i], rows, compiled->parts[i]);
+    feed(InputFeed(i), exec::Feed::Of(compiled->parts.empty() ? inputs[i] : compiled->parts[i]));
+  }
+  feed(kRun, exec::Feed::Of(run_));
+  feed(kSeed, exec::Feed::Of(definition_.seed));
+  feed(kExamples, exec::Feed::Of(examples_));
+  for (size_t m = 0; m < steps_.size(); ++m) feed(StepFeed(m), exec::Feed::Of(steps_[m]));
+  RETURN_IF_ERROR(compiled->program->Run(compiled->feeds));
+  device.last = compiled;
+  return KeepChanges(number, *compiled, rows.count);
+}
+
+// Moving statistics are averaged over the examples; gradients are summed.
+Status StepRunner::KeepChanges(int number, Compiled& compiled, int64_t rows) {
+  OnDevice& device = *devices_[static_cast<size_t>(number)];
+  for (size_t c = 0; c < device.changes.size(); ++c) {
+    Tensor& change = device.changes[c];
+    std::ranges::copy(compiled.program->FetchBytes(compiled.changes[c]), change.bytes().begin());
+    if (device.order[c].gradient) continue;
+    ScaleFloats(change.dtype(), change.bytes(),
+                static_cast<double>(rows) / static_cast<double>(rows_));
+  }
+  return OkStatus();
+}
+
+Status StepRunner::Update(int number) {
+  OnDevice& device = *devices_[static_cast<size_t>(number)];
+  if (device.order.empty()) return OkStatus();
+  collectives::Communicator& communicator = *memory_->place(number).communicator;
+  const auto feed = [&](const std::string& name, const exec::Feed& value) {
+    const int at = device.updates->FindFeed(name);
+    if (at >= 0) device.update_feeds[static_cast<size_t>(at)] = value;
+  };
+  for (size_t c = 0; c < device.changes.size(); ++c) {
+    Tensor& change = device.changes[c];
+    RETURN_IF_ERROR(
+        communicator.AllReduce(change.bytes(), change.dtype(), collectives::Reduction::kSum));
+    feed(device.order[c].name, exec::Feed::Of(change));
+  }
+  for (size_t m = 0; m < steps_.size(); ++m) feed(StepFeed(m), exec::Feed::Of(steps_[m]));
+  return device.updates->Run(device.update_feeds);
+}
+
+// Joins the rows of the devices, or adds up their sums.
+std::vector<Tensor> StepRunner::Combine() {
+  std::vector<Tensor> combined;
+  for (size_t i = 0; i < definition_.results.size(); ++i) {
+    const Result& result = definition_.results[i];
+    const Compiled* first = devices_[0]->last;
+    const graph::TensorType& type = first->built.results[i];
+    std::vector<int64_t> dims = type.shape.dims();
+    if (result.reduction == Reduction::kNone) dims[0] = rows_;
+    Tensor whole(type.dtype, Shape(std::move(dims)));
+    int64_t count = 0;
+    size_t at = 0;
+    for (const auto& device : devices_) {
+      if (device->last == nullptr) continue;
+      const auto bytes = device->last->program->FetchBytes(device->last->results[i]);
+      count += result.over_examples ? device->last->built.counts[i] : 1;
+      if (result.reduction == Reduction::kNone) {
+        std::ranges::copy(bytes, whole.bytes().subspan(at, bytes.size()).begin());
+        at += bytes.size();
+      } else {
+        (void)AddBytes(result, bytes, whole);  // Create has checked the type
+      }
+    }
+    if (result.reduction == Reduction::kMean)
+      ScaleFloats(whole.dtype(), whole.bytes(), 1 / static_cast<double>(count));
+    combined.push_back(std::move(whole));
+  }
+  return combined;
+}
+
+StatusOr<std::vector<Tensor>> StepRunner::Run(std::span<const Tensor> inputs, int64_t run,
+                                              std::span<const int64_t> steps) {
+  run_ = run;
+  rows_ = inputs[0].shape().dim(0);
+  examples_ = static_cast<float>(rows_);
+  std::ranges::copy(steps, steps_.begin());
+  RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) { return Compute(device, inputs); }));
+  if (memory_->devices() > 1)
+    RETURN_IF_ERROR(memory_->OnEveryDevice([&](int device) { return Update(device); }));
+  return Combine();
+}
+
+}  // namespace tfjob::steps

@@ -1,0 +1,327 @@
+// Tests steps that a program writes itself.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/api/programs.h"
+
+namespace {
+
+namespace ops = tj::ops;
+using Symbols = std::vector<tj::Symbol>;
+
+tj::Tensor Column(const std::vector<float>& values) {
+  return tj::Tensor::Of({static_cast<int64_t>(values.size()), 1}, values).value();
+}
+
+// The training loop of TensorFlow's guide to distributed training: a step of its own for a model
+// of one Dense layer, run on the replicas, with the sum of the losses divided by the global batch.
+TEST(Function, TheLoopOfTensorFlowsGuideCanBeWritten) {
+  std::vector<std::vector<float>> results;
+  for (const tj::Strategy& strategy : {tj::Strategy::OneDevice(), tj::Strategy::Mirrored(2)}) {
+    const tj::Session session(strategy, {.threads = 2});
+    EXPECT_EQ(session.NumReplicasInSync(), strategy.name() == "mirrored" ? 2 : 1);
+    const int64_t global_batch_size = 5 * 2;
+    const tj::CompiledModel model =
+        session
+            .Compile(tj::Sequential({tj::Input{.shape = {1}}, tj::Dense{.units = 1}}),
+                     {.optimizer = tj::SGD{.learning_rate = 0.5}})
+            .value();
+    const tj::data::Arrays ones = {.x = Column(std::vector<float>(100, 1)),
+                                   .y = Column(std::vector<float>(100, 1))};
+    tj::Function train_step =
+        session
+            .Function({{.shape = {1}}, {.shape = {1}}},
+                      [&](tj::Step& step, const Symbols& inputs) {
+                        const tj::Symbol features = inputs[0], labels = inputs[1];
+                        const tj::Symbol logits = step.Call(model, features);
+                        const tj::Symbol errors = ops::Square(logits - labels);
+                        const tj::Symbol loss = ops::Sum(errors) * (1.0 / global_batch_size);
+                        const Symbols variables = step.TrainableVariables(model);
+                        const Symbols gradients = step.Gradients(loss, variables);
+                        step.Apply(model, gradients);
+                        step.Return("mean_loss", step.Reduce(tj::Reduction::kMean, errors, 0));
+                        step.Return("errors", errors);
+                      })
+            .value();
+    double mean_loss = 1;
+    for (const tj::Batch& inputs :
+         session.Distribute(ones, {.batch_size = global_batch_size}).value()) {
+      const tj::StepResults result = train_step(inputs).value();
+      EXPECT_EQ(result.at("errors").shape(), (std::vector<int64_t>{global_batch_size, 1}));
+      mean_loss = result.number("mean_loss");
+    }
+    EXPECT_LT(mean_loss, 1e-6);
+    EXPECT_EQ(model.step(), 10);
+    const auto weights = WeightsOf(model);
+    results.push_back({weights[0][0], weights[1][0]});
+  }
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(results[0][i], results[1][i], 1e-5);
+  EXPECT_NEAR(results[0][0] + results[0][1], 1, 1e-3);
+}
+
+// A generator of numbers, and a discriminator, with or without batch normalization.
+tj::Model Discriminator(bool normalized) {
+  std::vector<tj::Layer> layers = {tj::Input{.shape = {1}},
+                                   tj::Dense{.units = 8, .activation = "tanh"}};
+  if (normalized) layers.push_back(tj::BatchNormalization{});
+  layers.push_back(tj::Dense{.units = 1});
+  return tj::Sequential(layers, "discriminator");
+}
+
+struct Gan {
+  explicit Gan(const tj::Strategy& strategy, bool normalized = false)
+      : session(strategy, {.threads = 2}),
+        generator(session
+                      .Compile(tj::Sequential({tj::Input{.shape = {2}}, tj::Dense{.units = 1}},
+                                              "generator"),
+                               {.optimizer = tj::SGD{.learning_rate = 0.1}})
+                      .value()),
+        discriminator(
+            session
+                .Compile(Discriminator(normalized), {.optimizer = tj::Adam{.learning_rate = 0.02}})
+                .value()) {}
+
+  // The mean of -log sigmoid(±logits), over the examples of all replicas.
+  static tj::Symbol Loss(tj::Step& step, const tj::Symbol& logits) {
+    return -ops::Sum(ops::LogSigmoid(logits)) / step.NumExamples();
+  }
+
+  tj::Function DiscriminatorStep() {
+    return session
+        .Function({{.shape = {1}, .name = "real"}, {.shape = {2}, .name = "noise"}},
+                  [this](tj::Step& step, const Symbols& in) {
+                    const tj::Symbol fake = step.Call(generator, in[1]);
+                    const tj::Symbol loss = Loss(step, step.Call(discriminator, in[0])) +
+                                            Loss(step, -step.Call(discriminator, fake));
+                    step.Minimize(discriminator, loss);
+                    step.Return("loss", step.Reduce(tj::Reduction::kSum, loss));
+                  })
+        .value();
+  }
+  tj::Function GeneratorStep() {
+    return session
+        .Function({{.shape = {2}, .name = "noise"}},
+                  [this](tj::Step& step, const Symbols& in) {
+                    const tj::Symbol fake = step.Call(generator, in[0]);
+                    const tj::Symbol loss =
+                        Loss(step, step.Call(discriminator, fake, /*training=*/false));
+                    step.Minimize(generator, loss);
+                    step.Return("loss", step.Reduce(tj::Reduction::kSum, loss));
+                    step.Return("fake", fake);
+                  })
+        .value();
+  }
+
+  // Makes `rounds` steps of the generator, with `k` of the discriminator before each. Returns the
+  // mean of the last values that the generator has made.
+  double Train(int rounds, int k) {
+    tj::Function train_discriminator = DiscriminatorStep(), train_generator = GeneratorStep();
+    uint32_t state = 7;
+    const auto draw = [&](int64_t width, float low, float high) {
+      tj::Tensor made(tj::DType::kFloat32, {6, width});
+      for (float& value : made.float32()) {
+        state = state * 1664525 + 1013904223;
+        value = low + (high - low) * static_cast<float>(state >> 8) / static_cast<float>(1 << 24);
+      }
+      return made;
+    };
+    double mean = 0;
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < k; ++i) {
+        const tj::Batch batch = {.inputs = {{"real", draw(1, 2, 4)}, {"noise", draw(2, -1, 1)}}};
+        EXPECT_TRUE(std::isfinite(train_discriminator(batch).value().number("loss")));
+      }
+      const tj::StepResults made = train_generator({.inputs = {{"noise", draw(2, -1, 1)}}}).value();
+      mean = 0;
+      const tj::Tensor fake = made.at("fake");
+      for (const float value : fake.float32()) mean += value / 6.0;
+    }
+    return mean;
+  }
+
+  tj::Session session;
+  tj::CompiledModel generator, discriminator;
+};
+
+TEST(Function, AGanTrainsWithSeveralStepsOfTheDiscriminatorPerStepOfTheGenerator) {
+  Gan gan(tj::Strategy::OneDevice());
+  const double mean = gan.Train(150, 3);
+  EXPECT_EQ(gan.generator.step(), 150);
+  EXPECT_EQ(gan.discriminator.step(), 450);
+  EXPECT_GT(mean, 1) << "the real values are from 2 to 4, and the first ones around 0";
+  const tj::CompiledModel copy = gan.generator;
+  EXPECT_EQ(WeightsOf(copy), WeightsOf(gan.generator));
+}
+
+TEST(Function, TwoDevicesTrainAGanAsOneDevice) {
+  Gan one(tj::Strategy::OneDevice()), two(tj::Strategy::Mirrored(2));
+  one.Train(3, 2);
+  two.Train(3, 2);
+  for (const auto& [first, second] : {std::pair(&one.generator, &two.generator),
+                                      std::pair(&one.discriminator, &two.discriminator)}) {
+    const auto expected = WeightsOf(*first), got = WeightsOf(*second);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t v = 0; v < got.size(); ++v) {
+      for (size_t i = 0; i < got[v].size(); ++i) EXPECT_NEAR(got[v][i], expected[v][i], 1e-5);
+    }
+  }
+}
+
+TEST(Function, DevicesAverageMovingStatistics) {
+  const auto statistics = [](const tj::Strategy& strategy) {
+    Gan gan(strategy, /*normalized=*/true);
+    gan.Train(1, 2);
+    std::map<std::string, std::vector<float>> named;
+    for (const auto& [name, tensor] : gan.discriminator.Weights().value())
+      named[name].assign(tensor.float32().begin(), tensor.float32().end());
+    return named.at("batch_normalization/moving_mean");
+  };
+  const auto one = statistics(tj::Strategy::OneDevice()),
+             two = statistics(tj::Strategy::Mirrored(2));
+  EXPECT_NE(one[0], 0);
+  // The mean over the examples is the mean of the devices' means, up to what the first step has
+  // changed: each device normalises its own part.
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(two[i], one[i], 0.01);
+}
+
+TEST(Function, SeesValuesThatOtherFunctionsHaveSet) {
+  const tj::Session session(tj::Strategy::OneDevice(), {.threads = 1});
+  tj::CompiledModel model =
+      session
+          .Compile(tj::Sequential({tj::Input{.shape = {1}},
+                                   tj::Dense{.units = 1, .use_bias = false, .name = "d"}}),
+                   {.optimizer = tj::SGD{.learning_rate = 0.1}, .loss = "mean_squared_error"})
+          .value();
+  tj::Function product =
+      session
+          .Function({{.shape = {1}, .name = "x"}, {.shape = {1}, .name = "y"}},
+                    [&](tj::Step& step, const Symbols& in) {
+                      const tj::Symbol y = step.Call(model, in[0]);
+                      step.Minimize(model, ops::Sum(ops::Square(y - in[1])) / step.NumExamples());
+                      step.Return("y", y);
+                    })
+          .value();
+  model.SetWeights({{"d/kernel", tj::Tensor::Of({1, 1}, std::vector<float>{2}).value()}}).value();
+  const tj::Batch batch = {.x = Column({3}), .y = Column({6})};
+  EXPECT_EQ(product(batch).value().number("y"), 6);
+  EXPECT_EQ(model.step(), 1);
+  EXPECT_EQ(WeightsOf(model)[0][0], 2);
+  tj::FitOptions once = Quietly(1);
+  const tj::Batch other = {.x = Column({1}), .y = Column({0})};
+  model.Fit(other, once).value();  // 2 - 0.1 · 2 · 2
+  EXPECT_NEAR(product(batch).value().number("y"), 3 * 1.6, 1e-5);
+  model.Step(other).value();
+  const float weight = WeightsOf(model)[0][0];
+  EXPECT_NEAR(product(batch).value().number("y"), 3 * weight, 1e-5);
+  EXPECT_EQ(model.step(), 5);
+}
+
+TEST(Function, RandomNumbersDifferBetweenRuns) {
+  const tj::Session session(tj::Strategy::OneDevice());
+  const tj::CompiledModel model =
+      session.Compile(tj::Sequential({tj::Input{.shape = {1}}, tj::Dense{.units = 1}}), {}).value();
+  tj::Function draw = session
+                          .Function({{.shape = {1}}},
+                                    [&](tj::Step& step, const Symbols& in) {
+                                      (void)step.Call(model, in[0], false);
+                                      step.Return("normal", step.RandomNormal({3}));
+                                      step.Return("uniform", step.RandomUniform({}, 5, 6));
+                                    })
+                          .value();
+  const tj::StepResults first = draw({.x = Column({1, 2})}).value();
+  const tj::StepResults second = draw({.x = Column({1, 2})}).value();
+  const tj::Tensor a = first.at("normal"), b = second.at("normal"), u = first.at("uniform");
+  EXPECT_EQ(a.shape(), (std::vector<int64_t>{2, 3}));
+  EXPECT_NE(a.float32()[0], b.float32()[0]);
+  EXPECT_NE(a.float32()[0], a.float32()[3]);
+  for (const float value : u.float32()) EXPECT_TRUE(value >= 5 && value < 6) << value;
+}
+
+// d (w x)² / d x = 2 w² x, whose square is differentiated again.
+TEST(Function, TakesGradientsOfGradients) {
+  const tj::Session session(tj::Strategy::OneDevice());
+  tj::CompiledModel model =
+      session
+          .Compile(tj::Sequential({tj::Input{.shape = {1}},
+                                   tj::Dense{.units = 1, .use_bias = false, .name = "d"}}),
+                   {.optimizer = tj::SGD{.learning_rate = 0.01}})
+          .value();
+  model.SetWeights({{"d/kernel", tj::Tensor::Of({1, 1}, std::vector<float>{2}).value()}}).value();
+  tj::Function penalise = session
+                              .Function({{.shape = {1}}},
+                                        [&](tj::Step& step, const Symbols& in) {
+                                          const tj::Symbol y = ops::Square(step.Call(model, in[0]));
+                                          const tj::Symbol slope =
+                                              step.Gradients(ops::Sum(y), {in[0]})[0];
+                                          step.Minimize(model, ops::Sum(ops::Square(slope)));
+                                          step.Return("slope", slope);
+                                        })
+                              .value();
+  EXPECT_FLOAT_EQ(penalise({.x = Column({1})}).value().number("slope"), 8);
+  // d (2 w² x)² / d w = 16 w³ x² = 128.
+  EXPECT_FLOAT_EQ(WeightsOf(model)[0][0], 2 - 0.01F * 128);
+}
+
+std::string ErrorOf(const tj::Session& session, const tj::StepBody& body) {
+  const auto made = session.Function({{.shape = {1}, .name = "x"}}, body);
+  return made.ok() ? "accepted" : made.status().message();
+}
+
+TEST(Function, ErrorsSayWhatToChange) {
+  const tj::Session session(tj::Strategy::OneDevice()), another(tj::Strategy::OneDevice());
+  const tj::Model linear = tj::Sequential({tj::Input{.shape = {1}}, tj::Dense{.units = 1}});
+  const tj::CompiledModel model = session.Compile(linear, {}).value();
+  const tj::CompiledModel open =
+      session.Compile(tj::Sequential({tj::Dense{.units = 1}}), {}).value();
+  const auto expect = [&](const std::string& part, const tj::StepBody& body) {
+    const std::string error = ErrorOf(session, body);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect("calls no model", [](tj::Step& step, const Symbols& in) { step.Return("x", in[0]); });
+  expect("have no values yet",
+         [&](tj::Step& step, const Symbols& in) { step.Return("y", step.Call(open, in[0])); });
+  expect("one row per example", [&](tj::Step& step, const Symbols& in) {
+    step.Return("y", ops::Sum(step.Call(model, in[0])));
+  });
+  expect("the layer has variables", [&](tj::Step& step, const Symbols& in) {
+    step.Return("y", tj::Dense{.units = 1}(step.Call(model, in[0])));
+  });
+  expect("already applies gradients", [&](tj::Step& step, const Symbols& in) {
+    const tj::Symbol loss = ops::Sum(step.Call(model, in[0]));
+    step.Minimize(model, loss);
+    step.Minimize(model, loss);
+  });
+  expect("axis: expected 0", [&](tj::Step& step, const Symbols& in) {
+    step.Return("y", step.Reduce(tj::Reduction::kSum, step.Call(model, in[0]), 1));
+  });
+  expect("got an Input", [&](tj::Step& step, const Symbols& in) {
+    const tj::Symbol input = tj::Input{.shape = {1}};
+    step.Return("y", step.Call(model, in[0]) + input);
+  });
+  Symbols kept;
+  expect("accepted", [&](tj::Step& step, const Symbols& in) {
+    kept = {step.Call(model, in[0])};
+    step.Return("y", kept[0]);
+  });
+  expect("another function", [&](tj::Step& step, const Symbols& in) {
+    step.Return("y", step.Call(model, in[0]) + kept[0]);
+  });
+  EXPECT_NE(tj::Functional(kept[0], kept[0]).status().message().find("step of a Function"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(another, [&](tj::Step& step,
+                                 const Symbols& in) { step.Return("y", step.Call(model, in[0])); })
+                .find("another session"),
+            std::string::npos);
+  tj::Function made = session
+                          .Function({{.shape = {1}, .name = "x"}},
+                                    [&](tj::Step& step, const Symbols& in) {
+                                      step.Return("y", step.Call(model, in[0]));
+                                    })
+                          .value();
+  EXPECT_NE(made({}).status().message().find("no array"), std::string::npos);
+  EXPECT_EQ(made({.x = tj::Tensor(tj::DType::kFloat64, {2, 1})}).status().message(),
+            "x: expected an array of examples of the type float32[1], got float64[2,1]");
+}
+
+}  // namespace
