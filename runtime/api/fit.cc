@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/api/job_role.h"
 #include "runtime/base/log.h"
 #include "runtime/model/build.h"
 #include "runtime/model/metrics/metric.h"
@@ -51,6 +52,25 @@ bool LargerIsBetterOf(const model::Metric& metric) {
   return false;
 }
 
+// Reads the tables that the strategy has left on the servers. They can be read only as long as the
+// run lasts.
+tfjob::Status ReadTables(const state::TrainingState& training, state::Snapshot& snapshot) {
+  for (size_t v = 0; v < snapshot.variables.size(); ++v) {
+    state::VariableState& variable = snapshot.variables[v];
+    for (size_t part = 0; part < variable.streamed.size(); ++part) {
+      ASSIGN_OR_RETURN(tfjob::Tensor whole,
+                       state::ReadWhole(training.variables[v], *variable.streamed[part]));
+      if (part == 0) {
+        variable.value = std::move(whole);
+      } else {
+        variable.slots.push_back(std::move(whole));
+      }
+    }
+    variable.streamed.clear();
+  }
+  return OkStatus();
+}
+
 // Returns the result of a run in which this task has not taken part.
 tfjob::Status NeverJoined() {
   return JobOver(
@@ -67,6 +87,7 @@ FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPl
       config_(config),
       context_(&context),
       bar_(options.verbose, context.clock()),
+      servers_(HasServers(context.tf_config())),
       completed_(NeverJoined()) {
   for (const Callback& callback : options.callbacks)
     wants_batches_ = wants_batches_ || callback.hooks().WantsBatches();
@@ -156,6 +177,7 @@ StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
   if (!run_->joined()) return Unavailable("this task has left the run and its values");
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run_->strategy().TakeSnapshot());
+  RETURN_IF_ERROR(ReadTables(run_->state(), snapshot));
   taken_ = std::make_shared<const state::Snapshot>(std::move(snapshot));
   return taken_;
 }
@@ -303,7 +325,10 @@ tfjob::Status FitRun::EndEpoch() {
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
   cut_ = !complete;
   if (cut_) return OkStatus();
-  ASSIGN_OR_RETURN(epoch_end_, Snapshot());
+  // The servers keep the values; a copy per epoch would only cost time.
+  if (!servers_) {
+    ASSIGN_OR_RETURN(epoch_end_, Snapshot());
+  }
   history_.epoch.push_back(epoch_);
   for (const auto& [name, value] : values) history_.values[name].push_back(value);
   const Metrics metrics(std::move(values));
@@ -315,6 +340,7 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   run_ = &run;
   completed_ = CheckCompleted();
   if (!completed_.ok()) return OnStop(run);
+  if (servers_) taken_ = nullptr;  // other tasks may have changed the values since the last step
   ASSIGN_OR_RETURN(result_, Snapshot());
   if (next_rate()) return OkStatus();
   RETURN_IF_ERROR(EndTraining());
@@ -343,6 +369,8 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
   run_ = &run;
   Abort();
   if (result_ != nullptr) return;
+  // Lost servers would be waited for without limit.
+  if (servers_ && callback_error_.ok()) return;
   const auto last = Snapshot();
   const bool damaged = state::IsRunFailure(error) || !last.ok();
   result_ = damaged ? epoch_end_ : *last;

@@ -109,7 +109,10 @@ class CompiledModel {
   // history() has the epochs until then. If numbers were not finite, it has the values at the end
   // of the last epoch before. If Fit has failed before its first step, nothing has changed.
   // Cancelled is also the error of a task whose job has ended without it, for example because it
-  // was restarted too late; its values are then not those that the job has trained.
+  // was restarted too late; its values are then not those that the job has trained. A ps task
+  // serves variables until its job has ended, and an evaluator evaluates the checkpoints of
+  // BackupAndRestore on `validation`; both then return the same error, with which value() ends the
+  // process with 0.
   //
   // While Fit runs, its callbacks use FitControl: the other functions of this model that return a
   // Status or a Result, apart from Summary, return FailedPrecondition, and the process ends (Exit)
@@ -206,6 +209,14 @@ class Session {
   // in that case, use Model::Load and Compile. If the model does not state the shapes of its
   // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
+
+  // In a ps task, serves variables until the chief has ended the job, and then returns the kCancelled
+  // of a task without a model, with which value() ends the process with 0. In all other tasks,
+  // returns OK at once. Fit does the same in a ps task; a program that calls this function first
+  // needs neither data nor a model there:
+  //
+  //   session.ServeVariables().value();
+  Status ServeVariables() const;
 
   bool is_chief() const;
   const Strategy& strategy() const&;

@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "callback.h"
 #include "dataset.h"
+#include "estimator.h"
 #include "layer.h"
 #include "layers.h"
 #include "losses.h"
