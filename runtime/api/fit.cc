@@ -89,8 +89,10 @@ FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPl
       bar_(options.verbose, context.clock()),
       servers_(HasServers(context.tf_config())),
       completed_(NeverJoined()) {
-  for (const Callback& callback : options.callbacks)
+  for (const Callback& callback : options.callbacks) {
     wants_batches_ = wants_batches_ || callback.hooks().WantsBatches();
+    sets_rate_ = sets_rate_ || callback.hooks().MaySetLearningRate();
+  }
 }
 
 FitRun::~FitRun() = default;
@@ -262,14 +264,25 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
                                                             plan_.validation, device));
   }
   if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
-  return run.global_step() < run.total_steps() && !epoch_begun_ ? BeginEpoch() : OkStatus();
+  if (run.global_step() >= run.total_steps()) return OkStatus();
+  return epoch_begun_ ? BeginBatch() : BeginEpoch();
 }
 
 tfjob::Status FitRun::BeginEpoch() {
   epoch_begun_ = true;
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
-  return Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); });
+  RETURN_IF_ERROR(
+      Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
+  // A callback that has changed the learning rate has ended the run before this batch.
+  return run_->global_step() < run_->total_steps() ? BeginBatch() : OkStatus();
+}
+
+tfjob::Status FitRun::BeginBatch() {
+  if (!wants_batches_) return OkStatus();
+  return Each([&](CallbackHooks& hooks) {
+    return hooks.WantsBatches() ? hooks.OnBatchBegin(*this, steps_) : Status();
+  });
 }
 
 Metrics FitRun::EpochSoFar() const {
@@ -298,7 +311,8 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
     }));
   }
   const bool last = run.global_step() >= plan_.last_step || stopping_;
-  if (steps_ < plan_.steps_per_epoch && !last) return OkStatus();
+  if (steps_ < plan_.steps_per_epoch && !last)
+    return run.global_step() < run.total_steps() ? BeginBatch() : OkStatus();
   RETURN_IF_ERROR(EndEpoch());
   // A task that has taken over the state of another may have missed epochs.
   FindPlace(outcome.global_step);
@@ -322,6 +336,8 @@ tfjob::Status FitRun::EndEpoch() {
   epoch_begun_ = false;
   if (totals_.examples == 0) return OkStatus();  // other tasks have made the steps of this epoch
   std::vector<std::pair<std::string, double>> values = EpochSoFar().values();
+  // As in Keras, only if a callback may change it; a schedule is known to the program.
+  if (sets_rate_) values.emplace_back("learning_rate", learning_rate());
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
   cut_ = !complete;
   if (cut_) return OkStatus();

@@ -9,6 +9,7 @@
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/fit.h"
 #include "runtime/api/job_role.h"
+#include "runtime/api/split_examples.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job_definition.h"
 
@@ -24,6 +25,10 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   RETURN_IF_ERROR(at_least("initial_epoch", 0, options.initial_epoch));
   RETURN_IF_ERROR(at_least("epochs", options.initial_epoch, options.epochs));
   RETURN_IF_ERROR(at_least("validation_freq", 1, options.validation_freq));
+  RETURN_IF_ERROR(at_least("steps_per_epoch", 0, options.steps_per_epoch));
+  RETURN_IF_ERROR(at_least("validation_steps", 0, options.validation_steps));
+  if (options.validation_split != 0 && options.validation != nullptr)
+    return InvalidArgument("validation_split: expected either it or `validation`, got both");
   if (options.validation_batch_size == 0) return OkStatus();
   return CheckBatchSize("validation_batch_size", options.validation_batch_size);
 }
@@ -43,6 +48,7 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   if (TerminatesOnNan(options.callbacks)) config.on_non_finite = config::OnNonFinite::kContinue;
   config.eval.batch_size =
       options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
+  config.eval.steps = options.validation_steps;
   return config;
 }
 
@@ -117,6 +123,15 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   const int64_t examples = made.train->size();
   made.batches_per_epoch = train::BatchesPerEpoch(made.config, examples, tasks, together);
   made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, examples, tasks, together);
+  if (options.steps_per_epoch > 0) {
+    const int64_t per_step =
+        together ? 1 : config::GradientsPerStep(made.config.strategy, tasks);
+    if (options.steps_per_epoch > (int64_t{1} << 53) / per_step)
+      return InvalidArgument("steps_per_epoch: expected fewer steps, got ",
+                             options.steps_per_epoch);
+    made.plan.steps_per_epoch = options.steps_per_epoch;
+    made.batches_per_epoch = options.steps_per_epoch * per_step;
+  }
   made.plan.start_step = state.values->global_step;
   if (made.backup != nullptr) SetUpBackup(*made.backup, made.plan.steps_per_epoch, made.config);
   made.config.epochs = 0;
@@ -207,7 +222,13 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
   if (role == cluster::Role::kParameterServer)
     return RunUntilJobEnds(TaskOptionsOf(state, state.config), state.session->options);
   if (role == cluster::Role::kEvaluator) return FollowCheckpoints(state, options);
-  ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, train, options));
+  std::optional<std::pair<Dataset, Dataset>> parts;
+  FitOptions divided = options;
+  if (options.validation_split != 0) {
+    ASSIGN_OR_RETURN(parts, SplitExamples(train, options.validation_split));
+    divided.validation = &parts->second;
+  }
+  ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, parts ? parts->first : train, divided));
   if (options.epochs == options.initial_epoch) return History();
   RETURN_IF_ERROR(TakeTheOnlyRun(tf_config));
   RETURN_IF_ERROR(UntilSignal(state.session->options, [&](const StopSource& stop) {

@@ -62,7 +62,12 @@ struct FitOptions {
   int64_t epochs = 1;         // the number of the epoch at which training ends
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
   bool shuffle = true;        // whether each epoch has a new order
+  int64_t steps_per_epoch = 0;  // 0: all batches; otherwise an epoch begins where the last one ended
   const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
+  // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last
+  // ones, before the order is shuffled. For arrays in memory, without `validation`.
+  double validation_split = 0;
+  int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size
   std::map<int64_t, double> class_weight = {};  // a class without an entry weighs 1
