@@ -10,7 +10,8 @@
 #include "runtime/api/job_role.h"
 #include "runtime/api/local_evaluations.h"
 #include "runtime/io/checkpoint_directory.h"
-#include "runtime/strategy/select.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/job_definition.h"
 
 namespace tfjob::api {
 namespace {

@@ -1,4 +1,5 @@
 // Implements LinearRegressor, LinearClassifier, and what canned estimators share.
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/base/file.h"
-#include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
 

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "runtime/base/status.h"
+#include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
 #include "runtime/model/model.h"
-#include "runtime/ps/definition.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/train/batch_columns.h"
 
@@ -48,6 +48,6 @@ StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
 // definition.
 StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
                                   const strategy::ModelDefinition& definition,
-                                  std::span<const int> streamed, const ps::TaskId& task);
+                                  std::span<const int> streamed, const cluster::Task& task);
 
 }  // namespace tfjob::train

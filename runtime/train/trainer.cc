@@ -143,11 +143,10 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
   const std::string& weights = context_.config().model.weights;
-  const cluster::Task& task = context_.tf_config().task;
   StatusOr<state::Snapshot> start =
       start_ ? StatusOr<state::Snapshot>(*std::move(start_))
              : StartOf(context_.inputs(), context_.config(), *definition_, strategy_->tables(),
-                       {task.type, task.index});
+                       context_.tf_config().task);
   start_.reset();
   RETURN_IF_ERROR(start.status());
   if (!weights.empty()) kTrainLog.Info("loaded weights", {{"file", weights}});
