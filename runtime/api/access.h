@@ -112,6 +112,9 @@ struct SessionData {
   std::shared_ptr<Workspace> workspace;  // what the functions of the session share
 };
 
+struct EstimatorData;
+class Estimator;
+
 struct Access {
   static Layer MakeLayer(Form form, const std::string& name, bool trainable,
                          const Named& activity_regularizer);
@@ -133,6 +136,7 @@ struct Access {
   static const std::shared_ptr<CompiledData>& Data(const CompiledModel& model) {
     return model.data_;
   }
+  static Estimator MakeEstimator(EstimatorData data);
 
   static const LayerData& Data(const Layer& layer) { return *layer.data_; }
   static const std::shared_ptr<const LayerData>& Shared(const Layer& layer) { return layer.data_; }
@@ -141,6 +145,8 @@ struct Access {
   static const ModelData& Data(const Model& model) { return *model.data_; }
   static const DatasetData& Data(const Dataset& dataset) { return *dataset.data_; }
   static const StrategyData& Data(const Strategy& strategy) { return *strategy.data_; }
+  static CompiledData& Data(const CompiledModel& model) { return *model.data_; }
+  static const EstimatorData& Data(const Estimator& estimator);
   static const CallData* Call(const Symbol& symbol) { return symbol.call_.get(); }
   static int Output(const Symbol& symbol) { return symbol.output_; }
   static const tfjob::Tensor& Data(const Tensor& tensor) { return tensor.data_->tensor; }

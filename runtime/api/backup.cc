@@ -37,18 +37,22 @@ Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& m
 
 namespace {
 
-// Returns Unimplemented if the run of several tasks, or with a backup, cannot do what the callback
+// Returns Unimplemented if a task of this job, or a run with a backup, cannot do what the callback
 // may need.
-tfjob::Status CheckNeeds(const Callback& callback, size_t index, int tasks, bool backup) {
+tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::TfConfig& tf_config,
+                         bool backup) {
   const CallbackHooks& hooks = callback.hooks();
-  if (tasks > 1 && hooks.MayStopTraining()) {
+  const int tasks = cluster::TrainingTaskCount(tf_config);  // 0 if unknown
+  if (tasks != 1 && hooks.MayStopTraining()) {
     return Unimplemented("callbacks: the one at index ", index, " may end the training early, as ",
-                         "EarlyStopping and TerminateOnNaN do, but ", tasks, " tasks train ",
+                         "EarlyStopping and TerminateOnNaN do, but ",
+                         tasks > 0 ? StrCat(tasks) : std::string("several"), " tasks train ",
                          "together, and the others would go on; remove it, or train with one task");
   }
-  if ((tasks > 1 || backup) && hooks.MaySetLearningRate()) {
+  const bool others = tasks != 1 || tf_config.cluster.size("ps") > 0;
+  if ((others || backup) && hooks.MaySetLearningRate()) {
     return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
-                         "which ", tasks > 1 ? "the other tasks" : "BackupAndRestore",
+                         "which ", others ? "the other tasks" : "BackupAndRestore",
                          " would not know; use a schedule, such as CosineDecay");
   }
   return OkStatus();
@@ -56,7 +60,8 @@ tfjob::Status CheckNeeds(const Callback& callback, size_t index, int tasks, bool
 
 }  // namespace
 
-tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks) {
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks,
+                             const cluster::TfConfig& tf_config) {
   for (size_t i = 0; i < callbacks.size(); ++i) {
     if (!callbacks[i].present())
       return InvalidArgument("callbacks: expected a callback at index ", i, ", got a null pointer");
@@ -65,7 +70,7 @@ tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks) 
     return dynamic_cast<const BackupHooks*>(&callback.hooks()) != nullptr;
   });
   for (size_t i = 0; i < callbacks.size(); ++i)
-    RETURN_IF_ERROR(CheckNeeds(callbacks[i], i, tasks, backup));
+    RETURN_IF_ERROR(CheckNeeds(callbacks[i], i, tf_config, backup));
   return OkStatus();
 }
 

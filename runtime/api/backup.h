@@ -21,8 +21,9 @@ class NanHooks : public CallbackHooks {
 };
 
 // Returns InvalidArgument if one of the callbacks is null, and Unimplemented if one of them may
-// need what is not possible: CallbackHooks::MayStopTraining, MaySetLearningRate.
-tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks);
+// need what is not possible in this job: CallbackHooks::MayStopTraining, MaySetLearningRate.
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks,
+                             const cluster::TfConfig& tf_config);
 
 // Returns the options of the callback among `callbacks`, or null. Returns InvalidArgument if there
 // are several, or if an option is invalid.

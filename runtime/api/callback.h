@@ -70,8 +70,9 @@ class CallbackHooks {
   virtual ~CallbackHooks() = default;
   virtual Status OnTrainBegin(FitControl&) { return {}; }
   virtual Status OnEpochBegin(FitControl&, int64_t /*epoch*/) { return {}; }
-  // Called after each step if WantsBatches. `batch` counts the steps of the epoch from 0. The
-  // metrics are those of the epoch so far.
+  // Called before each step if WantsBatches. `batch` counts the steps of the epoch from 0.
+  virtual Status OnBatchBegin(FitControl&, int64_t /*batch*/) { return {}; }
+  // Called after each step if WantsBatches. The metrics are those of the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
   // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit
@@ -207,6 +208,7 @@ struct TerminateOnNaN {
 struct LambdaCallback {
   std::function<Status(FitControl&)> on_train_begin = {};
   std::function<Status(FitControl&, int64_t epoch)> on_epoch_begin = {};
+  std::function<Status(FitControl&, int64_t batch)> on_batch_begin = {};
   std::function<Status(FitControl&, int64_t batch, const Metrics&)> on_batch_end = {};
   std::function<Status(FitControl&, int64_t epoch, const Metrics&)> on_epoch_end = {};
   std::function<Status(FitControl&)> on_train_end = {};

@@ -405,9 +405,14 @@ class LambdaHooks : public CallbackHooks {
   Status OnEpochBegin(FitControl& run, int64_t epoch) override {
     return functions_.on_epoch_begin ? functions_.on_epoch_begin(run, epoch) : Status();
   }
-  bool WantsBatches() const override { return functions_.on_batch_end != nullptr; }
+  bool WantsBatches() const override {
+    return functions_.on_batch_begin != nullptr || functions_.on_batch_end != nullptr;
+  }
+  Status OnBatchBegin(FitControl& run, int64_t batch) override {
+    return functions_.on_batch_begin ? functions_.on_batch_begin(run, batch) : Status();
+  }
   Status OnBatchEnd(FitControl& run, int64_t batch, const Metrics& metrics) override {
-    return functions_.on_batch_end(run, batch, metrics);
+    return functions_.on_batch_end ? functions_.on_batch_end(run, batch, metrics) : Status();
   }
   Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
     return functions_.on_epoch_end ? functions_.on_epoch_end(run, epoch, metrics) : Status();

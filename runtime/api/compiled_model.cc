@@ -257,8 +257,7 @@ StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& 
   return train::ArraySource(data.source, split, model, data.arrays);
 }
 
-train::TaskOptions TaskOptionsOf(const CompiledData& state, config::TrainingConfig config) {
-  const StrategyData& strategy = state.strategy();
+train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config) {
   return {.config = std::move(config),
           .inputs = {},
           .tf_config = strategy.tf_config,
@@ -267,7 +266,8 @@ train::TaskOptions TaskOptionsOf(const CompiledData& state, config::TrainingConf
           .lone_address = strategy.lone_address,
           .device = strategy.device,
           .grace_period = strategy.grace_period,
-          .before_evaluation = nullptr};
+          .before_evaluation = nullptr,
+          .on_evaluation = nullptr};
 }
 
 tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& config,

@@ -96,7 +96,10 @@ StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& 
                                                                  config::TrainingConfig& config);
 
 // Returns the options of a task that trains or evaluates with this config.
-train::TaskOptions TaskOptionsOf(const CompiledData& state, config::TrainingConfig config);
+train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config);
+inline train::TaskOptions TaskOptionsOf(const CompiledData& state, config::TrainingConfig config) {
+  return TaskOptionsOf(state.strategy(), std::move(config));
+}
 
 // Writes a file in the format of CompiledModel::Save.
 tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& config,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/api/job_role.h"
 #include "runtime/base/log.h"
 #include "runtime/model/build.h"
 #include "runtime/model/metrics/metric.h"
@@ -51,6 +52,25 @@ bool LargerIsBetterOf(const model::Metric& metric) {
   return false;
 }
 
+// Reads the tables that the strategy has left on the servers. They can be read only as long as the
+// run lasts.
+tfjob::Status ReadTables(const state::TrainingState& training, state::Snapshot& snapshot) {
+  for (size_t v = 0; v < snapshot.variables.size(); ++v) {
+    state::VariableState& variable = snapshot.variables[v];
+    for (size_t part = 0; part < variable.streamed.size(); ++part) {
+      ASSIGN_OR_RETURN(tfjob::Tensor whole,
+                       state::ReadWhole(training.variables[v], *variable.streamed[part]));
+      if (part == 0) {
+        variable.value = std::move(whole);
+      } else {
+        variable.slots.push_back(std::move(whole));
+      }
+    }
+    variable.streamed.clear();
+  }
+  return OkStatus();
+}
+
 // Returns the result of a run in which this task has not taken part.
 tfjob::Status NeverJoined() {
   return JobOver(
@@ -67,9 +87,12 @@ FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPl
       config_(config),
       context_(&context),
       bar_(options.verbose, context.clock()),
+      servers_(HasServers(context.tf_config())),
       completed_(NeverJoined()) {
-  for (const Callback& callback : options.callbacks)
+  for (const Callback& callback : options.callbacks) {
     wants_batches_ = wants_batches_ || callback.hooks().WantsBatches();
+    sets_rate_ = sets_rate_ || callback.hooks().MaySetLearningRate();
+  }
 }
 
 FitRun::~FitRun() = default;
@@ -156,6 +179,7 @@ StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
   if (!run_->joined()) return Unavailable("this task has left the run and its values");
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run_->strategy().TakeSnapshot());
+  RETURN_IF_ERROR(ReadTables(run_->state(), snapshot));
   taken_ = std::make_shared<const state::Snapshot>(std::move(snapshot));
   return taken_;
 }
@@ -240,14 +264,25 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
                                                             plan_.validation, device));
   }
   if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
-  return run.global_step() < run.total_steps() && !epoch_begun_ ? BeginEpoch() : OkStatus();
+  if (run.global_step() >= run.total_steps()) return OkStatus();
+  return epoch_begun_ ? BeginBatch() : BeginEpoch();
 }
 
 tfjob::Status FitRun::BeginEpoch() {
   epoch_begun_ = true;
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
-  return Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); });
+  RETURN_IF_ERROR(
+      Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
+  // A callback that has changed the learning rate has ended the run before this batch.
+  return run_->global_step() < run_->total_steps() ? BeginBatch() : OkStatus();
+}
+
+tfjob::Status FitRun::BeginBatch() {
+  if (!wants_batches_) return OkStatus();
+  return Each([&](CallbackHooks& hooks) {
+    return hooks.WantsBatches() ? hooks.OnBatchBegin(*this, steps_) : Status();
+  });
 }
 
 Metrics FitRun::EpochSoFar() const {
@@ -276,7 +311,8 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
     }));
   }
   const bool last = run.global_step() >= plan_.last_step || stopping_;
-  if (steps_ < plan_.steps_per_epoch && !last) return OkStatus();
+  if (steps_ < plan_.steps_per_epoch && !last)
+    return run.global_step() < run.total_steps() ? BeginBatch() : OkStatus();
   RETURN_IF_ERROR(EndEpoch());
   // A task that has taken over the state of another may have missed epochs.
   FindPlace(outcome.global_step);
@@ -300,10 +336,15 @@ tfjob::Status FitRun::EndEpoch() {
   epoch_begun_ = false;
   if (totals_.examples == 0) return OkStatus();  // other tasks have made the steps of this epoch
   std::vector<std::pair<std::string, double>> values = EpochSoFar().values();
+  // As in Keras, only if a callback may change it; a schedule is known to the program.
+  if (sets_rate_) values.emplace_back("learning_rate", learning_rate());
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
   cut_ = !complete;
   if (cut_) return OkStatus();
-  ASSIGN_OR_RETURN(epoch_end_, Snapshot());
+  // The servers keep the values; a copy per epoch would only cost time.
+  if (!servers_) {
+    ASSIGN_OR_RETURN(epoch_end_, Snapshot());
+  }
   history_.epoch.push_back(epoch_);
   for (const auto& [name, value] : values) history_.values[name].push_back(value);
   const Metrics metrics(std::move(values));
@@ -315,6 +356,7 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   run_ = &run;
   completed_ = CheckCompleted();
   if (!completed_.ok()) return OnStop(run);
+  if (servers_) taken_ = nullptr;  // other tasks may have changed the values since the last step
   ASSIGN_OR_RETURN(result_, Snapshot());
   if (next_rate()) return OkStatus();
   RETURN_IF_ERROR(EndTraining());
@@ -343,6 +385,8 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
   run_ = &run;
   Abort();
   if (result_ != nullptr) return;
+  // Lost servers would be waited for without limit.
+  if (servers_ && callback_error_.ok()) return;
   const auto last = Snapshot();
   const bool damaged = state::IsRunFailure(error) || !last.ok();
   result_ = damaged ? epoch_end_ : *last;

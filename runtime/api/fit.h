@@ -91,11 +91,12 @@ class FitRun : public train::RunGuest, private FitControl {
   // Calls OnTrainAbort of the callbacks that have begun and have not ended.
   void Abort();
   tfjob::Status CheckCompleted() const;
-  // Returns a copy of the present values. All copies of a step are the same one.
+  // Returns a copy of the present values, with all tables. All copies of a step are the same one.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
   // Continues with the epoch and the step that the run has reached.
   void FindPlace(int64_t global_step);
   tfjob::Status BeginEpoch();
+  tfjob::Status BeginBatch();
   tfjob::Status EndEpoch();
   // Adds the metrics of the validation. Returns false if the task was asked to stop meanwhile.
   StatusOr<bool> Validate(std::vector<std::pair<std::string, double>>& values);
@@ -110,6 +111,8 @@ class FitRun : public train::RunGuest, private FitControl {
   std::unique_ptr<train::Evaluation> validation_;
   ProgressBar bar_;
   bool wants_batches_ = false;
+  bool sets_rate_ = false;  // a callback may change the learning rate
+  const bool servers_;  // the variables are on parameter servers, and other tasks change them, too
   bool begun_ = false, epoch_begun_ = false;
   // How many callbacks have begun the training, and how many of them know that it has ended.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;

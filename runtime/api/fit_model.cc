@@ -1,14 +1,15 @@
 // Implements CompiledModel::Fit.
+#include <iostream>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "runtime/api/backup.h"
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/fit.h"
-#include "runtime/base/mutex.h"
+#include "runtime/api/job_role.h"
+#include "runtime/api/split_examples.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job_definition.h"
 
@@ -24,6 +25,10 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   RETURN_IF_ERROR(at_least("initial_epoch", 0, options.initial_epoch));
   RETURN_IF_ERROR(at_least("epochs", options.initial_epoch, options.epochs));
   RETURN_IF_ERROR(at_least("validation_freq", 1, options.validation_freq));
+  RETURN_IF_ERROR(at_least("steps_per_epoch", 0, options.steps_per_epoch));
+  RETURN_IF_ERROR(at_least("validation_steps", 0, options.validation_steps));
+  if (options.validation_split != 0 && options.validation != nullptr)
+    return InvalidArgument("validation_split: expected either it or `validation`, got both");
   if (options.validation_batch_size == 0) return OkStatus();
   return CheckBatchSize("validation_batch_size", options.validation_batch_size);
 }
@@ -31,7 +36,9 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
 // Returns the config of a Fit, without the length of the run.
 StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const FitOptions& options) {
   config::TrainingConfig config = state.config;
-  config.global_batch_size = options.batch_size;
+  // Where no task knows how many tasks train, each has batches of its own.
+  const bool dynamic = state.strategy().tf_config.cluster.sparse();
+  (dynamic ? config.batch_size : config.global_batch_size) = options.batch_size;
   config.data.shuffle = options.shuffle;
   Json weights = Json::object();
   for (const auto& [label, weight] : options.class_weight) weights[StrCat(label)] = weight;
@@ -41,6 +48,7 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   if (TerminatesOnNan(options.callbacks)) config.on_non_finite = config::OnNonFinite::kContinue;
   config.eval.batch_size =
       options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
+  config.eval.steps = options.validation_steps;
   return config;
 }
 
@@ -65,26 +73,45 @@ struct Prepared {
   const BackupAndRestore* backup = nullptr;  // null for none
 };
 
+// Checks that the tasks can divide the batch.
+tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batch_size) {
+  const int tasks = cluster::TrainingTaskCount(tf_config);
+  if (batch_size < tasks) {
+    return InvalidArgument("batch_size: expected at least one example for each of the ", tasks,
+                           " tasks, got ", batch_size);
+  }
+  if (!HasServers(tf_config) || tasks == 0 || batch_size % tasks == 0) return OkStatus();
+  return InvalidArgument("batch_size: with parameter servers, expected a multiple of the ", tasks,
+                         " tasks that train, got ", batch_size);
+}
+
+// Returns InvalidArgument if the job has an evaluator, but no folder in which to find checkpoints.
+tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const BackupAndRestore* backup) {
+  const bool evaluator = cluster::RoleOf(tf_config) == cluster::Role::kEvaluator ||
+                         tf_config.cluster.size("evaluator") > 0;
+  if (!evaluator || backup != nullptr) return OkStatus();
+  return InvalidArgument(
+      "callbacks: the job has an evaluator, which reads the checkpoints of a BackupAndRestore, but ",
+      "there is none; add one, with a folder that all tasks share, or remove the evaluator");
+}
+
 StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitOptions& options) {
-  RETURN_IF_ERROR(CheckFitOptions(options));
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   const int tasks = cluster::TrainingTaskCount(tf_config);
-  RETURN_IF_ERROR(CheckCallbacks(options.callbacks, tasks));
-  if (options.batch_size < tasks) {
-    return InvalidArgument("batch_size: expected at least one example for each of the ", tasks,
-                           " tasks, got ", options.batch_size);
-  }
+  RETURN_IF_ERROR(CheckBatchOfTasks(tf_config, options.batch_size));
   const model::Model& model = state.internal_model();
   Prepared made;
   ASSIGN_OR_RETURN(made.config, ConfigOfFit(state, options));
   ASSIGN_OR_RETURN(made.backup, BackupOf(options.callbacks));
+  RETURN_IF_ERROR(CheckEvaluator(tf_config, made.backup));
   ASSIGN_OR_RETURN(made.train, OpenDataset(train, train::Split::kTrain, model, made.config));
   ASSIGN_OR_RETURN(
       const strategy::ModelDefinition definition,
       train::DefineModel(made.config, train::Split::kTrain, *made.train, tasks, model));
   RETURN_IF_ERROR(state.Build(definition.build.features));
   made.config.model = {};  // Build has read its files
-  if (options.validation != nullptr) {
+  // If the job has an evaluator, the validation is the evaluator's work.
+  if (options.validation != nullptr && tf_config.cluster.size("evaluator") == 0) {
     ASSIGN_OR_RETURN(made.plan.validation,
                      OpenDataset(*options.validation, train::Split::kEval, model, made.config));
     // The run would otherwise evaluate these data itself.
@@ -96,6 +123,15 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   const int64_t examples = made.train->size();
   made.batches_per_epoch = train::BatchesPerEpoch(made.config, examples, tasks, together);
   made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, examples, tasks, together);
+  if (options.steps_per_epoch > 0) {
+    const int64_t per_step =
+        together ? 1 : config::GradientsPerStep(made.config.strategy, tasks);
+    if (options.steps_per_epoch > (int64_t{1} << 53) / per_step)
+      return InvalidArgument("steps_per_epoch: expected fewer steps, got ",
+                             options.steps_per_epoch);
+    made.plan.steps_per_epoch = options.steps_per_epoch;
+    made.batches_per_epoch = options.steps_per_epoch * per_step;
+  }
   made.plan.start_step = state.values->global_step;
   if (made.backup != nullptr) SetUpBackup(*made.backup, made.plan.steps_per_epoch, made.config);
   made.config.epochs = 0;
@@ -103,19 +139,6 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   made.config.max_steps = made.plan.last_step;
   made.first_epoch = options.initial_epoch > 0 ? options.initial_epoch : state.epochs;
   return made;
-}
-
-// Takes the right of this process to train in a job of several tasks. Each run of such a job needs
-// all tasks, and the ports of this one.
-tfjob::Status TakeTheOnlyRun(int tasks, const cluster::TfConfig& tf_config) {
-  static Mutex mutex;
-  static std::set<std::string>* const kUsed = new std::set<std::string>;
-  if (tasks <= 1) return OkStatus();
-  MutexLock lock(mutex);
-  if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
-  return Unimplemented(
-      "Fit: a task of a job of several tasks can call Fit only once in a process; train ",
-      "for all epochs in one call, and start the process again if that call has failed");
 }
 
 // Keeps what the run has ended with.
@@ -141,10 +164,8 @@ train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
 }
 
 // Trains, in one run or, if the learning rate is changed, in several, and keeps the result.
-tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& prepared) {
-  std::optional<ScopedStopOnSignals> signals;
-  if (state.session->options.handle_signals) signals.emplace();
-  const StopSource& stop = signals ? signals->source() : NoStop();
+tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& prepared,
+                    const StopSource& stop) {
   auto context = std::make_unique<train::TaskContext>(TaskFrom(state, prepared, state.values), stop,
                                                       RealClock());
   FitRun run(state, options, prepared.plan, prepared.config, *context);
@@ -165,18 +186,57 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
   return run.completed();
 }
 
+// Prints the results of an evaluator.
+std::function<void(int64_t, const std::vector<std::pair<std::string, double>>&)> Printer(
+    Verbose verbose) {
+  if (verbose == Verbose::kSilent) return nullptr;
+  return [](int64_t step, const std::vector<std::pair<std::string, double>>& values) {
+    std::cout << "step " << step << MetricsText(Metrics(values)) << std::endl;
+  };
+}
+
+// Evaluates the checkpoints of the job that the backup names.
+tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& options) {
+  ASSIGN_OR_RETURN(config::TrainingConfig config, ConfigOfFit(state, options));
+  ASSIGN_OR_RETURN(const BackupAndRestore* backup, BackupOf(options.callbacks));
+  RETURN_IF_ERROR(CheckEvaluator(state.strategy().tf_config, backup));
+  if (options.validation == nullptr)
+    return InvalidArgument("validation: expected the examples that the evaluator evaluates");
+  ASSIGN_OR_RETURN(auto source, OpenDataset(*options.validation, train::Split::kEval,
+                                            state.internal_model(), config));
+  SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
+  config.max_steps = 1;  // the other tasks determine the length of the run
+  train::TaskOptions task = TaskOptionsOf(state, std::move(config));
+  task.inputs.model = Access::Data(state.model).model;
+  task.inputs.eval = std::move(source);
+  task.on_evaluation = Printer(options.verbose);
+  return RunUntilJobEnds(std::move(task), state.session->options);
+}
+
 StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOptions& options) {
   state.history = {};
   state.on_batches = {};
-  ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, train, options));
-  if (options.epochs == options.initial_epoch) return History();
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
-  const int tasks = cluster::TrainingTaskCount(tf_config);
-  RETURN_IF_ERROR(TakeTheOnlyRun(tasks, tf_config));
-  RETURN_IF_ERROR(Train(state, options, prepared));
-  // In a job of several tasks, a task that is restarted needs the backup to see that nothing is
-  // left to do.
-  if (prepared.backup != nullptr && prepared.backup->delete_checkpoint && tasks == 1)
+  RETURN_IF_ERROR(CheckFitOptions(options));
+  RETURN_IF_ERROR(CheckCallbacks(options.callbacks, tf_config));
+  const cluster::Role role = cluster::RoleOf(tf_config);
+  if (role == cluster::Role::kParameterServer)
+    return RunUntilJobEnds(TaskOptionsOf(state, state.config), state.session->options);
+  if (role == cluster::Role::kEvaluator) return FollowCheckpoints(state, options);
+  std::optional<std::pair<Dataset, Dataset>> parts;
+  FitOptions divided = options;
+  if (options.validation_split != 0) {
+    ASSIGN_OR_RETURN(parts, SplitExamples(train, options.validation_split));
+    divided.validation = &parts->second;
+  }
+  ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, parts ? parts->first : train, divided));
+  if (options.epochs == options.initial_epoch) return History();
+  RETURN_IF_ERROR(TakeTheOnlyRun(tf_config));
+  RETURN_IF_ERROR(UntilSignal(state.session->options, [&](const StopSource& stop) {
+    return Train(state, options, prepared, stop);
+  }));
+  // In a job, a task that is restarted needs the backup to see that nothing is left to do.
+  if (prepared.backup != nullptr && prepared.backup->delete_checkpoint && IsAlone(tf_config))
     RemoveBackup(*prepared.backup);
   return state.history;
 }

@@ -17,6 +17,14 @@ double Metrics::operator[](const std::string& name) const {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+Result<double> Metrics::At(const std::string& name) const {
+  if (has(name)) return (*this)[name];
+  std::string names;
+  for (const auto& [own, value] : values_) names += (names.empty() ? "" : ", ") + own;
+  return Status(StatusCode::kInvalidArgument,
+                "there is no metric \"" + name + "\"; expected one of: " + names);
+}
+
 std::ostream& operator<<(std::ostream& out, const Metrics& metrics) {
   const char* separator = "";
   for (const auto& [name, value] : metrics.values()) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "status.h"
+
 namespace tfjob::api {
 
 // The loss and the metrics, in the order of compile(): "loss", "accuracy", …; in training also
@@ -23,6 +25,8 @@ class Metrics {
   bool has(const std::string& name) const;
   // Returns NaN if there is no such metric.
   double operator[](const std::string& name) const;
+  // Returns InvalidArgument, with the names that exist, if there is no such metric.
+  Result<double> At(const std::string& name) const;
 
  private:
   std::vector<std::pair<std::string, double>> values_;
@@ -35,7 +39,8 @@ std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
 struct History {
   std::vector<int64_t> epoch;  // the numbers of the epochs, from 0
   // By metric, one value per element of `epoch`. Metrics of the validation have values only for the
-  // epochs with a validation (FitOptions::validation_freq).
+  // epochs with a validation (FitOptions::validation_freq). If a callback may change the learning
+  // rate, "learning_rate" has the rate of each epoch.
   std::map<std::string, std::vector<double>> values;
   // True if a callback has ended the training before its last step.
   bool stopped = false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/job_role.h"
 #include "runtime/api/workspace.h"
 #include "runtime/base/log.h"
 #include "runtime/model/keras/model_file.h"
@@ -70,8 +71,10 @@ StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   return config;
 }
 
-// Makes the variables if their shapes are known.
+// Makes the variables if their shapes are known. A parameter server holds only its part of them.
 tfjob::Status BuildIfKnown(CompiledData& state) {
+  if (cluster::RoleOf(state.strategy().tf_config) == cluster::Role::kParameterServer)
+    return OkStatus();
   const auto features = KnownFeatures(state.internal_model());
   return features ? state.Build(*features) : OkStatus();
 }
@@ -144,6 +147,14 @@ Result<CompiledModel> Session::Load(const std::string& path) const {
   auto loaded = LoadWhole(data_, path);
   if (!loaded.ok()) return ToPublic(loaded.status());
   return Access::MakeCompiled(*std::move(loaded));
+}
+
+Status Session::ServeVariables() const {
+  const StatusOr<config::TrainingConfig> config = ConfigOfSession(*data_);
+  if (!config.ok()) return ToPublic(config.status());
+  const StrategyData& strategy = Access::Data(data_->strategy);
+  if (cluster::RoleOf(strategy.tf_config) != cluster::Role::kParameterServer) return {};
+  return ToPublic(RunUntilJobEnds(TaskOptionsOf(strategy, *config), data_->options));
 }
 
 bool Session::is_chief() const {

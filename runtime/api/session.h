@@ -65,7 +65,12 @@ struct FitOptions {
   int64_t epochs = 1;         // the number of the epoch at which training ends
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
   bool shuffle = true;        // whether each epoch has a new order
+  int64_t steps_per_epoch = 0;  // 0: all batches; otherwise an epoch begins where the last one ended
   const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
+  // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last
+  // ones, before the order is shuffled. For arrays in memory, without `validation`.
+  double validation_split = 0;
+  int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size
   std::map<int64_t, double> class_weight = {};  // a class without an entry weighs 1
@@ -120,7 +125,10 @@ class CompiledModel {
   // history() has the epochs until then. If numbers were not finite, it has the values at the end
   // of the last epoch before. If Fit has failed before its first step, nothing has changed.
   // Cancelled is also the error of a task whose job has ended without it, for example because it
-  // was restarted too late; its values are then not those that the job has trained.
+  // was restarted too late; its values are then not those that the job has trained. A ps task
+  // serves variables until its job has ended, and an evaluator evaluates the checkpoints of
+  // BackupAndRestore on `validation`; both then return the same error, with which value() ends the
+  // process with 0.
   //
   // While Fit runs, its callbacks use FitControl: the other functions of this model that return a
   // Status or a Result, apart from Summary, return FailedPrecondition, and the process ends (Exit)
@@ -245,6 +253,13 @@ class Session {
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
   // Returns the number of devices of all tasks that take part in a step.
   int NumReplicasInSync() const;
+  // In a ps task, serves variables until the chief has ended the job, and then returns the kCancelled
+  // of a task without a model, with which value() ends the process with 0. In all other tasks,
+  // returns OK at once. Fit does the same in a ps task; a program that calls this function first
+  // needs neither data nor a model there:
+  //
+  //   session.ServeVariables().value();
+  Status ServeVariables() const;
 
   bool is_chief() const;
   const Strategy& strategy() const&;

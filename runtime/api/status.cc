@@ -58,8 +58,10 @@ int CodeOf(const Status& status) {
 
 void Exit(const Status& status) {
   std::cout.flush();
-  if (!status.ok()) std::fprintf(stderr, "error: %s\n", status.message().c_str());
-  if (CodeOf(status) != 0)
+  const bool error = CodeOf(status) != 0;
+  if (!status.ok())
+    std::fprintf(stderr, "%s%s\n", error ? "error: " : "", status.message().c_str());
+  if (error)
     cluster::WriteTerminationMessage(cluster::TerminationLog(), status.message());
   std::fflush(nullptr);
   // Without destructors: other threads may still compute.

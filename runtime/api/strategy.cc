@@ -1,5 +1,6 @@
 #include "runtime/api/strategy.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "runtime/api/access.h"
@@ -15,26 +16,6 @@ const StatusOr<std::optional<wire::JobKey>>& JobKeyOfProcess() {
   return *kKey;
 }
 
-// Returns Unimplemented if the process has a role in which programs do not run yet.
-tfjob::Status CheckRole(const cluster::TfConfig& tf_config) {
-  const std::string task = cluster::ToString(tf_config.task);
-  if (tf_config.cluster.size("ps") > 0) {
-    return Unimplemented("TF_CONFIG: this process is ", task, " of a job with parameter servers, ",
-                         "which programs of the C++ API do not support yet; train with ",
-                         "tfjob-trainer, or remove the PS replicas");
-  }
-  if (cluster::RoleOf(tf_config) == cluster::Role::kEvaluator) {
-    return Unimplemented("TF_CONFIG: this process is ", task, ", but programs of the C++ API have ",
-                         "no evaluators yet; use FitOptions::validation, or tfjob-trainer");
-  }
-  if (tf_config.cluster.sparse()) {
-    return Unimplemented(
-        "TF_CONFIG: the number of tasks is unknown with enableDynamicWorker, which ",
-        "programs of the C++ API do not support yet; remove it from the TFJob");
-  }
-  return OkStatus();
-}
-
 StatusOr<StrategyData> ReadEnvironment() {
   StrategyData data;
   data.lone_address = GetEnv("TFJOB_ADDRESS").value_or("");
@@ -44,8 +25,25 @@ StatusOr<StrategyData> ReadEnvironment() {
   ASSIGN_OR_RETURN(data.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(data.job, cluster::JobIdentityFromEnvironment());
   ASSIGN_OR_RETURN(data.grace_period, cluster::GracePeriodFromEnvironment());
-  data.status = ToPublic(CheckRole(data.tf_config));
   return data;
+}
+
+// Reads the environment, and sets the keys of the section `strategy`.
+StatusOr<StrategyData> WithKeys(const Json& keys) {
+  ASSIGN_OR_RETURN(StrategyData data, ReadEnvironment());
+  Json document = Json::object();
+  document["strategy"] = keys;
+  config::TrainingConfig config;
+  RETURN_IF_ERROR(config::SetOpenKeys(config, document));
+  data.config = config.strategy;
+  return data;
+}
+
+Strategy OrInvalid(StatusOr<StrategyData> data) {
+  if (data.ok()) return Access::MakeStrategy(*std::move(data));
+  StrategyData invalid;
+  invalid.status = ToPublic(data.status());
+  return Access::MakeStrategy(std::move(invalid));
 }
 
 StrategyData OnDevices(config::StrategyKind kind, int devices) {
@@ -66,11 +64,30 @@ Strategy Access::MakeStrategy(StrategyData data) {
 }
 
 Strategy Strategy::FromEnvironment() {
-  StatusOr<StrategyData> read = ReadEnvironment();
-  if (read.ok()) return Access::MakeStrategy(*std::move(read));
-  StrategyData invalid;
-  invalid.status = ToPublic(read.status());
-  return Access::MakeStrategy(std::move(invalid));
+  return OrInvalid(ReadEnvironment());
+}
+
+Strategy Strategy::MultiWorkerMirrored(const MultiWorkerMirroredOptions& options) {
+  Json keys = {{"name", "multi_worker_mirrored"},
+               {"bytes_per_pack", options.bytes_per_pack},
+               {"timeout_seconds", options.timeout_seconds},
+               {"transport", options.transport},
+               {"on_failure", options.on_failure}};
+  return OrInvalid(WithKeys(keys));
+}
+
+Strategy Strategy::ParameterServer(const ParameterServerOptions& options) {
+  Json keys = {{"name", "parameter_server"},
+               {"mode", options.mode},
+               {"replicas_to_aggregate", options.replicas_to_aggregate},
+               {"placement", options.placement},
+               {"shard_bytes", options.shard_bytes},
+               {"table_bytes", options.table_bytes},
+               {"step_lease_factor", options.step_lease_factor},
+               {"step_lease_secs", options.step_lease_secs},
+               {"start_timeout_secs", options.start_timeout_secs}};
+  if (options.max_staleness) keys["max_staleness"] = *options.max_staleness;
+  return OrInvalid(WithKeys(keys));
 }
 
 Strategy Strategy::OneDevice() {
@@ -91,6 +108,14 @@ const Status& Strategy::status() const& {
 
 std::string Strategy::name() const {
   return config::kStrategyNames[static_cast<size_t>(data_->config.kind)];
+}
+
+std::string Strategy::task_type() const {
+  return data_->tf_config.task.type;
+}
+
+int Strategy::task_index() const {
+  return data_->tf_config.task.index;
 }
 
 bool Strategy::is_chief() const {

@@ -5,6 +5,7 @@
 #include "batch.h"
 #include "callback.h"
 #include "dataset.h"
+#include "estimator.h"
 #include "function.h"
 #include "layer.h"
 #include "layers.h"

@@ -160,7 +160,7 @@ std::function<StatusOr<state::Snapshot>()> DealingOut(
           tasks = std::move(tasks)]() -> StatusOr<state::Snapshot> {
     ASSIGN_OR_RETURN(state::Snapshot snapshot, provide_state(/*into=*/nullptr));
     const std::optional<int64_t> part = DealOut(tasks, snapshot.ledger);
-    if (part) {
+    if (part && *part > 0) {
       kStrategyLog.Warning(
           "one task wrote the checkpoint: its batches are dealt out equally, so a few examples may "
           "be used twice, or not at all, in this epoch",

@@ -66,7 +66,7 @@ Chief::~Chief() = default;
 
 bool Chief::Evaluates() const {
   return context_.tf_config().cluster.size("evaluator") == 0 &&
-         context_.config().data.eval.present();
+         (context_.inputs().eval != nullptr || context_.config().data.eval.present());
 }
 
 SaverOptions Chief::SaverOptionsOf() const {
@@ -201,10 +201,12 @@ Status Chief::SaveIfDue(int64_t step) {
     ASSIGN_OR_RETURN(state::Snapshot last, trainer_.strategy().TakeSnapshot());
     state::UseAverages(trainer_.state(), last);
     saver_.Save(std::move(last));
+    begun_save_ = step;
     return OkStatus();
   }
   ASSIGN_OR_RETURN(state::SnapshotCopy snapshot, trainer_.strategy().BeginSnapshot());
   saver_.Save(std::move(snapshot));
+  begun_save_ = step;
   return OkStatus();
 }
 
@@ -344,6 +346,7 @@ Status Chief::EvaluateHere() {
   if (!folder.empty()) summaries = WriteSummariesTo(folder + "/eval");
   PublishEvaluation(trainer_.definition(), last_.global_step, totals, context_.board(),
                     summaries.get());
+  context_.OnEvaluation(last_.global_step, NamedValues(trainer_.definition(), totals));
   return OkStatus();
 }
 

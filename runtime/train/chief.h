@@ -32,6 +32,7 @@ class Chief : public StepObserver {
   std::optional<state::Snapshot> OnRestore() override;
   Status OnStop() override;
   Status OnOthersEnding(bool servers) override;
+  bool Saves(int64_t step) const override { return begun_save_ == step; }
 
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
   // saves the last checkpoint, and marks the run as ended. Returns false if the variables were
@@ -73,6 +74,7 @@ class Chief : public StepObserver {
   std::unique_ptr<Evaluation> evaluation_;    // null unless Evaluates()
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
+  int64_t begun_save_ = -1;          // the step of the last save that has begun between steps
   std::optional<Duration> save_at_;  // when to save because workers were asked to end
   state::Snapshot last_;             // set by SaveLast
 };

@@ -1,5 +1,6 @@
 // Implements the role of an evaluator, which watches model_dir for new checkpoints.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/file.h"
 #include "runtime/data/source.h"
@@ -60,12 +61,15 @@ class Evaluator {
 
   Status Prepare() {
     const config::TrainingConfig& config = context_.config();
-    if (!config.data.eval.present())
+    const JobInputs& inputs = context_.inputs();
+    if (inputs.eval == nullptr && !config.data.eval.present())
       return InvalidArgument("data.eval: an evaluator needs evaluation data");
     if (folder_.empty())
       return InvalidArgument("model_dir: an evaluator needs the folder of the checkpoints");
-    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
-    ASSIGN_OR_RETURN(auto definition, DefineModel(config, Split::kEval, *dataset, 1));
+    ASSIGN_OR_RETURN(model::Model model, ModelOf(inputs, config));
+    ASSIGN_OR_RETURN(auto dataset, DataOf(inputs, config, Split::kEval, model));
+    ASSIGN_OR_RETURN(auto definition,
+                     DefineModel(config, Split::kEval, *dataset, 1, std::move(model)));
     ASSIGN_OR_RETURN(const exec::Device device, context_.device());
     ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, definition, dataset, device));
     RETURN_IF_ERROR(Annotate(MakeDirectories(folder_ + "/eval"), "model_dir"));
@@ -146,6 +150,7 @@ class Evaluator {
                      evaluation_->Run(*snapshot, context_.stop(), stored.values));
     PublishEvaluation(evaluation_->definition(), checkpoint.step, totals, context_.board(),
                       summaries_.get());
+    context_.OnEvaluation(checkpoint.step, NamedValues(evaluation_->definition(), totals));
     return OkStatus();
   }
 

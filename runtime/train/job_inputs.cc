@@ -21,12 +21,12 @@ StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
 
 StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
                                   const strategy::ModelDefinition& definition,
-                                  std::span<const int> streamed) {
+                                  std::span<const int> streamed, const cluster::Task& task) {
   if (inputs.start == nullptr) return StartState(config, definition, streamed);
   RETURN_IF_ERROR(state::CheckFits(*inputs.start, definition.state));
   state::Snapshot start = *inputs.start;
   // The record of a single task; a strategy with several tasks distributes the position.
-  start.ledger = strategy::PositionRecord({"worker", 0}, inputs.drawn);
+  start.ledger = strategy::PositionRecord({task.type, task.index}, inputs.drawn);
   return start;
 }
 

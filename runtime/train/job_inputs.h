@@ -7,6 +7,7 @@
 #include <span>
 
 #include "runtime/base/status.h"
+#include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
 #include "runtime/model/model.h"
 #include "runtime/state/snapshot.h"
@@ -25,6 +26,10 @@ namespace tfjob::train {
 struct JobInputs {
   std::shared_ptr<const model::Model> model;
   std::shared_ptr<const data::Source> train, eval;  // with the fields of LoadDataset
+  // True if `train` has the examples of this task only, so that it reads all of them, in an order of
+  // its own. Not for tasks that make batches together. The batch size is then that of the task
+  // (batch_size).
+  bool own_examples = false;
 
   // The state from which a run without a checkpoint starts, and the number of batches that count as
   // drawn in it.
@@ -38,10 +43,11 @@ StatusOr<model::Model> ModelOf(const JobInputs& inputs, const config::TrainingCo
 StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
                                                      const config::TrainingConfig& config,
                                                      Split split, const model::Model& model);
-// Returns `start`, with the position in the data, or, if it is unset, the StartState of the
-// training file (job_definition.h). Returns InvalidArgument if `start` does not fit the definition.
+// Returns `start`, with the position of `task` in the data, or, if it is unset, the StartState of
+// the training file (job_definition.h). Returns InvalidArgument if `start` does not fit the
+// definition.
 StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
                                   const strategy::ModelDefinition& definition,
-                                  std::span<const int> streamed);
+                                  std::span<const int> streamed, const cluster::Task& task);
 
 }  // namespace tfjob::train

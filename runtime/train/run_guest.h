@@ -21,6 +21,8 @@ class RunGuest {
   // task's batch, as they were before the update.
   virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
+  // Called after OnStart and OnStep in the chief if it has begun to save a checkpoint of this step.
+  virtual Status OnCheckpoint(Trainer& /*run*/) { return OkStatus(); }
   // Called after the last step of the run, while the strategy still has the variables. Not called
   // in a task that made no step because the run was already over.
   virtual Status OnEnd(Trainer& run) = 0;

@@ -105,7 +105,7 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
                              .on_data = on_data});
 }
 
-Status RunTask(TaskContext& context) {
+Status RunTask(TaskContext& context, RunGuest* guest) {
   RETURN_IF_ERROR(RecordedFailure(context));
   switch (cluster::RoleOf(context.tf_config())) {
     case cluster::Role::kParameterServer:
@@ -116,7 +116,7 @@ Status RunTask(TaskContext& context) {
     case cluster::Role::kWorker:
       break;
   }
-  return RunTraining(context);
+  return RunTraining(context, guest);
 }
 
 }  // namespace tfjob::train

@@ -59,6 +59,9 @@ struct TaskOptions {
   // If set, called by the chief before the evaluation of the last state. An error ends the
   // evaluation.
   std::function<Status()> before_evaluation;
+  // If set, called by the task that evaluates, with the loss and the metrics of each evaluation.
+  std::function<void(int64_t step, const std::vector<std::pair<std::string, double>>& values)>
+      on_evaluation;
 };
 
 class TaskContext {
@@ -83,6 +86,9 @@ class TaskContext {
   FileSystem& files() const { return *options_.files; }
   Status BeforeEvaluation() const {
     return options_.before_evaluation ? options_.before_evaluation() : OkStatus();
+  }
+  void OnEvaluation(int64_t step, const std::vector<std::pair<std::string, double>>& values) const {
+    if (options_.on_evaluation) options_.on_evaluation(step, values);
   }
   ProgressBoard& board() { return board_; }
   // Returns null if only one thread computes.
@@ -121,7 +127,8 @@ Status RunParameterServer(TaskContext& context);
 Status RunEvaluator(TaskContext& context);
 
 // Runs the role that TF_CONFIG assigns to this task. If its run has already failed for good,
-// returns that error at once (run_failure_record.h).
-Status RunTask(TaskContext& context);
+// returns that error at once (run_failure_record.h). `guest` may be null; only tasks that train
+// call it.
+Status RunTask(TaskContext& context, RunGuest* guest = nullptr);
 
 }  // namespace tfjob::train

@@ -50,8 +50,9 @@ Status Trainer::Prepare() {
   definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
   total_steps_ = TotalSteps(config, source_->size(), tasks_, together);
   steps_per_epoch_ = StepsPerEpoch(config, source_->size(), tasks_, together);
+  const int sharing = context_.inputs().own_examples ? 0 : tasks_;
   ASSIGN_OR_RETURN(const data::PipelineOptions options,
-                   TrainingPipeline(config, *definition_, *source_, rank_, tasks_, together));
+                   TrainingPipeline(config, *definition_, *source_, rank_, sharing, together));
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(source_, options));
   if (const std::string left_out = source_->LeftOut(); !left_out.empty()) {
     kTrainLog.Warning(left_out, {{"key", KeyOf(Split::kTrain)}});
@@ -144,7 +145,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   const std::string& weights = context_.config().model.weights;
   StatusOr<state::Snapshot> start =
       start_ ? StatusOr<state::Snapshot>(*std::move(start_))
-             : StartOf(context_.inputs(), context_.config(), *definition_, strategy_->tables());
+             : StartOf(context_.inputs(), context_.config(), *definition_, strategy_->tables(),
+                       context_.tf_config().task);
   start_.reset();
   RETURN_IF_ERROR(start.status());
   if (!weights.empty()) kTrainLog.Info("loaded weights", {{"file", weights}});

@@ -47,6 +47,8 @@ class StepObserver {
   // time. `servers` is true if some of those tasks are servers, whose state is lost unless the
   // observer copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
+  // Returns whether OnStart or OnStep has begun to save a checkpoint of this step.
+  virtual bool Saves(int64_t /*step*/) const { return false; }
 };
 
 // Owned by one thread.

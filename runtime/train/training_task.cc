@@ -24,12 +24,14 @@ class WithGuest : public StepObserver {
 
   Status OnStart(int64_t step) override {
     if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStart(step));
-    return guest_.OnStart(trainer_);
+    RETURN_IF_ERROR(guest_.OnStart(trainer_));
+    return TellOfSave(step);
   }
   Status OnStep(const strategy::MetricTotals& batch,
                 const strategy::StepOutcome& outcome) override {
     if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStep(batch, outcome));
-    return guest_.OnStep(trainer_, batch, outcome);
+    RETURN_IF_ERROR(guest_.OnStep(trainer_, batch, outcome));
+    return TellOfSave(outcome.global_step);
   }
   std::optional<state::Snapshot> OnRestore() override {
     return own_ == nullptr ? std::nullopt : own_->OnRestore();
@@ -43,6 +45,10 @@ class WithGuest : public StepObserver {
   }
 
  private:
+  Status TellOfSave(int64_t step) {
+    return own_ != nullptr && own_->Saves(step) ? guest_.OnCheckpoint(trainer_) : OkStatus();
+  }
+
   StepObserver* const own_;
   RunGuest& guest_;
   Trainer& trainer_;
@@ -62,6 +68,7 @@ class InformedGuest : public RunGuest {
                 const strategy::StepOutcome& outcome) override {
     return guest_.OnStep(run, batch, outcome);
   }
+  Status OnCheckpoint(Trainer& run) override { return guest_.OnCheckpoint(run); }
   Status OnEnd(Trainer& run) override {
     ended_ = true;
     return guest_.OnEnd(run);

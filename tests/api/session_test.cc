@@ -148,14 +148,55 @@ TEST(Strategy, TheEnvironmentNamesTheJob) {
   unsetenv("TF_CONFIG");
   EXPECT_TRUE(tj::Strategy::FromEnvironment().status().ok());
   EXPECT_TRUE(tj::Session().is_chief());
+  EXPECT_TRUE(tj::Session().ServeVariables().ok()) << "this process is no ps";
   setenv("TF_CONFIG",
          R"({"cluster":{"ps":["a:1"],"worker":["b:1"]},"task":{"type":"ps","index":0}})", 1);
-  EXPECT_EQ(tj::Strategy::FromEnvironment().status().code(), tj::StatusCode::kUnimplemented);
+  const tj::Strategy server = tj::Strategy::FromEnvironment();
+  EXPECT_TRUE(server.status().ok()) << server.status();
+  EXPECT_FALSE(server.is_chief());
+  EXPECT_EQ(server.task_type(), "ps");
+  EXPECT_EQ(server.task_index(), 0);
   setenv("TF_CONFIG", "{", 1);
   const tj::Session session;
   EXPECT_NE(session.Compile(Classifier(), Options()).status().message().find("TF_CONFIG"),
             std::string::npos);
   unsetenv("TF_CONFIG");
+}
+
+TEST(Strategy, OptionsAreThoseOfTheTrainingFile) {
+  unsetenv("TF_CONFIG");
+  const tj::Strategy servers = tj::Strategy::ParameterServer({.mode = "sync"});
+  EXPECT_TRUE(servers.status().ok()) << servers.status();
+  EXPECT_EQ(servers.name(), "parameter_server");
+  EXPECT_NE(
+      tj::Strategy::ParameterServer({.mode = "fast"}).status().message().find("strategy.mode"),
+      std::string::npos);
+  EXPECT_NE(tj::Strategy::ParameterServer({.shard_bytes = -1}).status().message().find(
+                "strategy.shard_bytes"),
+            std::string::npos);
+  EXPECT_NE(tj::Strategy::MultiWorkerMirrored({.transport = "pigeons"})
+                .status()
+                .message()
+                .find("strategy.transport"),
+            std::string::npos);
+  // Staleness belongs to the asynchronous mode.
+  const tj::Session session(tj::Strategy::ParameterServer({.mode = "sync", .max_staleness = 3}));
+  EXPECT_NE(session.Compile(Classifier(), Options()).status().message().find("max_staleness"),
+            std::string::npos);
+}
+
+TEST(Strategy, AGroupOfOneTrainsAndServersAreNeeded) {
+  unsetenv("TF_CONFIG");
+  const auto fitted = [](const tj::Strategy& strategy) {
+    return tj::Session(strategy, {.threads = 1})
+        .Compile(Classifier(), Options())
+        .value()
+        .Fit(Points(64), Quietly(1))
+        .status();
+  };
+  EXPECT_TRUE(fitted(tj::Strategy::MultiWorkerMirrored()).ok());
+  EXPECT_NE(fitted(tj::Strategy::ParameterServer()).message().find("needs ps tasks"),
+            std::string::npos);
 }
 
 }  // namespace

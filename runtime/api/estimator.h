@@ -1,0 +1,188 @@
+// Trains as tf.estimator does: with input functions instead of datasets, in a folder whose newest
+// checkpoint is the model.
+//
+//   Estimator regressor = LinearRegressor{.feature_columns = {{"feats"}},
+//                                         .optimizer = "sgd",
+//                                         .config = {.model_dir = "/model"}};
+//   const auto input = [](const InputContext&) -> Result<InputBatches> {
+//     return InputBatches{.examples = data::Arrays{.inputs = {{"feats", x}}, .y = y},
+//                         .batch_size = 10};
+//   };
+//   Metrics last = TrainAndEvaluate(regressor, {.input_fn = input, .max_steps = 1000},
+//                                   {.input_fn = input}).value();
+//
+// A program that calls TrainAndEvaluate runs unchanged alone and as a chief, worker, ps or evaluator
+// of a TFJob. docs/guides/estimators.md says how this differs from TensorFlow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataset.h"
+#include "metrics.h"
+#include "model.h"
+#include "optimizer.h"
+#include "session.h"
+#include "status.h"
+#include "strategy.h"
+
+namespace tfjob::api {
+
+struct EstimatorData;
+
+// The place of a task among those that provide examples of their own.
+struct InputContext {
+  // With parameter servers, the number of tasks that train: each trains on what its own input
+  // function returns. Otherwise 1, and so where the number of tasks is unknown: the library divides
+  // the batches among tasks and devices.
+  int num_input_pipelines = 1;
+  int input_pipeline_id = 0;  // less than num_input_pipelines
+};
+
+// What an input function returns. Training repeats the examples; an evaluation reads them once, in
+// their order.
+struct InputBatches {
+  Dataset examples = {};
+  int64_t batch_size = 32;  // examples per step of one replica: of one device of one task
+  bool shuffle = true;      // whether each pass of the training has a new order
+};
+
+// Called once per training or evaluation, in each task that needs its examples.
+using InputFunction = std::function<Result<InputBatches>(const InputContext&)>;
+
+// TensorFlow's RunConfig, with its defaults.
+struct RunConfig {
+  // Has the checkpoints and, in its folder `eval`, the summaries of evaluations. Must be the same
+  // folder in all tasks of a job. "": a new temporary folder, if the process trains alone.
+  std::string model_dir = {};
+  // How often the chief saves a checkpoint: at most one of the two is set; if none is, every 600 s.
+  std::optional<int64_t> save_checkpoints_steps = {};
+  std::optional<double> save_checkpoints_secs = {};
+  int64_t keep_checkpoint_max = 5;     // 0: all
+  int64_t save_summary_steps = 100;    // 0: never
+  int64_t log_step_count_steps = 100;  // lines in the log, which needs the level "info"; 0: never
+  Strategy train_distribute = Strategy::FromEnvironment();
+  // Evaluations use one device: other strategies return Unimplemented.
+  Strategy eval_distribute = Strategy::OneDevice();
+  SessionOptions session = {};  // the seed, the threads, the device and the log
+};
+
+struct EstimatorTrainOptions {
+  int64_t steps = 0;      // steps to make, after those of the newest checkpoint; 0: see max_steps
+  int64_t max_steps = 0;  // the step at which training ends; exactly one of the two is set
+};
+
+struct EstimatorEvaluateOptions {
+  int64_t steps = 0;  // batches; 0: all
+};
+
+// A model, how it is trained, and the folder of its checkpoints. Immutable and cheap to copy.
+class Estimator {
+ public:
+  // Moves are copies, so that a value can be used after a move.
+  Estimator(const Estimator&) = default;
+  Estimator& operator=(const Estimator&) = default;
+  // Errors of the arguments are returned by the functions below.
+  Estimator(const Model& model, const CompileOptions& options, const RunConfig& config = {});
+
+  // Trains from the newest checkpoint in the folder, if there is one, and saves the last state. Does
+  // nothing if the checkpoint has reached max_steps. For a process that trains alone: in a job,
+  // returns FailedPrecondition; use TrainAndEvaluate there.
+  Status Train(const InputFunction& input_fn, const EstimatorTrainOptions& options) const;
+  // Returns the loss and the metrics of the newest checkpoint, and its "global_step". Returns
+  // NotFound if there is no checkpoint.
+  Result<Metrics> Evaluate(const InputFunction& input_fn,
+                           const EstimatorEvaluateOptions& options = {}) const;
+  // Returns the model with the values of the newest checkpoint, for Predict and Save. Returns
+  // NotFound if there is no checkpoint.
+  Result<CompiledModel> Latest() const;
+  // Returns the folder of the checkpoints; "" if the arguments are invalid.
+  const std::string& model_dir() const&;
+  std::string model_dir() && { return std::as_const(*this).model_dir(); }
+
+ private:
+  friend struct Access;
+  explicit Estimator(std::shared_ptr<const EstimatorData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const EstimatorData> data_;
+};
+
+// Returns an estimator that trains the model, as tf.keras.estimator.model_to_estimator does.
+Estimator ModelToEstimator(const Model& model, const CompileOptions& options,
+                           const RunConfig& config = {});
+
+struct TrainSpec {
+  InputFunction input_fn = {};
+  int64_t max_steps = 0;  // the step at which training ends; must be set
+};
+
+struct EvalSpec {
+  InputFunction input_fn = {};
+  int64_t steps = 100;           // batches per evaluation; 0: all
+  double start_delay_secs = 120;  // how long an evaluator waits before its first evaluation
+  double throttle_secs = 600;     // from one evaluation to the next, at least
+};
+
+// Trains and evaluates, as this task's role requires:
+//   alone      trains. Evaluates each new checkpoint unless throttle_secs have not passed, and the
+//              last one in any case. Returns the result of the last evaluation.
+//   chief      trains, and saves checkpoints. If the job has no evaluator, evaluates the last
+//              checkpoint, and returns the result.
+//   worker     trains. Returns no metrics.
+//   evaluator  evaluates new checkpoints until the job has ended.
+//   ps         serves variables until the job has ended.
+// In a ps and in an evaluator, returns the kCancelled of a task without a model, with which value()
+// ends the process with 0. Each task of a job may call it only once. A process that is asked to stop
+// (SessionOptions::handle_signals) saves a checkpoint, and returns kCancelled.
+Result<Metrics> TrainAndEvaluate(const Estimator& estimator, const TrainSpec& train_spec,
+                                 const EvalSpec& eval_spec);
+
+// A numeric feature: an input of the model.
+struct NumericColumn {
+  std::string key = {};              // the name of the input
+  std::vector<int64_t> shape = {1};  // of the feature of one example
+};
+
+// y = w·x + b for all features together. The variables begin as zeros. The loss is the mean squared
+// error. Without a learning rate of its own, an optimizer has min(0.2, 1/√(number of columns)) if
+// it is TensorFlow's default, Ftrl, and otherwise 0.2.
+struct LinearRegressor {
+  std::vector<NumericColumn> feature_columns = {};
+  int64_t label_dimension = 1;
+  std::optional<Optimizer> optimizer = {};  // default: Ftrl
+  RunConfig config = {};
+
+  operator Estimator() const;
+};
+
+// The same with a class per example: with two classes, one logit and binary cross-entropy; with
+// more, a logit per class and sparse categorical cross-entropy. Labels are class numbers.
+struct LinearClassifier {
+  std::vector<NumericColumn> feature_columns = {};
+  int64_t n_classes = 2;
+  std::optional<Optimizer> optimizer = {};  // default: Ftrl
+  RunConfig config = {};
+
+  operator Estimator() const;
+};
+
+// Layers with activations between the features and the logits. Labels, losses and metrics are those
+// of LinearClassifier. Without a learning rate of its own, the optimizer has 0.05.
+struct DNNClassifier {
+  std::vector<int64_t> hidden_units = {};
+  std::vector<NumericColumn> feature_columns = {};
+  int64_t n_classes = 2;
+  std::string activation = "relu";
+  double dropout = 0;                       // of each hidden layer
+  std::optional<Optimizer> optimizer = {};  // default: Adagrad
+  RunConfig config = {};
+
+  operator Estimator() const;
+};
+
+}  // namespace tfjob::api

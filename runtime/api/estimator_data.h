@@ -1,0 +1,31 @@
+// Defines the contents of an Estimator. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/access.h"
+#include "runtime/api/estimator.h"
+
+namespace tfjob::api {
+
+struct EstimatorData {
+  Model model;
+  CompileOptions options;
+  RunConfig config;       // with the folder
+  tfjob::Status invalid;  // the error of the arguments, or OK
+};
+
+// Returns an estimator all of whose functions return this error.
+Estimator InvalidEstimator(const RunConfig& config, tfjob::Status error);
+
+// Calls an input function. `name` says in errors whose function it is.
+StatusOr<InputBatches> CallInput(const InputFunction& input_fn, const char* name,
+                                 const InputContext& context);
+
+// Returns the metrics with the step to which they belong.
+Metrics WithStep(std::vector<std::pair<std::string, double>> values, int64_t step);
+
+}  // namespace tfjob::api

@@ -1,0 +1,56 @@
+#include "runtime/api/local_evaluations.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::api {
+
+tfjob::Status LocalEvaluations::OnStart(train::Trainer& run) {
+  start_step_ = run.global_step();
+  if (evaluation_ != nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(const exec::Device device, context_.device());
+  ASSIGN_OR_RETURN(evaluation_, train::Evaluation::Create(context_.config(), run.definition(),
+                                                          source_, device));
+  const std::string folder = context_.config().model_dir + "/eval";
+  RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
+  train::SummaryOptions options{
+      .folder = folder,
+      .show = [board = &context_.board()](
+                  const std::string& problem) { board->ShowProblem("summaries", problem); },
+      .files = &context_.files()};
+  summaries_ = std::make_unique<train::SummaryWriter>(std::move(options), context_.clock());
+  return OkStatus();
+}
+
+tfjob::Status LocalEvaluations::OnCheckpoint(train::Trainer& run) {
+  if (run.global_step() == start_step_) return OkStatus();
+  const Duration now = context_.clock().Monotonic();
+  if (evaluated_at_ && now - *evaluated_at_ < throttle_) return OkStatus();
+  return Evaluate(run);
+}
+
+tfjob::Status LocalEvaluations::OnEnd(train::Trainer& run) {
+  return run.global_step() == evaluated_ ? OkStatus() : Evaluate(run);
+}
+
+tfjob::Status LocalEvaluations::Evaluate(train::Trainer& run) {
+  evaluated_at_ = context_.clock().Monotonic();
+  ASSIGN_OR_RETURN(state::Snapshot snapshot, run.strategy().TakeSnapshot());
+  // The last checkpoint has the moving averages.
+  if (run.global_step() >= run.total_steps()) state::UseAverages(run.state(), snapshot);
+  const StatusOr<strategy::MetricTotals> totals = evaluation_->Run(snapshot, context_.stop());
+  // The run itself ends a task that is asked to stop.
+  if (absl::IsCancelled(totals.status()) && context_.stop().requested()) return OkStatus();
+  RETURN_IF_ERROR(totals.status());
+  evaluated_ = snapshot.global_step;
+  train::PublishEvaluation(evaluation_->definition(), evaluated_, *totals, context_.board(),
+                           summaries_.get());
+  context_.OnEvaluation(evaluated_, train::NamedValues(evaluation_->definition(), *totals));
+  return OkStatus();
+}
+
+}  // namespace tfjob::api

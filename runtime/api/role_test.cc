@@ -1,0 +1,296 @@
+// Runs whole jobs with parameter servers and an evaluator, each task on a thread of its own, and
+// compares them with the same jobs of tfjob-trainer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/api/access.h"
+#include "runtime/api/layers.h"
+#include "runtime/api/losses.h"
+#include "runtime/api/optimizers.h"
+#include "runtime/io/npy.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/test_job.h"
+
+namespace tfjob::api {
+namespace {
+
+using cluster::Task;
+
+constexpr int64_t kExamples = 96;
+
+tfjob::Tensor JobFeatures() {
+  tfjob::Tensor x(tfjob::DType::kFloat32, {kExamples, 3});
+  for (size_t i = 0; i < x.data<float>().size(); ++i)
+    x.data<float>()[i] = static_cast<float>((i * 37 + 11) % 100) / 100;
+  return x;
+}
+
+tfjob::Tensor JobClasses() {
+  tfjob::Tensor y(tfjob::DType::kInt64, {kExamples});
+  for (size_t i = 0; i < y.data<int64_t>().size(); ++i)
+    y.data<int64_t>()[i] = static_cast<int64_t>(i * 7 % 4);
+  return y;
+}
+
+Dataset JobData() {
+  return data::Arrays{.x = Access::MakeTensor(JobFeatures()),
+                      .y = Access::MakeTensor(JobClasses())};
+}
+
+std::string Folder(const std::string& name) {
+  const std::string path = StrCat(testing::TempDir(), "/", name);
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+// A strategy as Strategy::ParameterServer returns it in a task.
+Strategy StrategyOf(const cluster::TfConfig& tf_config, const std::string& mode) {
+  StrategyData data;
+  data.tf_config = tf_config;
+  data.job = {"uid", 0};
+  data.config.kind = config::StrategyKind::kParameterServer;
+  data.config.mode = mode == "sync" ? config::PsMode::kSync : config::PsMode::kAsync;
+  return Access::MakeStrategy(std::move(data));
+}
+
+CompiledModel CompiledIn(const cluster::TfConfig& tf_config, const std::string& mode) {
+  return Session(StrategyOf(tf_config, mode), {.seed = 5, .threads = 1})
+      .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dense{.units = 4}}),
+               {.optimizer = Adam{.learning_rate = 0.01},
+                .loss = SparseCategoricalCrossentropy{.from_logits = true},
+                .metrics = {"accuracy"}})
+      .value();
+}
+
+struct JobTask {
+  Task task;
+  CompiledModel model;
+  Result<History> history = Status(StatusCode::kUnknown, "not run");
+};
+
+// A job whose tasks call Fit with the same arguments.
+class ApiJob {
+ public:
+  ApiJob(const std::vector<Task>& tasks, const std::string& mode) {
+    for (const Task& task : tasks)
+      tasks_.push_back({task, CompiledIn(cluster_.Static(task, tasks), mode)});
+  }
+
+  void Fit(const FitOptions& options) {
+    const Dataset data = JobData();
+    std::vector<std::thread> threads;
+    for (JobTask& task : tasks_)
+      threads.emplace_back([&] { task.history = task.model.Fit(data, options); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  JobTask& operator[](size_t index) { return tasks_[index]; }
+
+ private:
+  train::TestCluster cluster_;
+  std::vector<JobTask> tasks_;
+};
+
+const std::vector<Task>& FourTasks() {
+  static const auto* const kTasks =
+      new std::vector<Task>{{"chief", 0}, {"worker", 0}, {"ps", 0}, {"ps", 1}};
+  return *kTasks;
+}
+
+FitOptions TwoEpochs() {
+  return {.batch_size = 16, .epochs = 2, .verbose = Verbose::kSilent};
+}
+
+// Returns the config of the same job for tfjob-trainer.
+StatusOr<config::TrainingConfig> ConfigOfTrainer(const std::string& folder) {
+  RETURN_IF_ERROR(io::WriteNpy(folder + "/x.npy", JobFeatures()));
+  RETURN_IF_ERROR(io::WriteNpy(folder + "/y.npy", JobClasses()));
+  return config::ParseTrainingConfig(
+      StrCat("model: {layers: [{Dense: {units: 8, activation: relu}}, {Dense: {units: 4}}]}\n"
+             "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n"
+             "optimizer: {name: adam, learning_rate: 0.01}\n"
+             "data: {train: {format: npz, inputs: ",
+             folder, "/x.npy, targets: ", folder,
+             "/y.npy}}\nstrategy: {name: parameter_server, mode: sync}\n"
+             "global_batch_size: 16\nepochs: 2\nseed: 5\nthreads: 1\nmodel_dir: ",
+             folder, "/run\n"),
+      "training.yaml");
+}
+
+// Runs the job as tfjob-trainer does, and returns its last checkpoint.
+StatusOr<state::Snapshot> TrainedByTrainer(const std::string& folder) {
+  ASSIGN_OR_RETURN(const config::TrainingConfig config, ConfigOfTrainer(folder));
+  train::TestCluster addresses;
+  std::vector<std::unique_ptr<train::RunningTask>> running;
+  for (const Task& task : FourTasks()) {
+    running.push_back(
+        std::make_unique<train::RunningTask>(config, addresses.Static(task, FourTasks())));
+  }
+  for (const auto& task : running) RETURN_IF_ERROR(task->End());
+  ASSIGN_OR_RETURN(const auto source, train::LoadDataset(config, train::Split::kTrain));
+  ASSIGN_OR_RETURN(const auto definition,
+                   train::DefineModel(config, train::Split::kTrain, *source, 2));
+  ASSIGN_OR_RETURN(auto saved, train::LoadLatestCheckpoint(folder + "/run", definition.state));
+  return *std::move(saved);
+}
+
+TEST(ParameterServers, SynchronousTasksHaveTheBitsOfTheTrainersJob) {
+  const StatusOr<state::Snapshot> expected = TrainedByTrainer(Folder("trainer"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ApiJob job(FourTasks(), "sync");
+  job.Fit(TwoEpochs());
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(job[i].history.ok()) << job[i].history.status();
+    EXPECT_EQ(job[i].history->epoch, (std::vector<int64_t>{0, 1}));
+    EXPECT_EQ(job[i].model.step(), expected->global_step);
+    const auto weights = job[i].model.Weights().value();
+    ASSERT_EQ(weights.size(), expected->variables.size());
+    for (size_t v = 0; v < weights.size(); ++v) {
+      EXPECT_TRUE(std::ranges::equal(weights[v].second.bytes(),
+                                     expected->variables[v].value.bytes()))
+          << "task " << i << ": " << weights[v].first;
+    }
+  }
+  const Dataset data = JobData();
+  EXPECT_EQ(job[0].model.Evaluate(data).value().values(),
+            job[1].model.Evaluate(data).value().values());
+}
+
+TEST(ParameterServers, AServerHasNoModelAndSaysSo) {
+  ApiJob job({{"chief", 0}, {"ps", 0}}, "async");
+  job.Fit(TwoEpochs());
+  ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
+  const Status served = job[1].history.status();
+  EXPECT_EQ(served.code(), StatusCode::kCancelled);
+  EXPECT_TRUE(Access::IsJobOver(served));
+  EXPECT_NE(served.message().find("/job:ps/task:0 has served variables"), std::string::npos)
+      << served;
+  EXPECT_FALSE(job[1].model.Weights().ok());
+  EXPECT_EXIT(served.value(), testing::ExitedWithCode(0), "^the job has ended");
+  EXPECT_EQ(job[0].model.Fit(JobData(), TwoEpochs()).status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(ParameterServers, AsynchronousTasksTrainUntilTheLastStep) {
+  ApiJob job(FourTasks(), "async");
+  FitOptions options = TwoEpochs();
+  options.epochs = 60;
+  job.Fit(options);
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(job[i].history.ok()) << job[i].history.status();
+    // Each step applies the gradient of one task, from half of a batch.
+    EXPECT_GE(job[i].model.step(), 60 * 12);
+  }
+  const History& history = *job[0].history;
+  EXPECT_LT(history.values.at("loss").back(), history.values.at("loss").front());
+}
+
+TEST(ParameterServers, ValidationUsesTheValuesOnTheServers) {
+  const Dataset data = JobData();
+  ApiJob job(FourTasks(), "sync");
+  FitOptions options = TwoEpochs();
+  options.validation = &data;
+  job.Fit(options);
+  const History& history = job[0].history.value();
+  EXPECT_EQ(history.values.at("val_loss"), job[1].history.value().values.at("val_loss"));
+  EXPECT_DOUBLE_EQ(history.values.at("val_loss").back(),
+                   job[0].model.Evaluate(data, {.batch_size = 16}).value()["loss"]);
+}
+
+TEST(ParameterServers, BatchesAreDividedEqually) {
+  ApiJob job(FourTasks(), "sync");
+  FitOptions options = TwoEpochs();
+  options.batch_size = 15;
+  const Status refused = job[1].model.Fit(JobData(), options).status();
+  EXPECT_EQ(refused.message(),
+            "batch_size: with parameter servers, expected a multiple of the 2 tasks that train, "
+            "got 15");
+  options = TwoEpochs();
+  options.callbacks = {LearningRateScheduler{[](int64_t, double rate) { return rate; }}};
+  EXPECT_EQ(job[0].model.Fit(JobData(), options).status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(ParameterServers, LargeTablesAreReadAtTheEnd) {
+  train::TestCluster addresses;
+  const std::vector<Task> tasks = {{"chief", 0}, {"ps", 0}};
+  std::vector<JobTask> running;
+  for (const Task& task : tasks) {
+    StrategyData data;
+    data.tf_config = addresses.Static(task, tasks);
+    data.job = {"uid", 0};
+    data.config.table_bytes = 64;
+    running.push_back(
+        {task, Session(Access::MakeStrategy(std::move(data)), {.seed = 5, .threads = 1})
+                   .Compile(Sequential({Input{.shape = {3}, .dtype = "int64"},
+                                        Embedding{.input_dim = 50, .output_dim = 4}, Flatten{},
+                                        Dense{.units = 4}}),
+                            {.optimizer = Adam{.learning_rate = 0.01},
+                             .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+                   .value()});
+  }
+  tfjob::Tensor ids(tfjob::DType::kInt64, {kExamples, 3});
+  for (size_t i = 0; i < ids.data<int64_t>().size(); ++i)
+    ids.data<int64_t>()[i] = static_cast<int64_t>(i * 13 % 50);
+  const Dataset data =
+      data::Arrays{.x = Access::MakeTensor(ids), .y = Access::MakeTensor(JobClasses())};
+  CompiledModel alone = Session(Strategy::OneDevice(), {.seed = 5, .threads = 1})
+                            .Compile(running[0].model.model(),
+                                     {.optimizer = Adam{.learning_rate = 0.01},
+                                      .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+                            .value();
+  std::thread server([&] { running[1].history = running[1].model.Fit(data, TwoEpochs()); });
+  running[0].history = running[0].model.Fit(data, TwoEpochs());
+  server.join();
+  ASSERT_TRUE(running[0].history.ok()) << running[0].history.status();
+  ASSERT_TRUE(alone.Fit(data, TwoEpochs()).ok());
+  const auto expected = alone.Weights().value(), got = running[0].model.Weights().value();
+  for (size_t v = 0; v < expected.size(); ++v) {
+    ASSERT_EQ(got[v].second.shape(), expected[v].second.shape());
+    for (size_t e = 0; e < static_cast<size_t>(expected[v].second.size()); ++e)
+      EXPECT_NEAR(got[v].second.float32()[e], expected[v].second.float32()[e], 1e-5);
+  }
+}
+
+TEST(Evaluator, EvaluatesTheCheckpointsOfItsJob) {
+  const std::string folder = Folder("evaluated");
+  const Dataset data = JobData();
+  ApiJob job({{"chief", 0}, {"worker", 0}, {"ps", 0}, {"evaluator", 0}}, "sync");
+  FitOptions options = TwoEpochs();
+  options.validation = &data;
+  options.callbacks = {BackupAndRestore{.backup_dir = folder}};
+  options.verbose = Verbose::kEpochs;
+  testing::internal::CaptureStdout();
+  job.Fit(options);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
+  EXPECT_FALSE(job[0].history->values.contains("val_loss")) << "that is the evaluator's work";
+  const Status evaluated = job[3].history.status();
+  EXPECT_TRUE(Access::IsJobOver(evaluated)) << evaluated;
+  EXPECT_NE(evaluated.message().find("has evaluated checkpoints"), std::string::npos) << evaluated;
+  // The last step is always evaluated: 96 examples in batches of 16, twice.
+  EXPECT_NE(printed.find("step 12 - accuracy: "), std::string::npos) << printed;
+  EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/model.ckpt-12.index"))
+      << "a job keeps its backup";
+  EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/eval/finished.json"));
+}
+
+TEST(Evaluator, NeedsCheckpointsAndExamples) {
+  ApiJob job({{"chief", 0}, {"ps", 0}, {"evaluator", 0}}, "sync");
+  for (const size_t task : {size_t{0}, size_t{2}}) {
+    const Status refused = job[task].model.Fit(JobData(), TwoEpochs()).status();
+    EXPECT_NE(refused.message().find("callbacks: the job has an evaluator"), std::string::npos)
+        << refused;
+  }
+  FitOptions options = TwoEpochs();
+  options.callbacks = {BackupAndRestore{.backup_dir = Folder("unused")}};
+  EXPECT_NE(job[2].model.Fit(JobData(), options).status().message().find("validation: expected"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tfjob::api

@@ -1,0 +1,123 @@
+// Tests what an epoch of Fit consists of: its steps, its validation and what it reports.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/api/programs.h"
+
+namespace {
+
+TEST(StepsPerEpoch, DividesTheSameStepsIntoOtherEpochs) {
+  const tj::Dataset train = Points(96);  // three batches
+  tj::CompiledModel whole = Compiled(), parts = Compiled();
+  ASSERT_TRUE(whole.Fit(train, Quietly(4)).ok());
+  tj::FitOptions options = Quietly(3);
+  options.steps_per_epoch = 2;
+  const auto first = parts.Fit(train, options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->epoch, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(parts.step(), 6);
+  options.initial_epoch = 3;
+  options.epochs = 6;
+  ASSERT_TRUE(parts.Fit(train, options).ok());
+  EXPECT_EQ(parts.step(), 12);
+  EXPECT_EQ(WeightsOf(parts), WeightsOf(whole));
+}
+
+TEST(StepsPerEpoch, MayExceedTheExamples) {
+  tj::CompiledModel model = Compiled();
+  tj::FitOptions options = Quietly(2);
+  options.steps_per_epoch = 7;
+  ASSERT_TRUE(model.Fit(Points(96), options).ok());
+  EXPECT_EQ(model.step(), 14);
+}
+
+TEST(ValidationSplit, EvaluatesTheLastExamples) {
+  const tj::data::Arrays all = Points(100);
+  // The first 75 points, and the other 25.
+  const auto part = [&](int64_t begin, int64_t end) {
+    std::vector<float> x(all.x.float32().begin() + 2 * begin, all.x.float32().begin() + 2 * end);
+    std::vector<int64_t> y(all.y.int64().begin() + begin, all.y.int64().begin() + end);
+    return tj::data::Arrays{.x = tj::Tensor::Of({end - begin, 2}, x).value(),
+                            .y = tj::Tensor::Of({end - begin}, y).value()};
+  };
+  tj::CompiledModel split = Compiled(), given = Compiled();
+  tj::FitOptions options = Quietly(2);
+  options.validation_split = 0.25;
+  const auto got = split.Fit(all, options);
+  ASSERT_TRUE(got.ok()) << got.status();
+  const tj::Dataset last = part(75, 100);
+  options = Quietly(2);
+  options.validation = &last;
+  const auto expected = given.Fit(part(0, 75), options);
+  EXPECT_EQ(got->values, expected.value().values);
+  EXPECT_EQ(WeightsOf(split), WeightsOf(given));
+}
+
+TEST(ValidationSplit, NeedsArraysAndTwoParts) {
+  const auto error = [](const tj::Dataset& train, double split, const tj::Dataset* validation) {
+    tj::FitOptions options = Quietly(1);
+    options.validation_split = split;
+    options.validation = validation;
+    return Compiled().Fit(train, options).status().message();
+  };
+  const tj::Dataset points = Points(10);
+  EXPECT_EQ(error(points, 1, nullptr), "validation_split: expected 0 to below 1, got 1");
+  EXPECT_NE(error(points, 0.01, nullptr).find("leaves one of the two parts empty"),
+            std::string::npos);
+  EXPECT_NE(error(points, 0.5, &points).find("got both"), std::string::npos);
+  EXPECT_NE(error(tj::data::Csv{.file = "points.csv"}, 0.5, nullptr).find("only arrays in memory"),
+            std::string::npos);
+}
+
+TEST(ValidationSteps, LimitTheValidation) {
+  const tj::Dataset train = Points(32), test = Points(96), first = Points(64);
+  tj::CompiledModel model = Compiled();
+  tj::FitOptions options = Quietly(1);
+  options.validation = &test;
+  options.validation_steps = 2;
+  const auto history = model.Fit(train, options);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_DOUBLE_EQ(history->values.at("val_loss")[0], model.Evaluate(first).value()["loss"]);
+}
+
+TEST(OnBatchBegin, PrecedesEachStep) {
+  std::string calls;
+  tj::FitOptions options = Quietly(2);
+  options.callbacks = {
+      tj::LambdaCallback{.on_batch_begin =
+                             [&](tj::FitControl& run, int64_t batch) {
+                               calls += "b" + std::to_string(batch) + "@" +
+                                        std::to_string(run.step()) + " ";
+                               return tj::Status();
+                             },
+                         .on_batch_end =
+                             [&](tj::FitControl&, int64_t batch, const tj::Metrics&) {
+                               calls += "e" + std::to_string(batch) + " ";
+                               return tj::Status();
+                             }}};
+  ASSERT_TRUE(Compiled().Fit(Points(64), options).ok());
+  EXPECT_EQ(calls, "b0@0 e0 b1@1 e1 b0@2 e0 b1@3 e1 ");
+}
+
+TEST(History, HasTheLearningRateThatACallbackSets) {
+  tj::FitOptions options = Quietly(3);
+  options.callbacks = {tj::LearningRateScheduler{
+      [](int64_t epoch, double rate) { return epoch == 0 ? rate : 0.005; }}};
+  const auto history = Compiled().Fit(Points(64), options);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->values.at("learning_rate"), (std::vector<double>{0.02, 0.005, 0.005}));
+  EXPECT_FALSE(
+      Compiled().Fit(Points(64), Quietly(1)).value().values.contains("learning_rate"));
+}
+
+TEST(Metrics, AnUnknownNameIsAnErrorThatListsTheOthers) {
+  const tj::Metrics metrics = Compiled().Evaluate(Points(10)).value();
+  EXPECT_EQ(metrics.At("accuracy").value(), metrics["accuracy"]);
+  EXPECT_EQ(metrics.At("acuracy").status().message(),
+            "there is no metric \"acuracy\"; expected one of: loss, accuracy");
+}
+
+}  // namespace
