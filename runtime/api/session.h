@@ -62,6 +62,9 @@ struct FitOptions {
   int64_t epochs = 1;         // the number of the epoch at which training ends
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
   bool shuffle = true;        // whether each epoch has a new order
+  // If above 0, the examples are shuffled only within windows of this many, which suits disks that
+  // are slow to read at random places.
+  int64_t shuffle_buffer = 0;
   const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size

@@ -72,6 +72,10 @@ Json TypeSchema(const Key& key) {
            {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
     case KeyType::kFeatures:
       return FeaturesSchema();
+    case KeyType::kDatasets:
+      return {{"type", "array"},
+              {"items", {{"$ref", "#/properties/data/properties/train"}}},
+              {"minItems", 1}};
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
     case KeyType::kMetrics: {
@@ -115,6 +119,8 @@ std::string TypeName(const Key& key) {
       return "map of names to [low, high]";
     case KeyType::kFeatures:
       return "map of names to features";
+    case KeyType::kDatasets:
+      return "list of maps of keys";
     case KeyType::kLayers:
       return "list of layers";
     case KeyType::kOutputs:
