@@ -349,6 +349,15 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
 StatusOr<data::SourcePtr> LoadPart(const config::TrainingConfig& config, Split split,
                                    const model::Model& model, Extent extent);
 
+// Makes the key in an error of a dataset, "data.train", that of dataset number `index`.
+Status InDataset(const Status& error, Split split, size_t index) {
+  const std::string key = StrCat(KeyOf(split), ".datasets[", index, "]");
+  std::string_view message = Message(error);
+  if (message.starts_with(KeyOf(split)))
+    return {error.code(), StrCat(key, message.substr(KeyOf(split).size()))};
+  return Annotate(error, key);
+}
+
 // Loads dataset number `index` of several.
 StatusOr<data::SourcePtr> LoadElement(const config::TrainingConfig& config, Split split,
                                       const model::Model& model, Extent extent, size_t index) {
@@ -361,7 +370,7 @@ StatusOr<data::SourcePtr> LoadElement(const config::TrainingConfig& config, Spli
         PhiloxKey(static_cast<uint64_t>(config.seed), StrCat("dataset ", index)));
   }
   StatusOr<data::SourcePtr> loaded = LoadPart(own, split, model, extent);
-  if (!loaded.ok()) return Annotate(loaded.status(), StrCat("datasets[", index, "]"));
+  if (!loaded.ok()) return InDataset(loaded.status(), split, index);
   const std::vector<std::string> inputs = model::InputNames(model);
   return data::Scale(*std::move(loaded), {inputs.begin(), inputs.end()},
                      static_cast<float>(part.scale));
