@@ -48,7 +48,7 @@ class Dataset {
   // Returns these examples and then those of `next`, whose values must have the same shapes.
   Dataset Concatenate(const Dataset& next) const;
   // Keeps the values in memory: reads files and calls functions once, when Fit or Evaluate begins,
-  // instead of in every epoch. Fit returns kResourceExhausted if they need more than three quarters
+  // instead of in every epoch. Fit returns kInvalidArgument if they need more than three quarters
   // of the memory that the process may use.
   Dataset Cache() const;
 
@@ -228,6 +228,11 @@ enum class Stop {
 // Mixes datasets evenly, in proportion to `weights`, which are above 0; one per dataset. The values
 // of all must have the same shapes. tf.data.Dataset.sample_from_datasets draws at random instead.
 Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop stop = Stop::kFirst);
+
+// Returns blocks of `block_length` examples of `cycle_length` datasets in turn, as
+// tf.data.Dataset.interleave does. A dataset that ends is replaced by the next one. The values of
+// all must have the same shapes. Matters if the examples are not shuffled, or within windows only.
+Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length = 1);
 
 struct TrainAndTest {
   Dataset train, test;

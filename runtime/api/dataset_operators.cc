@@ -152,5 +152,16 @@ Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop sto
   });
 }
 
+Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length) {
+  if (datasets.empty())
+    return Refused(InvalidArgument("Interleave: expected at least one dataset, got none"));
+  return Operator(std::move(datasets),
+                  [cycle_length, block_length](const DatasetContext&, Parts parts) {
+                    return operators::Interleave(
+                        std::move(parts),
+                        {.cycle_length = cycle_length, .block_length = block_length});
+                  });
+}
+
 }  // namespace data
 }  // namespace tfjob::api

@@ -91,6 +91,12 @@ TEST(Dataset, AMixIsOfAllItsParts) {
   EXPECT_LE(low + high, 42);
 }
 
+TEST(Dataset, InterleavesBlocks) {
+  const tj::Dataset data =
+      tj::data::Interleave({Points({0, 1, 2, 3}), Points({10, 11, 12}), Points({20, 21})}, 2, 2);
+  EXPECT_EQ(Trained(data, false), Trained(Points({0, 1, 10, 11, 2, 3, 12, 20, 21}), false));
+}
+
 TEST(Dataset, MapAndFilterCallTheFunctions) {
   const auto odd = [](const Example& example) -> tj::Result<bool> {
     return static_cast<int>(example.x.float32()[0] * 50 + 0.5f) % 2 == 1;

@@ -26,7 +26,7 @@ Status CheckSize(const Source& source, const CacheOptions& options) {
                                              : static_cast<size_t>(AvailableMemory()) / 4 * 3;
   const size_t each = std::max<size_t>(BytesPerExample(source), 1);
   if (static_cast<size_t>(source.size()) <= most / each) return OkStatus();
-  return ResourceExhausted("cache: ", source.size(), " examples of ", each,
+  return InvalidArgument("cache: ", source.size(), " examples of ", each,
                            " bytes need more memory than the ", most, " bytes that the cache may ",
                            "take; take fewer examples, or do not cache them");
 }

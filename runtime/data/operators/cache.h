@@ -13,7 +13,7 @@ struct CacheOptions {
   size_t most_bytes = 0;
 };
 
-// Reads all examples. Returns the errors of reading them, and ResourceExhausted, before anything is
+// Reads all examples. Returns the errors of reading them, and InvalidArgument, before anything is
 // read, if their values take more than most_bytes. Returns a source in memory itself.
 StatusOr<SourcePtr> Cache(SourcePtr source, const CacheOptions& options = {});
 
