@@ -144,23 +144,22 @@ Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop sto
                                    datasets.size(), " datasets and ", weights.size(), " weights"));
   }
   return Operator(std::move(datasets), [weights, stop](const DatasetContext& context, Parts parts) {
-    return operators::Mix(std::move(parts), {.weights = weights,
-                                             .stop = stop == Stop::kFirst
-                                                         ? operators::Mixture::Stop::kFirst
-                                                         : operators::Mixture::Stop::kAll,
-                                             .seed = static_cast<uint64_t>(context.seed)});
+    return operators::Mix(std::move(parts),
+                          {.weights = weights,
+                           .stop = stop == Stop::kFirst ? operators::Mixture::Stop::kFirst
+                                                        : operators::Mixture::Stop::kAll,
+                           .seed = static_cast<uint64_t>(context.seed)});
   });
 }
 
 Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length) {
   if (datasets.empty())
     return Refused(InvalidArgument("Interleave: expected at least one dataset, got none"));
-  return Operator(std::move(datasets),
-                  [cycle_length, block_length](const DatasetContext&, Parts parts) {
-                    return operators::Interleave(
-                        std::move(parts),
-                        {.cycle_length = cycle_length, .block_length = block_length});
-                  });
+  return Operator(
+      std::move(datasets), [cycle_length, block_length](const DatasetContext&, Parts parts) {
+        return operators::Interleave(std::move(parts),
+                                     {.cycle_length = cycle_length, .block_length = block_length});
+      });
 }
 
 }  // namespace data

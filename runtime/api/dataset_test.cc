@@ -78,8 +78,8 @@ TEST(Dataset, PartsTrainAsTheExamplesThatTheyHave) {
 }
 
 TEST(Dataset, AMixIsOfAllItsParts) {
-  const tj::Dataset mix = tj::data::Mix({Points(Range(0, 20)), Points(Range(20, 40))}, {1, 1},
-                                        tj::data::Stop::kAll);
+  const tj::Dataset mix =
+      tj::data::Mix({Points(Range(0, 20)), Points(Range(20, 40))}, {1, 1}, tj::data::Stop::kAll);
   std::atomic<int> high = 0, low = 0;
   const tj::Dataset counted = mix.Filter([&](const Example& example) -> tj::Result<bool> {
     (example.x.float32()[0] < 0.39f ? low : high) += 1;
@@ -135,8 +135,9 @@ TEST(Dataset, ErrorsOfFunctionsNameTheExample) {
   const auto renames = [](const Example& example) -> tj::Result<Example> {
     return Example{.targets = {{"nothing", example.y}}};
   };
-  EXPECT_NE(ErrorOf(Points(Range(0, 9)).Map(renames)).find("targets.nothing: the model has no such"),
-            std::string::npos);
+  EXPECT_NE(
+      ErrorOf(Points(Range(0, 9)).Map(renames)).find("targets.nothing: the model has no such"),
+      std::string::npos);
 }
 
 TEST(Dataset, WrongArgumentsAreErrorsOfFit) {

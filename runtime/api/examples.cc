@@ -33,8 +33,8 @@ tfjob::Status ExampleNames::AddRole(const Role& role, const data::Example& examp
   const Tensor& only = example.*role.only;
   if (only.present()) {
     if (role.layers.size() != 1) {
-      return InvalidArgument(role.word, ": the model has ", role.layers.size(),
-                             " of them: give ", role.words, ", by name");
+      return InvalidArgument(role.word, ": the model has ", role.layers.size(), " of them: give ",
+                             role.words, ", by name");
     }
     made.push_back({role.feeds[0], Access::Data(only)});
   }
@@ -49,8 +49,8 @@ tfjob::Status ExampleNames::AddRole(const Role& role, const data::Example& examp
       return InvalidArgument("the example has both ", role.word, " and ", role.words,
                              "; give one of the two");
     }
-    made.push_back({role.feeds[static_cast<size_t>(layer - role.layers.begin())],
-                    Access::Data(value)});
+    made.push_back(
+        {role.feeds[static_cast<size_t>(layer - role.layers.begin())], Access::Data(value)});
   }
   return OkStatus();
 }

@@ -23,9 +23,9 @@ class ExampleNames {
  private:
   // The model's inputs, its labels or its sample weights.
   struct Role {
-    const char* word;                 // "x"
-    const char* words;                // "inputs"
-    Tensor data::Example::* only;     // the value of the only one
+    const char* word;              // "x"
+    const char* words;             // "inputs"
+    Tensor data::Example::* only;  // the value of the only one
     std::map<std::string, Tensor> data::Example::* named;
     std::vector<std::string> layers;  // the names that programs use
     std::vector<std::string> feeds;

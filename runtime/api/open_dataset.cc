@@ -15,8 +15,8 @@ config::SourceConfig& SourceIn(config::TrainingConfig& config, train::Split spli
 }
 
 // Opens files or arrays. Sets data.train or data.eval of `config`.
-StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split,
-                             const model::Model& model, config::TrainingConfig& config) {
+StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const model::Model& model,
+                             config::TrainingConfig& config) {
   config::TrainingConfig checked = config;
   checked.data.train = checked.data.eval = {};
   const bool files = !data.keys.is_null();

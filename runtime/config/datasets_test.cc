@@ -11,8 +11,10 @@ namespace {
 
 // Returns the error that a training file with this section data.train has, or "accepted".
 std::string Checked(const std::string& train) {
-  const std::string text = "model: {layers: [{Dense: {units: 1}}]}\nloss: mean_squared_error\n"
-                           "epochs: 1\ndata: {train: " + train + "}\n";
+  const std::string text =
+      "model: {layers: [{Dense: {units: 1}}]}\nloss: mean_squared_error\n"
+      "epochs: 1\ndata: {train: " +
+      train + "}\n";
   const StatusOr<TrainingConfig> config = ParseTrainingConfig(text, "t.yaml");
   if (!config.ok()) return std::string(Message(config.status()));
   const Status valid = Validate(*config);

@@ -25,6 +25,13 @@ void AddRange(Json& schema, const Key& key) {
   if (std::isfinite(key.maximum)) schema["maximum"] = key.maximum;
 }
 
+// Every dataset has the keys of data.train.
+Json DatasetsSchema() {
+  return {{"type", "array"},
+          {"items", {{"$ref", "#/properties/data/properties/train"}}},
+          {"minItems", 1}};
+}
+
 // Returns the schema of the keys of the file, or of the keys of one output.
 Json KeysSchema(bool per_output);
 
@@ -73,9 +80,7 @@ Json TypeSchema(const Key& key) {
     case KeyType::kFeatures:
       return FeaturesSchema();
     case KeyType::kDatasets:
-      return {{"type", "array"},
-              {"items", {{"$ref", "#/properties/data/properties/train"}}},
-              {"minItems", 1}};
+      return DatasetsSchema();
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
     case KeyType::kMetrics: {

@@ -159,7 +159,8 @@ StatusOr<std::vector<SourceConfig>> ReadDatasets(const JsonField& field) {
     return field.Mismatch(kExpected);
   size_t levels = 0;
   const std::string& path = field.path();
-  for (size_t at = path.find("datasets"); at != std::string::npos; at = path.find("datasets", at + 1))
+  for (size_t at = path.find("datasets"); at != std::string::npos;
+       at = path.find("datasets", at + 1))
     ++levels;
   if (levels > kMostLevels) {
     return InvalidArgument("data: expected at most ", kMostLevels,
@@ -185,7 +186,8 @@ Json DatasetsToJson(const std::vector<SourceConfig>& datasets) {
     for (const Key& key : Keys()) {
       if (!InScope(key, Scope::kDataset) || !Applies(config, key)) continue;
       Json value = GetKey(config, key);
-      if (!value.is_null()) Place(keys, key.path.substr(sizeof(kTrainPrefix) - 1), std::move(value));
+      if (!value.is_null())
+        Place(keys, key.path.substr(sizeof(kTrainPrefix) - 1), std::move(value));
     }
     list.push_back(std::move(keys));
   }

@@ -153,10 +153,10 @@ struct SourceConfig {
 
   // concatenate, mix, interleave, zip
   std::vector<SourceConfig> datasets;
-  std::optional<double> weight;      // of one of the datasets of a mix; unset: 1
-  MixStop stop = MixStop::kFirst;    // mix
-  int64_t cycle_length = 16;         // interleave
-  int64_t block_length = 1;          // interleave
+  std::optional<double> weight;    // of one of the datasets of a mix; unset: 1
+  MixStop stop = MixStop::kFirst;  // mix
+  int64_t cycle_length = 16;       // interleave
+  int64_t block_length = 1;        // interleave
 
   // Apply to the examples of every format, in this order: skip, take, cache, repeat.
   int64_t skip = 0;

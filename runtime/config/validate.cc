@@ -144,8 +144,7 @@ Status CheckDatasets(const SourceConfig& source, const std::string& at) {
     }
     RETURN_IF_ERROR(CheckWeight(source.datasets[i], below, source.format == DataFormat::kMix));
     RETURN_IF_ERROR(CheckSource(source.datasets[i], below));
-    if (source.format == DataFormat::kZip)
-      RETURN_IF_ERROR(CheckZipped(source.datasets[i], below));
+    if (source.format == DataFormat::kZip) RETURN_IF_ERROR(CheckZipped(source.datasets[i], below));
   }
   return OkStatus();
 }

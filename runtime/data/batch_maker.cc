@@ -22,9 +22,9 @@ StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
   std::unique_ptr<Maker> maker(new Maker(std::move(source), options));
   RETURN_IF_ERROR(maker->Check());
   ASSIGN_OR_RETURN(maker->reader_, maker->source_->Open(options.columns));
-  maker->order_ = std::make_unique<Order>(OrderOf(*maker->source_, options), options.seed,
-                                          maker->source_->size(),
-                                          std::max<int64_t>(options.shuffle_buffer, 1));
+  maker->order_ =
+      std::make_unique<Order>(OrderOf(*maker->source_, options), options.seed,
+                              maker->source_->size(), std::max<int64_t>(options.shuffle_buffer, 1));
   return maker;
 }
 
@@ -62,7 +62,8 @@ Status Pipeline::Maker::Check() const {
     return InvalidArgument(file, ": expected fewer than 2^32 rows, got ", source_->size());
   }
   if (options_.shuffle && !source_->random_access()) {
-    return InvalidArgument(file, ": the examples can only be read in their order, so they cannot be ",
+    return InvalidArgument(file,
+                           ": the examples can only be read in their order, so they cannot be ",
                            "shuffled; do not shuffle them, or cache them");
   }
   if (rows_ <= 0) {

@@ -63,9 +63,9 @@ class Order {
   const int64_t size_;
   const int64_t window_;
   int64_t epoch_ = -1;
-  uint64_t key_ = 0;  // of the epoch
-  int64_t first_end_ = 0;                // the end of the first window
-  int64_t begin_ = 0, end_ = 0;          // the window that permutation_ shuffles
+  uint64_t key_ = 0;             // of the epoch
+  int64_t first_end_ = 0;        // the end of the first window
+  int64_t begin_ = 0, end_ = 0;  // the window that permutation_ shuffles
   std::vector<uint32_t> list_;
   KeyedPermutation permutation_;
 };

@@ -80,8 +80,8 @@ class Datasets : public testing::Test, public TestCluster {
     const auto model = ReadModel(config.model);
     const auto columns = ColumnsOf(config, Split::kTrain, *model, **source);
     EXPECT_TRUE(columns.ok()) << columns.status();
-    const auto pipeline = data::Pipeline::Create(
-        *source, {.epochs = 1, .shuffle = false, .columns = columns->All()});
+    const auto pipeline =
+        data::Pipeline::Create(*source, {.epochs = 1, .shuffle = false, .columns = columns->All()});
     EXPECT_TRUE(pipeline.ok()) << pipeline.status();
     std::vector<int64_t> numbers;
     while (const data::Batch* batch = (*pipeline)->Next()) {
@@ -107,11 +107,12 @@ using List = std::vector<int64_t>;
 
 TEST_F(Datasets, HaveTheExamplesThatTheKeysChoose) {
   EXPECT_EQ(ExamplesOf(File("whole", ", skip: 3, take: 2, repeat: 2")), (List{3, 4, 3, 4}));
-  const std::string both = StrCat("datasets: [", File("first", ", take: 2"), ", ",
-                                  File("second", ", skip: 47"), "]");
+  const std::string both =
+      StrCat("datasets: [", File("first", ", take: 2"), ", ", File("second", ", skip: 47"), "]");
   EXPECT_EQ(ExamplesOf(StrCat("{format: concatenate, ", both, "}")), (List{0, 1, 87, 88, 89}));
-  EXPECT_EQ(ExamplesOf(StrCat("{format: concatenate, skip: 1, take: 3, cache: memory, ", both, "}")),
-            (List{1, 87, 88}));
+  EXPECT_EQ(
+      ExamplesOf(StrCat("{format: concatenate, skip: 1, take: 3, cache: memory, ", both, "}")),
+      (List{1, 87, 88}));
   EXPECT_EQ(ExamplesOf(StrCat("{format: interleave, cycle_length: 2, ", both, "}")),
             (List{0, 87, 1, 88, 89}));
   List mixed = ExamplesOf(StrCat("{format: mix, stop: all, ", both, "}"));
@@ -122,9 +123,8 @@ TEST_F(Datasets, HaveTheExamplesThatTheKeysChoose) {
 }
 
 TEST_F(Datasets, ScaleTheInputsOfEachDatasetAndOfAll) {
-  const std::string halves =
-      StrCat("datasets: [", File("first", ", scale: 0.5"), ", ", File("second", ", scale: 0.5"),
-             "]");
+  const std::string halves = StrCat("datasets: [", File("first", ", scale: 0.5"), ", ",
+                                    File("second", ", scale: 0.5"), "]");
   EXPECT_EQ(ExamplesOf(StrCat("{format: concatenate, scale: 4, ", halves, "}"), 2).size(), 90u);
 }
 
@@ -141,8 +141,8 @@ TEST_F(Datasets, ZipInputsAndTargetsOfDifferentFiles) {
 
 TEST_F(Datasets, TrainAsTheSameExamplesInOneFile) {
   ASSERT_EQ(Train(Config(File("whole"), "whole", 30)), OkStatus());
-  const std::string parts = StrCat("{format: concatenate, datasets: [", File("first"), ", ",
-                                   File("second"), "]}");
+  const std::string parts =
+      StrCat("{format: concatenate, datasets: [", File("first"), ", ", File("second"), "]}");
   ASSERT_EQ(Train(Config(parts, "parts", 30)), OkStatus());
   EXPECT_FALSE(CheckpointIn("whole").empty());
   EXPECT_EQ(CheckpointIn("whole"), CheckpointIn("parts"));
@@ -167,10 +167,10 @@ TEST_F(Datasets, ErrorsNameTheDataset) {
                            File("second", ", skip: 50"), "]}")),
             "data.train.datasets[1]: skip: expected fewer than the 50 examples that there are, got "
             "50");
-  EXPECT_NE(ErrorOf(StrCat("{format: concatenate, datasets: [", File("first"), ", ", File("none"),
-                           "]}"))
-                .find("none.npz"),
-            std::string::npos);
+  EXPECT_NE(
+      ErrorOf(StrCat("{format: concatenate, datasets: [", File("first"), ", ", File("none"), "]}"))
+          .find("none.npz"),
+      std::string::npos);
 }
 
 // The tasks of a group compare this text.

@@ -183,10 +183,11 @@ StatusOr<data::SourcePtr> SourceOf(const Json& tree) {
   if (tree.contains("range")) {
     const int64_t first = tree["range"][0].get<int64_t>(), end = tree["range"][1].get<int64_t>();
     Tensor numbers(DType::kInt64, {end - first});
-    for (int64_t i = first; i < end; ++i) numbers.data<int64_t>()[static_cast<size_t>(i - first)] = i;
+    for (int64_t i = first; i < end; ++i)
+      numbers.data<int64_t>()[static_cast<size_t>(i - first)] = i;
     const auto name = tree["name"].get<std::string>();
-    return data::TableSource(std::make_shared<const data::Dataset>(
-        data::Dataset{.arrays = {{name, "range", numbers}}}));
+    return data::TableSource(
+        std::make_shared<const data::Dataset>(data::Dataset{.arrays = {{name, "range", numbers}}}));
   }
   if (tree.contains("select")) {
     ASSIGN_OR_RETURN(data::SourcePtr source, SourceOf(tree["select"]));

@@ -162,8 +162,8 @@ TEST(Mixture, StopsBeforeASourceRunsOut) {
   PhiloxStream random(6);
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const std::vector<int64_t> sizes = RandomSizes(random, 4, 40);
-    const auto mixture = Mixture::Create(sizes, RandomWeights(random, sizes.size()),
-                                         Mixture::Stop::kFirst, seed);
+    const auto mixture =
+        Mixture::Create(sizes, RandomWeights(random, sizes.size()), Mixture::Stop::kFirst, seed);
     ASSERT_TRUE(mixture.ok()) << mixture.status();
     const std::vector<int64_t> counts = CheckRows(*mixture, sizes);
     bool ended = false;
@@ -205,8 +205,7 @@ TEST(Mixture, NeedsNoListForManyExamples) {
 TEST(Mixture, RefusesWrongWeights) {
   const std::vector<int64_t> sizes = {5, 5};
   const auto error = [&](std::vector<double> weights) {
-    return std::string(
-        Message(Mixture::Create(sizes, weights, Mixture::Stop::kFirst, 0).status()));
+    return std::string(Message(Mixture::Create(sizes, weights, Mixture::Stop::kFirst, 0).status()));
   };
   EXPECT_EQ(error({1, 0}), "weight of dataset 1: expected a finite number above 0, got 0");
   EXPECT_NE(error({1, 1e-12}), "");

@@ -22,13 +22,13 @@ size_t BytesPerExample(const Source& source) {
 }
 
 Status CheckSize(const Source& source, const CacheOptions& options) {
-  const size_t most = options.most_bytes > 0 ? options.most_bytes
-                                             : static_cast<size_t>(AvailableMemory()) / 4 * 3;
+  const size_t most =
+      options.most_bytes > 0 ? options.most_bytes : static_cast<size_t>(AvailableMemory()) / 4 * 3;
   const size_t each = std::max<size_t>(BytesPerExample(source), 1);
   if (static_cast<size_t>(source.size()) <= most / each) return OkStatus();
   return InvalidArgument("cache: ", source.size(), " examples of ", each,
-                           " bytes need more memory than the ", most, " bytes that the cache may ",
-                           "take; take fewer examples, or do not cache them");
+                         " bytes need more memory than the ", most, " bytes that the cache may ",
+                         "take; take fewer examples, or do not cache them");
 }
 
 Tensor RowsOf(const Field& field, int64_t rows) {
@@ -46,8 +46,8 @@ Status ReadRows(RowReader& reader, int64_t begin, int64_t end, std::vector<Named
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::span<const std::byte> from = std::as_const(rows[i].value).bytes();
     const size_t bytes = from.size() / numbers.size();
-    std::ranges::copy(from, dataset.arrays[i].values.bytes().begin() +
-                                begin * static_cast<int64_t>(bytes));
+    std::ranges::copy(
+        from, dataset.arrays[i].values.bytes().begin() + begin * static_cast<int64_t>(bytes));
   }
   return OkStatus();
 }
@@ -55,14 +55,16 @@ Status ReadRows(RowReader& reader, int64_t begin, int64_t end, std::vector<Named
 // A table that remembers what it is a copy of.
 class Cached : public Source {
  public:
-  Cached(SourcePtr source, SourcePtr table) : source_(std::move(source)), table_(std::move(table)) {}
+  Cached(SourcePtr source, SourcePtr table)
+      : source_(std::move(source)), table_(std::move(table)) {}
 
   int64_t size() const override { return table_->size(); }
   const std::vector<Field>& fields() const override { return table_->fields(); }
   bool in_memory() const override { return true; }
   std::string Describe() const override {
-    return StrCat(source_->Describe(), "; cached: ",
-                  BytesPerExample(*table_) * static_cast<size_t>(size()), " bytes in memory");
+    return StrCat(source_->Describe(),
+                  "; cached: ", BytesPerExample(*table_) * static_cast<size_t>(size()),
+                  " bytes in memory");
   }
   std::string LeftOut() const override { return source_->LeftOut(); }
   uint64_t fingerprint() const override { return source_->fingerprint(); }
@@ -80,8 +82,7 @@ class Cached : public Source {
 StatusOr<SourcePtr> Cache(SourcePtr source, const CacheOptions& options) {
   if (source->in_memory()) return source;
   RETURN_IF_ERROR(CheckSize(*source, options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader,
-                   source->Open(ColumnsOfFields(*source)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader, source->Open(ColumnsOfFields(*source)));
   auto dataset = std::make_shared<Dataset>();
   for (const Field& field : source->fields())
     dataset->arrays.push_back({field.name, field.file, RowsOf(field, source->size())});

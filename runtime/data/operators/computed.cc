@@ -44,8 +44,8 @@ class ComputedReader : public RowReader {
     std::iota(numbers_.begin(), numbers_.end(), 0);
     staged_.arrays.clear();
     for (const Field& field : fields_)
-      staged_.arrays.push_back({field.name, field.file,
-                                TensorFor(field, static_cast<int64_t>(rows))});
+      staged_.arrays.push_back(
+          {field.name, field.file, TensorFor(field, static_cast<int64_t>(rows))});
   }
 
   Status MakeRow(size_t i) {
@@ -117,15 +117,16 @@ StatusOr<SourcePtr> Compute(ComputedOptions options) {
 
 StatusOr<SourcePtr> ComputeRows(const std::string& name, int64_t size, int threads,
                                 std::function<StatusOr<Example>(int64_t row)> row) {
-  return Compute({.file = name,
-                  .text = StrCat(name, ", read when a batch needs it by ", threads,
-                                 threads == 1 ? " thread" : " threads"),
-                  .size = size,
-                  .threads = threads,
-                  .fingerprint = Fnv1a().Add(name).AddWord(static_cast<uint64_t>(size)).hash(),
-                  .make_maker = [row = std::move(row)]() -> StatusOr<std::unique_ptr<ExampleMaker>> {
-                    return std::make_unique<RowMaker>(row);
-                  }});
+  return Compute(
+      {.file = name,
+       .text = StrCat(name, ", read when a batch needs it by ", threads,
+                      threads == 1 ? " thread" : " threads"),
+       .size = size,
+       .threads = threads,
+       .fingerprint = Fnv1a().Add(name).AddWord(static_cast<uint64_t>(size)).hash(),
+       .make_maker = [row = std::move(row)]() -> StatusOr<std::unique_ptr<ExampleMaker>> {
+         return std::make_unique<RowMaker>(row);
+       }});
 }
 
 }  // namespace tfjob::data

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/data/operators/fields.h"
+#include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
 

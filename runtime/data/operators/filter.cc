@@ -35,8 +35,7 @@ Status Ask(const Source& source, const FilterFunction& function, RowReader& read
 }  // namespace
 
 StatusOr<SourcePtr> Filter(SourcePtr source, const FilterFunction& function, int threads) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader,
-                   source->Open(ColumnsOfFields(*source)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader, source->Open(ColumnsOfFields(*source)));
   RowPool pool(threads);
   KeptRows rows(source->size());
   std::vector<char> kept;

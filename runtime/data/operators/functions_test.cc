@@ -57,8 +57,8 @@ TEST(Map, AppliesTheFunctionToEveryExample) {
 
 TEST(Map, MayChangeTheFields) {
   const auto one_value = [](const Example& example) -> StatusOr<Example> {
-    return Example{{"sum", Tensor::Of<double>({1}, {static_cast<double>(
-                                                  example[0].value.data<int64_t>()[0])})}};
+    return Example{{"sum", Tensor::Of<double>(
+                               {1}, {static_cast<double>(example[0].value.data<int64_t>()[0])})}};
   };
   const SourcePtr mapped = Valid(Map(Numbers(4, 2), one_value, 1));
   ASSERT_EQ(mapped->fields().size(), 1u);

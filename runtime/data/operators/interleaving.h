@@ -31,10 +31,10 @@ class Interleaving {
  private:
   // Rounds of the cycle in which the same sources give a block each, or a single block.
   struct Round {
-    int64_t begin;   // the number of its first example
-    int64_t block;   // examples per block
-    size_t first;    // in turns_
-    size_t turns;    // sources that give a block, in this order
+    int64_t begin;  // the number of its first example
+    int64_t block;  // examples per block
+    size_t first;   // in turns_
+    size_t turns;   // sources that give a block, in this order
   };
 
   std::vector<Round> rounds_;

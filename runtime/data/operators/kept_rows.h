@@ -14,9 +14,7 @@ class KeptRows {
   explicit KeptRows(int64_t rows) : words_(static_cast<size_t>((rows + 63) / 64)) {}
 
   // Different threads may keep rows of different multiples of 64 at the same time.
-  void Keep(int64_t row) {
-    words_[static_cast<size_t>(row / 64)] |= uint64_t{1} << (row % 64);
-  }
+  void Keep(int64_t row) { words_[static_cast<size_t>(row / 64)] |= uint64_t{1} << (row % 64); }
   // Must be called after the last Keep, and before the functions below.
   void Index();
 

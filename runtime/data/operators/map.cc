@@ -45,8 +45,9 @@ StatusOr<SourcePtr> Map(SourcePtr source, MapFunction function, int threads) {
       .left_out = source->LeftOut(),
       .make_maker = nullptr,
   };
-  options.make_maker = [source = std::move(source), function = std::move(function)]()
-      -> StatusOr<std::unique_ptr<ExampleMaker>> {
+  options.make_maker = [source = std::move(source),
+                        function =
+                            std::move(function)]() -> StatusOr<std::unique_ptr<ExampleMaker>> {
     ASSIGN_OR_RETURN(std::unique_ptr<RowReader> reader, source->Open(ColumnsOfFields(*source)));
     return std::make_unique<Mapper>(*source, std::move(reader), function);
   };

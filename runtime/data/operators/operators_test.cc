@@ -50,9 +50,8 @@ List Sorted(List list) {
 
 // Mixes, concatenates, interleaves and selects, of memory and of disk.
 SourcePtr Everything() {
-  const SourcePtr mixed =
-      Made(Mix({Numbers(0, 20), std::make_shared<OnDisk>(Numbers(100, 30))},
-               {.weights = {1, 2}, .stop = Mixture::Stop::kAll, .seed = 3}));
+  const SourcePtr mixed = Made(Mix({Numbers(0, 20), std::make_shared<OnDisk>(Numbers(100, 30))},
+                                   {.weights = {1, 2}, .stop = Mixture::Stop::kAll, .seed = 3}));
   const SourcePtr interleaved =
       Made(Interleave({Numbers(200, 9), std::make_shared<OnDisk>(Numbers(300, 4))},
                       {.cycle_length = 2, .block_length = 3}));
@@ -166,8 +165,8 @@ TEST(Operators, ContinueFromEveryPosition) {
     const List rest = Read(source, options).first;
     ASSERT_LE(rest.size(), all.size());
     EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), all.rbegin())) << "after " << drawn;
-    EXPECT_EQ(all.size() - rest.size(), static_cast<size_t>((drawn / batches) * source->size() +
-                                                            (drawn % batches) * 7));
+    EXPECT_EQ(all.size() - rest.size(),
+              static_cast<size_t>((drawn / batches) * source->size() + (drawn % batches) * 7));
   }
 }
 

@@ -27,10 +27,7 @@ class Scaled : public Source {
   }
   std::string LeftOut() const override { return source_->LeftOut(); }
   uint64_t fingerprint() const override {
-    return Fnv1a()
-        .AddWord(source_->fingerprint())
-        .AddWord(std::bit_cast<uint32_t>(factor_))
-        .hash();
+    return Fnv1a().AddWord(source_->fingerprint()).AddWord(std::bit_cast<uint32_t>(factor_)).hash();
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<Column> changed = columns;

@@ -24,9 +24,9 @@ StatusOr<Selection> Selection::Create(const SelectOptions& options, int64_t size
 }
 
 std::string Selection::Describe() const {
-  std::string text = count_ == of_ ? StrCat("the ", of_, " examples")
-                                   : StrCat("the examples ", skip_, " to ", skip_ + count_ - 1,
-                                            " of ", of_);
+  std::string text = count_ == of_
+                         ? StrCat("the ", of_, " examples")
+                         : StrCat("the examples ", skip_, " to ", skip_ + count_ - 1, " of ", of_);
   if (repeat_ > 1) text += StrCat(", ", repeat_, " times");
   return text;
 }

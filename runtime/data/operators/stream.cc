@@ -38,8 +38,8 @@ class Streamer : public ExampleMaker {
     }
     next_ = nullptr;
     if (!example.ok()) return example.status();
-    return OutOfRange("expected ", size_, " examples in every pass, but this one ended after ",
-                      at_, "; state the number of examples that every pass has");
+    return OutOfRange("expected ", size_, " examples in every pass, but this one ended after ", at_,
+                      "; state the number of examples that every pass has");
   }
 
   const int64_t size_;
@@ -52,16 +52,16 @@ class Streamer : public ExampleMaker {
 }  // namespace
 
 StatusOr<SourcePtr> Stream(const std::string& name, int64_t size, StartPass start) {
-  return Compute({.file = name,
-                  .text = StrCat(name, ", read in order"),
-                  .size = size,
-                  .random_access = false,
-                  .threads = 1,
-                  .fingerprint = Fnv1a().Add(name).AddWord(static_cast<uint64_t>(size)).hash(),
-                  .make_maker = [size, start = std::move(start)]()
-                      -> StatusOr<std::unique_ptr<ExampleMaker>> {
-                    return std::make_unique<Streamer>(size, start);
-                  }});
+  return Compute(
+      {.file = name,
+       .text = StrCat(name, ", read in order"),
+       .size = size,
+       .random_access = false,
+       .threads = 1,
+       .fingerprint = Fnv1a().Add(name).AddWord(static_cast<uint64_t>(size)).hash(),
+       .make_maker = [size, start = std::move(start)]() -> StatusOr<std::unique_ptr<ExampleMaker>> {
+         return std::make_unique<Streamer>(size, start);
+       }});
 }
 
 }  // namespace tfjob::data

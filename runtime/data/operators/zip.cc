@@ -50,7 +50,8 @@ class Zipped : public Source {
   explicit Zipped(std::vector<SourcePtr> sources) : sources_(std::move(sources)) {
     for (const SourcePtr& part : sources_)
       fields_.insert(fields_.end(), part->fields().begin(), part->fields().end());
-    size_ = std::ranges::min(sources_, {}, [](const SourcePtr& part) { return part->size(); })->size();
+    size_ =
+        std::ranges::min(sources_, {}, [](const SourcePtr& part) { return part->size(); })->size();
   }
 
   int64_t size() const override { return size_; }
