@@ -17,7 +17,7 @@ namespace {
 
 namespace operators = tfjob::data;
 
-using Parts = std::vector<SourcePtr>;
+using SourceList = std::vector<SourcePtr>;
 
 // Returns a Dataset that `open` makes from the parts.
 template <typename Open>
@@ -35,7 +35,7 @@ Dataset Refused(tfjob::Status error) {
 }
 
 Dataset Selected(const Dataset& dataset, const operators::SelectOptions& options) {
-  return Operator({dataset}, [options](const DatasetContext&, Parts parts) {
+  return Operator({dataset}, [options](const DatasetContext&, SourceList parts) {
     return operators::Select(std::move(parts[0]), options);
   });
 }
@@ -82,27 +82,27 @@ Dataset Dataset::Repeat(int64_t count) const {
 }
 
 Dataset Dataset::Concatenate(const Dataset& next) const {
-  return Operator({*this, next}, [](const DatasetContext&, Parts parts) {
+  return Operator({*this, next}, [](const DatasetContext&, SourceList parts) {
     return operators::Concatenate(std::move(parts));
   });
 }
 
 Dataset Dataset::Cache() const {
-  return Operator({*this}, [](const DatasetContext&, Parts parts) {
+  return Operator({*this}, [](const DatasetContext&, SourceList parts) {
     return operators::Cache(std::move(parts[0]));
   });
 }
 
 Dataset Dataset::Map(std::function<Result<data::Example>(const data::Example&)> function) const {
   if (function == nullptr) return Refused(InvalidArgument("Map: expected a function, got none"));
-  return Operator({*this}, [function](const DatasetContext& context, Parts parts) {
+  return Operator({*this}, [function](const DatasetContext& context, SourceList parts) {
     return operators::Map(std::move(parts[0]), ForModel(context.model, function), context.threads);
   });
 }
 
 Dataset Dataset::Filter(std::function<Result<bool>(const data::Example&)> function) const {
   if (function == nullptr) return Refused(InvalidArgument("Filter: expected a function, got none"));
-  return Operator({*this}, [function](const DatasetContext& context, Parts parts) {
+  return Operator({*this}, [function](const DatasetContext& context, SourceList parts) {
     const ExampleNames names(context.model);
     const auto asked = [&](const operators::Example& example) -> StatusOr<bool> {
       const Result<bool> keep = function(names.ToPublic(example));
@@ -117,7 +117,7 @@ namespace data {
 
 Dataset From(std::shared_ptr<const Source> source) {
   if (source == nullptr) return Refused(InvalidArgument("From: expected a source, got null"));
-  return Operator({}, [source](const DatasetContext& context, Parts) {
+  return Operator({}, [source](const DatasetContext& context, SourceList) {
     auto names = std::make_shared<const ExampleNames>(context.model);
     const auto row = [names, source](int64_t i) -> StatusOr<operators::Example> {
       const Result<Example> example = source->Row(i);
@@ -131,7 +131,7 @@ Dataset From(std::shared_ptr<const Source> source) {
 Generator::operator Dataset() const {
   if (start == nullptr)
     return Refused(InvalidArgument("Generator: expected a function start, got none"));
-  return Operator({}, [generator = *this](const DatasetContext& context, Parts) {
+  return Operator({}, [generator = *this](const DatasetContext& context, SourceList) {
     auto names = std::make_shared<const ExampleNames>(context.model);
     return operators::Stream("the program's Generator", generator.size,
                              [generator, names] { return StartPass(generator, names); });
@@ -143,20 +143,21 @@ Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop sto
     return Refused(InvalidArgument("Mix: expected at least one dataset and as many weights, got ",
                                    datasets.size(), " datasets and ", weights.size(), " weights"));
   }
-  return Operator(std::move(datasets), [weights, stop](const DatasetContext& context, Parts parts) {
-    return operators::Mix(std::move(parts),
-                          {.weights = weights,
-                           .stop = stop == Stop::kFirst ? operators::Mixture::Stop::kFirst
-                                                        : operators::Mixture::Stop::kAll,
-                           .seed = static_cast<uint64_t>(context.seed)});
-  });
+  return Operator(
+      std::move(datasets), [weights, stop](const DatasetContext& context, SourceList parts) {
+        return operators::Mix(std::move(parts),
+                              {.weights = weights,
+                               .stop = stop == Stop::kFirst ? operators::Mixture::Stop::kFirst
+                                                            : operators::Mixture::Stop::kAll,
+                               .seed = static_cast<uint64_t>(context.seed)});
+      });
 }
 
 Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length) {
   if (datasets.empty())
     return Refused(InvalidArgument("Interleave: expected at least one dataset, got none"));
   return Operator(
-      std::move(datasets), [cycle_length, block_length](const DatasetContext&, Parts parts) {
+      std::move(datasets), [cycle_length, block_length](const DatasetContext&, SourceList parts) {
         return operators::Interleave(std::move(parts),
                                      {.cycle_length = cycle_length, .block_length = block_length});
       });
