@@ -68,8 +68,7 @@ TEST(Datasets, ErrorsNameTheDataset) {
   const std::map<std::string, std::string> errors = {
       {"{format: mix}", "data.train.datasets: expected a list of datasets, but it is missing"},
       {"{format: mix, datasets: []}",
-       "t.yaml: data.train.datasets: expected a list of datasets, such as [{format: csv, file: "
-       "a.csv}, {format: csv, file: b.csv}], got []"},
+       "t.yaml: data.train.datasets: expected at least one dataset, got an empty list"},
       {"{format: csv, file: a.csv, datasets: [{format: csv, file: b.csv}]}",
        "data.train.datasets: belongs to data.train.format concatenate, mix, interleave, zip, but "
        "data.train.format is csv; remove one of the two"},

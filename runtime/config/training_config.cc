@@ -155,8 +155,9 @@ StatusOr<std::vector<SourceConfig>> ReadDatasets(const JsonField& field) {
   constexpr size_t kMostLevels = 8;
   constexpr std::string_view kExpected =
       "a list of datasets, such as [{format: csv, file: a.csv}, {format: csv, file: b.csv}]";
-  if (!field.present() || !field.value()->is_array() || field.value()->empty())
-    return field.Mismatch(kExpected);
+  if (!field.present() || !field.value()->is_array()) return field.Mismatch(kExpected);
+  if (field.value()->empty())
+    return InvalidArgument(field.path(), ": expected at least one dataset, got an empty list");
   size_t levels = 0;
   const std::string& path = field.path();
   for (size_t at = path.find("datasets"); at != std::string::npos;
