@@ -4,6 +4,7 @@
 // the other packages are written as tfjob::Status, tfjob::Tensor, …
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@
 #include "runtime/base/stop.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
+#include "runtime/data/source.h"
 #include "runtime/model/model.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/tensor/tensor.h"
@@ -83,7 +85,18 @@ struct Tensor::Data {
   tfjob::Tensor tensor;
 };
 
+// How operators open the examples of a Dataset.
+struct DatasetContext {
+  const model::Model& model;
+  int threads;  // for the program's functions
+  int64_t seed;
+};
+using SourcePtr = std::shared_ptr<const tfjob::data::Source>;
+
 struct DatasetData {
+  // An operator: makes a source from those of `parts`. Null for files and arrays.
+  std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
+  std::vector<Dataset> parts = {};
   // Files: the keys of data.train in a training file; null for arrays in memory.
   Json keys;
   // Arrays in memory: which array belongs to which input and output, and the scale.

@@ -234,29 +234,6 @@ tfjob::Status CompiledData::ExpectBuilt() const {
                             "Input{.shape = …}, or call Fit, Evaluate or Predict first");
 }
 
-StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& dataset,
-                                                                 train::Split split,
-                                                                 const model::Model& model,
-                                                                 config::TrainingConfig& config) {
-  const DatasetData& data = Access::Data(dataset);
-  RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
-  const auto source_of = [split](config::TrainingConfig& of) -> config::SourceConfig& {
-    return split == train::Split::kTrain ? of.data.train : of.data.eval;
-  };
-  config::TrainingConfig checked = config;
-  checked.data.train = checked.data.eval = {};
-  const bool files = !data.keys.is_null();
-  if (files) {
-    Json keys = Json::object();
-    keys["data"][split == train::Split::kTrain ? "train" : "eval"] = data.keys;
-    RETURN_IF_ERROR(config::SetOpenKeys(checked, keys));
-  }
-  RETURN_IF_ERROR(config::Validate(checked, {.model = true, .data = true}));
-  source_of(config) = files ? source_of(checked) : data.source;
-  if (files) return train::LoadDataset(config, split, model);
-  return train::ArraySource(data.source, split, model, data.arrays);
-}
-
 train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config) {
   return {.config = std::move(config),
           .inputs = {},

@@ -90,10 +90,8 @@ constexpr int64_t kMostBatch = int64_t{1} << 24;
 tfjob::Status CheckBatchSize(const char* name, int64_t batch_size);
 
 // Returns the examples as a source for the model. Sets data.train or data.eval of `config`.
-StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& dataset,
-                                                                 train::Split split,
-                                                                 const model::Model& model,
-                                                                 config::TrainingConfig& config);
+StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
+                                const model::Model& model, config::TrainingConfig& config);
 
 // Returns the options of a task that trains or evaluates with this config.
 train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,9 @@
 namespace tfjob::api {
 
 struct DatasetData;
+namespace data {
+struct Example;
+}  // namespace data
 
 // Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. The
 // training shuffles the examples, distributes them among the tasks and groups them into batches; a
@@ -30,6 +34,34 @@ class Dataset {
   // Moves are copies, so that a value can be used after a move.
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
+
+  // The functions below return other examples, which are made from these when the result is used.
+  // Operators are applied one after the other: data.Skip(10).Take(5) has the examples 10 to 14. The
+  // results have the inputs and outputs of the model that they are used with.
+
+  // Leaves out the first `count` examples. There must be more than that.
+  Dataset Skip(int64_t count) const;
+  // Keeps the first `count` examples, at least 1, or all if there are fewer.
+  Dataset Take(int64_t count) const;
+  // An epoch contains each example `count` times, at least once.
+  Dataset Repeat(int64_t count) const;
+  // Returns these examples and then those of `next`, whose values must have the same shapes.
+  Dataset Concatenate(const Dataset& next) const;
+  // Keeps the values in memory: reads files and calls functions once, when Fit or Evaluate begins,
+  // instead of in every epoch. Fit returns kInvalidArgument if they need more than three quarters
+  // of the memory that the process may use.
+  Dataset Cache() const;
+
+  // Replaces every example by the function's result. The types and shapes of the values may change,
+  // but must be the same for all examples. The function is called when a batch needs the example,
+  // by several threads at the same time, and once more for example 0. Its result must depend on the
+  // example only, so that a training that is resumed sees the same ones. To change images at random
+  // while a model trains, use layers, such as RandomFlip.
+  Dataset Map(std::function<Result<data::Example>(const data::Example&)> function) const;
+  // Keeps the examples for which the function returns true, which must be one at least. The
+  // function is called for each example when Fit or Evaluate begins, which reads all of them once,
+  // by several threads at the same time.
+  Dataset Filter(std::function<Result<bool>(const data::Example&)> function) const;
 
  private:
   friend struct Access;
@@ -146,6 +178,61 @@ struct Images {
 
   operator Dataset() const;
 };
+
+// One example: the values for the inputs and outputs of the model, as in Arrays, but without the
+// axis of the examples.
+struct Example {
+  Tensor x = {}, y = {}, sample_weight = {};
+  std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
+};
+
+// Examples that a program provides one by one, in any order. Each is read when a batch needs it.
+//
+//   struct Squares : data::Source {
+//     int64_t size() const override { return 1000; }
+//     Result<data::Example> Row(int64_t i) const override { … }
+//   };
+//   model.Fit(data::From(std::make_shared<Squares>()));
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual int64_t size() const = 0;  // at least 1; never changes
+  // Returns example `i`, from 0 to size() - 1. Called by several threads at the same time. Every
+  // call, in every task of a job, must return the same values for an example, and values of the
+  // same types and shapes for all of them.
+  virtual Result<Example> Row(int64_t i) const = 0;
+};
+// Returns the examples of `source`, which must not be null.
+Dataset From(std::shared_ptr<const Source> source);
+
+// Examples that a program can provide in their order only. A pass is started for every epoch and,
+// to continue a training, from its first example on: the earlier ones are made and discarded. Every
+// task of a job makes all examples, and uses its share. Since nothing shows whether passes yield
+// the same examples, Fit refuses BackupAndRestore. It also refuses to shuffle them. After Cache(),
+// there is one pass, and neither limit applies.
+struct Generator {
+  // Returns the next example, or nullopt after the last one. Called by one thread at a time.
+  using Next = std::function<Result<std::optional<Example>>()>;
+
+  std::function<Result<Next>()> start = {};  // starts a pass
+  int64_t size = 0;  // the number of examples in every pass; a longer pass is cut off there
+
+  operator Dataset() const;
+};
+
+// Where a mix, and so the epoch, ends.
+enum class Stop {
+  kFirst,  // before the first dataset runs out, so no example is repeated
+  kAll,    // when all datasets have been read completely; the others begin again meanwhile
+};
+// Mixes datasets evenly, in proportion to `weights`, which are above 0; one per dataset. The values
+// of all must have the same shapes. tf.data.Dataset.sample_from_datasets draws at random instead.
+Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop stop = Stop::kFirst);
+
+// Returns blocks of `block_length` examples of `cycle_length` datasets in turn, as
+// tf.data.Dataset.interleave does. A dataset that ends is replaced by the next one. The values of
+// all must have the same shapes. Matters if the examples are not shuffled, or within windows only.
+Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length = 1);
 
 struct TrainAndTest {
   Dataset train, test;

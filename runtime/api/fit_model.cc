@@ -29,6 +29,9 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   RETURN_IF_ERROR(at_least("validation_steps", 0, options.validation_steps));
   if (options.validation_split != 0 && options.validation != nullptr)
     return InvalidArgument("validation_split: expected either it or `validation`, got both");
+  RETURN_IF_ERROR(at_least("shuffle_buffer", 0, options.shuffle_buffer));
+  if (!options.shuffle && options.shuffle_buffer > 0)
+    return InvalidArgument("shuffle_buffer: needs shuffle, which is false; change one of the two");
   if (options.validation_batch_size == 0) return OkStatus();
   return CheckBatchSize("validation_batch_size", options.validation_batch_size);
 }
@@ -40,6 +43,7 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   const bool dynamic = state.strategy().tf_config.cluster.sparse();
   (dynamic ? config.batch_size : config.global_batch_size) = options.batch_size;
   config.data.shuffle = options.shuffle;
+  if (options.shuffle) config.data.shuffle_buffer = options.shuffle_buffer;
   Json weights = Json::object();
   for (const auto& [label, weight] : options.class_weight) weights[StrCat(label)] = weight;
   Json keys = Json::object();
@@ -105,6 +109,11 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   ASSIGN_OR_RETURN(made.backup, BackupOf(options.callbacks));
   RETURN_IF_ERROR(CheckEvaluator(tf_config, made.backup));
   ASSIGN_OR_RETURN(made.train, OpenDataset(train, train::Split::kTrain, model, made.config));
+  if (made.backup != nullptr && !made.train->random_access()) {
+    return InvalidArgument(
+        "callbacks: BackupAndRestore needs examples that can be read from any position on, and a ",
+        "Generator has none; give a data::Source, or Cache() the examples");
+  }
   ASSIGN_OR_RETURN(
       const strategy::ModelDefinition definition,
       train::DefineModel(made.config, train::Split::kTrain, *made.train, tasks, model));

@@ -65,6 +65,9 @@ struct FitOptions {
   int64_t epochs = 1;         // the number of the epoch at which training ends
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
   bool shuffle = true;        // whether each epoch has a new order
+  // If above 0, the examples are shuffled only within windows of this many, which suits disks that
+  // are slow to read at random places.
+  int64_t shuffle_buffer = 0;
   int64_t steps_per_epoch = 0;  // 0: all batches; otherwise an epoch begins where the last one ended
   const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
   // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last

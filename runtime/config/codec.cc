@@ -213,6 +213,9 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
             return Store(at.mutate(config), ReadRanges(field));
           },
           [&](const Ref<Features>& at) { return Store(at.mutate(config), ReadFeatures(field)); },
+          [&](const Ref<std::vector<SourceConfig>>& at) {
+            return Store(at.mutate(config), ReadDatasets(field));
+          },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             return Store(at.mutate(config), ReadJson(key, field));
           },
@@ -255,6 +258,9 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
           },
           [&](const Ref<Features>& at) {
             return at.read(config).empty() ? Json() : FeaturesToJson(at.read(config));
+          },
+          [&](const Ref<std::vector<SourceConfig>>& at) {
+            return at.read(config).empty() ? Json() : DatasetsToJson(at.read(config));
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             if (at.read(config)) return *at.read(config);

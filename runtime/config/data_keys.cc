@@ -133,6 +133,67 @@ void AddGeneratedKeys(std::vector<Key>& keys, const std::string& at) {
   keys.back().maximum = 1 << 30;
 }
 
+// Adds the keys of formats that consist of other datasets.
+template <auto source>
+void AddJoinKeys(std::vector<Key>& keys, const std::string& at) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  const auto add = SourceKeyAdder(keys);
+  add(at + "datasets", KeyType::kDatasets, Bind<kData, source, &S::datasets>(),
+      {"concatenate", "mix", "interleave", "zip"},
+      "The datasets, each with the keys of this section: [Operators](#operators).", "required");
+  keys.push_back({.path = at + "weight",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<kData, source, &S::weight>(),
+                  .doc = "Weight of this dataset among the `datasets` of a `mix`, above 0.",
+                  .unset_doc = "1"});
+  add(at + "stop", KeyType::kChoice, Bind<kData, source, &S::stop>(), {"mix"},
+      "Where the mix, and so the epoch, ends. `first`: before the first of the datasets runs out; "
+      "`all`: when all have been read completely, while the others begin again.");
+  keys.back().choices = {"first", "all"};
+  add(at + "cycle_length", KeyType::kInteger, Bind<kData, source, &S::cycle_length>(),
+      {"interleave"}, "Number of datasets that take turns.");
+  keys.back().minimum = 1;
+  keys.back().maximum = 1 << 20;
+  add(at + "block_length", KeyType::kInteger, Bind<kData, source, &S::block_length>(),
+      {"interleave"}, "Number of examples of a dataset in each turn.");
+  keys.back().minimum = 1;
+  keys.back().maximum = 1 << 30;
+}
+
+// Adds the keys of operators, which apply to every format.
+template <auto source>
+void AddOperatorKeys(std::vector<Key>& keys, const std::string& at) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  constexpr double kMostExamples = static_cast<double>(int64_t{1} << 48);
+  keys.push_back({.path = at + "skip",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<kData, source, &S::skip>(),
+                  .doc = "Number of examples to leave out at the beginning.",
+                  .minimum = 0,
+                  .maximum = kMostExamples});
+  keys.push_back({.path = at + "take",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<kData, source, &S::take>(),
+                  .doc = "Number of examples to keep after those that are skipped.",
+                  .minimum = 1,
+                  .maximum = kMostExamples,
+                  .unset_doc = "all"});
+  keys.push_back({.path = at + "cache",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<kData, source, &S::cache>(),
+                  .doc = "`memory`: read all examples when the task starts, and keep their values, "
+                         "such as decoded images, in memory.",
+                  .choices = {"none", "memory"}});
+  keys.push_back({.path = at + "repeat",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<kData, source, &S::repeat>(),
+                  .doc = "Number of times that an epoch contains each example.",
+                  .minimum = 1,
+                  .maximum = kMostExamples});
+}
+
 template <auto source>
 void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* missing) {
   using S = SourceConfig;
@@ -145,8 +206,10 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
               "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
               "`images`: folders of JPEG and PNG images; `linear`: generated data, y = x·weights + "
               "bias + noise; `synthetic`: random "
-              "numbers of the types and shapes that the model takes.",
-       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "linear", "synthetic"},
+              "numbers of the types and shapes that the model takes; `concatenate`, `mix`, "
+              "`interleave`, `zip`: several `datasets` as one.",
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "linear", "synthetic",
+                   "concatenate", "mix", "interleave", "zip"},
        .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
@@ -173,6 +236,8 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   AddRecordKeys<source>(keys, at);
   AddImageKeys<source>(keys, at);
   AddGeneratedKeys<source>(keys, at);
+  AddJoinKeys<source>(keys, at);
+  AddOperatorKeys<source>(keys, at);
 }
 
 }  // namespace
@@ -191,6 +256,14 @@ void AddDataKeys(std::vector<Key>& keys) {
        .type = KeyType::kBool,
        .binding = Bind<&C::data, &DataConfig::shuffle>(),
        .doc = "Shuffle the examples before every epoch. The same seed yields the same orders."});
+  keys.push_back({.path = "data.shuffle_buffer",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::data, &DataConfig::shuffle_buffer>(),
+                  .doc = "If above 0, shuffle only within windows of this many consecutive "
+                         "examples, which suits disks that are slow to read at random places. 0: "
+                         "shuffle all examples.",
+                  .minimum = 0,
+                  .maximum = 1 << 30});
   keys.push_back({.path = "data.drop_remainder",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::data, &DataConfig::drop_remainder>(),

@@ -24,12 +24,14 @@ struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
 };
-using Binding = std::variant<
-    Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
-    Ref<std::optional<int64_t>>, Ref<std::optional<double>>, Ref<std::vector<std::string>>,
-    Ref<std::vector<double>>, Ref<std::map<int64_t, double>>,
-    Ref<std::map<std::string, std::string>>, Ref<std::map<std::string, std::vector<double>>>,
-    Ref<std::map<std::string, FeatureConfig>>, Ref<std::shared_ptr<const Json>>, Choice>;
+using Binding =
+    std::variant<Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
+                 Ref<std::optional<int64_t>>, Ref<std::optional<double>>,
+                 Ref<std::vector<std::string>>, Ref<std::vector<double>>,
+                 Ref<std::map<int64_t, double>>, Ref<std::map<std::string, std::string>>,
+                 Ref<std::map<std::string, std::vector<double>>>,
+                 Ref<std::map<std::string, FeatureConfig>>, Ref<std::vector<SourceConfig>>,
+                 Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
 //   kNameOrIndex  a string, or an integer (kept as text)
@@ -39,6 +41,7 @@ using Binding = std::variant<
 //   kNames        a map of names to names, or one name, which is stored as {"": NAME}
 //   kRanges       a map of names to [low, high]
 //   kFeatures     a map of names to features (FeatureConfig)
+//   kDatasets     a list of maps with the keys of data.train
 //   kMetrics      a list of names, or of maps with a name and arguments
 //   kOutputs      a map of names to maps of the keys that are per_output
 enum class KeyType {
@@ -56,6 +59,7 @@ enum class KeyType {
   kNames,
   kRanges,
   kFeatures,
+  kDatasets,
   kLayers,
   kMetrics,
   kOutputs
@@ -95,6 +99,10 @@ bool HasShortForm(std::string_view section);
 // one output into `config`. Both return InvalidArgument with the path of a wrong key.
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
+
+// Converts a list of datasets. Each has the keys of data.train.
+StatusOr<std::vector<SourceConfig>> ReadDatasets(const JsonField& field);
+Json DatasetsToJson(const std::vector<SourceConfig>& datasets);
 
 // Checks the type, choice and range of the field's value, and stores the value in the config.
 // Returns InvalidArgument if a check fails.

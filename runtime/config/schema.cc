@@ -25,6 +25,13 @@ void AddRange(Json& schema, const Key& key) {
   if (std::isfinite(key.maximum)) schema["maximum"] = key.maximum;
 }
 
+// Every dataset has the keys of data.train.
+Json DatasetsSchema() {
+  return {{"type", "array"},
+          {"items", {{"$ref", "#/properties/data/properties/train"}}},
+          {"minItems", 1}};
+}
+
 // Returns the schema of the whole file or, if `per_output` is set, of the keys of one output.
 Json KeysSchema(bool per_output);
 
@@ -72,6 +79,8 @@ Json TypeSchema(const Key& key) {
            {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
     case KeyType::kFeatures:
       return FeaturesSchema();
+    case KeyType::kDatasets:
+      return DatasetsSchema();
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
     case KeyType::kMetrics: {
@@ -115,6 +124,8 @@ std::string TypeName(const Key& key) {
       return "map of names to [low, high]";
     case KeyType::kFeatures:
       return "map of names to features";
+    case KeyType::kDatasets:
+      return "list of maps of keys";
     case KeyType::kLayers:
       return "list of layers";
     case KeyType::kOutputs:

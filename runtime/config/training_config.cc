@@ -17,10 +17,14 @@ std::string Join(std::string_view section, std::string_view name) {
 // The keys that a part of the file may contain.
 enum class Scope {
   kFile,
-  kOutput,  // outputs.NAME: only the keys that are per_output
+  kOutput,   // outputs.NAME: only the keys that are per_output
+  kDataset,  // an element of datasets: only the keys of data.train
 };
 
+constexpr char kTrainPrefix[] = "data.train.";
+
 bool InScope(const Key& key, Scope scope) {
+  if (scope == Scope::kDataset) return key.path.starts_with(kTrainPrefix);
   return scope == Scope::kFile || key.per_output;
 }
 
@@ -145,6 +149,50 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 
 Status ReadOutput(TrainingConfig& config, const JsonField& field) {
   return Read(config, Scope::kOutput, "", field);
+}
+
+StatusOr<std::vector<SourceConfig>> ReadDatasets(const JsonField& field) {
+  constexpr size_t kMostLevels = 8;
+  constexpr std::string_view kExpected =
+      "a list of datasets, such as [{format: csv, file: a.csv}, {format: csv, file: b.csv}]";
+  if (!field.present() || !field.value()->is_array()) return field.Mismatch(kExpected);
+  if (field.value()->empty())
+    return InvalidArgument(field.path(), ": expected at least one dataset, got an empty list");
+  size_t levels = 0;
+  const std::string& path = field.path();
+  for (size_t at = path.find("datasets"); at != std::string::npos;
+       at = path.find("datasets", at + 1))
+    ++levels;
+  if (levels > kMostLevels) {
+    return InvalidArgument("data: expected at most ", kMostLevels,
+                           " levels of datasets in datasets, got more");
+  }
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  std::vector<SourceConfig> datasets;
+  for (const JsonField& element : elements) {
+    if (!element.IsObject()) return field.Mismatch(kExpected);
+    TrainingConfig read;
+    RETURN_IF_ERROR(Read(read, Scope::kDataset, "data.train", element));
+    datasets.push_back(std::move(read.data.train));
+  }
+  return datasets;
+}
+
+Json DatasetsToJson(const std::vector<SourceConfig>& datasets) {
+  Json list = Json::array();
+  for (const SourceConfig& dataset : datasets) {
+    TrainingConfig config;
+    config.data.train = dataset;
+    Json keys = Json::object();
+    for (const Key& key : Keys()) {
+      if (!InScope(key, Scope::kDataset) || !Applies(config, key)) continue;
+      Json value = GetKey(config, key);
+      if (!value.is_null())
+        Place(keys, key.path.substr(sizeof(kTrainPrefix) - 1), std::move(value));
+    }
+    list.push_back(std::move(keys));
+  }
+  return list;
 }
 
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field) {

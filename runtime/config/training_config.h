@@ -77,8 +77,17 @@ enum class DataFormat {
   kJsonLines,
   kImages,
   kLinear,
-  kSynthetic
+  kSynthetic,
+  // Several datasets as one:
+  kConcatenate,
+  kMix,
+  kInterleave,
+  kZip
 };
+// Where a mix ends: before the first dataset runs out, or when all have been read completely.
+enum class MixStop { kFirst, kAll };
+// Where the values of the examples are kept, once they have been read.
+enum class CacheKind { kNone, kMemory };
 enum class OnDamaged { kFail, kSkip };
 enum class ResizeMethod { kBilinear, kNearest };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
@@ -142,6 +151,19 @@ struct SourceConfig {
   double low = -1, high = 1;  // linear, synthetic: the range of floating-point values
   int64_t examples = 100;     // linear, synthetic
 
+  // concatenate, mix, interleave, zip
+  std::vector<SourceConfig> datasets;
+  std::optional<double> weight;    // of one of the datasets of a mix; unset: 1
+  MixStop stop = MixStop::kFirst;  // mix
+  int64_t cycle_length = 16;       // interleave
+  int64_t block_length = 1;        // interleave
+
+  // Apply to the examples of every format, in this order: skip, take, cache, repeat.
+  int64_t skip = 0;
+  std::optional<int64_t> take;  // unset: all
+  CacheKind cache = CacheKind::kNone;
+  int64_t repeat = 1;
+
   bool present() const { return format != DataFormat::kNone; }
 };
 
@@ -149,6 +171,7 @@ struct DataConfig {
   SourceConfig train, eval;
   LabelKind labels = LabelKind::kAuto;  // see ResolvedLabels
   bool shuffle = true;
+  int64_t shuffle_buffer = 0;  // if above 0, examples are shuffled only within windows of this size
   bool drop_remainder = false;
   int64_t prefetch = 4;  // prepared batches in memory
   int64_t threads = 0;   // that decode images; 0 for one per available processor

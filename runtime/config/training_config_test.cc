@@ -233,8 +233,7 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "data.train.file: expected a CSV file, but it is missing");
   EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
             "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, images, linear, "
-            "synthetic, but it "
-            "is missing");
+            "synthetic, concatenate, mix, interleave, zip, but it is missing");
 }
 
 TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {

@@ -100,6 +100,54 @@ Status CheckImages(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
+Status CheckSource(const SourceConfig& source, const std::string& at);
+
+// `of_mix` means that the dataset is one of those of a mix.
+Status CheckWeight(const SourceConfig& source, const std::string& at, bool of_mix) {
+  if (!source.weight) return OkStatus();
+  if (!of_mix) {
+    return InvalidArgument(at, ".weight: belongs to one of the datasets of a mix, which this ",
+                           "dataset is not; remove it");
+  }
+  if (std::isfinite(*source.weight) && *source.weight > 0) return OkStatus();
+  return InvalidArgument(at, ".weight: expected a finite number above 0, got ", *source.weight,
+                         "; remove a dataset that is not used");
+}
+
+// With zip, every dataset names the inputs and outputs that it provides.
+Status CheckZipped(const SourceConfig& source, const std::string& at) {
+  const bool joined = !source.datasets.empty();
+  const bool named = source.format == DataFormat::kNpz || source.format == DataFormat::kTfRecord ||
+                     source.format == DataFormat::kJsonLines;
+  if (!joined && !named) {
+    return InvalidArgument(at, ".format: expected npz, tfrecord or jsonl for datasets that are ",
+                           "zipped, since only these name the inputs and targets they provide");
+  }
+  if (!joined && source.inputs.empty() && source.targets.empty() && source.sample_weights.empty())
+    return Missing(at + ".inputs", "the inputs or targets that this dataset provides");
+  for (size_t i = 0; i < source.datasets.size(); ++i)
+    RETURN_IF_ERROR(CheckZipped(source.datasets[i], StrCat(at, ".datasets[", i, "]")));
+  return OkStatus();
+}
+
+Status CheckDatasets(const SourceConfig& source, const std::string& at) {
+  if (source.datasets.empty()) return Missing(at + ".datasets", "a list of datasets");
+  const TrainingConfig defaults;
+  for (size_t i = 0; i < source.datasets.size(); ++i) {
+    const std::string below = StrCat(at, ".datasets[", i, "]");
+    TrainingConfig own;
+    own.data.train = source.datasets[i];
+    for (const Key& key : Keys()) {
+      if (key.path.starts_with("data.train."))
+        RETURN_IF_ERROR(Annotate(CheckSelected(own, defaults, key), below));
+    }
+    RETURN_IF_ERROR(CheckWeight(source.datasets[i], below, source.format == DataFormat::kMix));
+    RETURN_IF_ERROR(CheckSource(source.datasets[i], below));
+    if (source.format == DataFormat::kZip) RETURN_IF_ERROR(CheckZipped(source.datasets[i], below));
+  }
+  return OkStatus();
+}
+
 Status CheckSource(const SourceConfig& source, const std::string& at) {
   switch (source.format) {
     case DataFormat::kIdx:
@@ -116,6 +164,11 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       return CheckJsonLines(source, at);
     case DataFormat::kImages:
       return CheckImages(source, at);
+    case DataFormat::kConcatenate:
+    case DataFormat::kMix:
+    case DataFormat::kInterleave:
+    case DataFormat::kZip:
+      return CheckDatasets(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -125,7 +178,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       break;
   }
   return Missing(at + ".format",
-                 "one of idx, csv, npz, tfrecord, jsonl, images, linear, synthetic");
+                 "one of idx, csv, npz, tfrecord, jsonl, images, linear, synthetic, concatenate, "
+                 "mix, interleave, zip");
 }
 
 // Returns whether keys of data.eval are set, but not its format.
@@ -244,6 +298,12 @@ Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults
   return OkStatus();
 }
 
+Status CheckShuffle(const DataConfig& data) {
+  if (data.shuffle || data.shuffle_buffer == 0) return OkStatus();
+  return InvalidArgument("data.shuffle_buffer: belongs to data.shuffle true, but data.shuffle is ",
+                         "false; remove one of the two");
+}
+
 Status CheckTrainingDataGiven(const TrainingConfig& config) {
   if (config.data.train.present() || !GetKey(config, *FindKey("data.train.images")).is_null() ||
       !config.data.train.file.empty() || !config.data.train.files.empty() ||
@@ -263,11 +323,14 @@ Status Validate(const TrainingConfig& config, const Provided& provided) {
   if (!provided.data) RETURN_IF_ERROR(CheckTrainingDataGiven(config));
   for (const Key& key : Keys()) RETURN_IF_ERROR(CheckSelected(config, defaults, key));
   RETURN_IF_ERROR(CheckOutputs(config, defaults));
+  RETURN_IF_ERROR(CheckWeight(config.data.train, "data.train", /*of_mix=*/false));
+  RETURN_IF_ERROR(CheckWeight(config.data.eval, "data.eval", /*of_mix=*/false));
   if (!provided.data || config.data.train.present())
     RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
   if (config.data.eval.present() || HalfGiven(config, defaults)) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }
+  RETURN_IF_ERROR(CheckShuffle(config.data));
   RETURN_IF_ERROR(CheckClipping(config));
   RETURN_IF_ERROR(CheckAveraging(config.optimizer));
   RETURN_IF_ERROR(CheckStrategy(config.strategy));

@@ -10,6 +10,7 @@ namespace {
 
 Order::Kind OrderOf(const Source& source, const PipelineOptions& options) {
   if (!options.shuffle) return Order::Kind::kFiles;
+  if (options.shuffle_buffer > 0) return Order::Kind::kWindows;
   const bool listed = source.in_memory() || source.size() <= options.most_listed;
   return listed ? Order::Kind::kList : Order::Kind::kPermutation;
 }
@@ -21,8 +22,9 @@ StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
   std::unique_ptr<Maker> maker(new Maker(std::move(source), options));
   RETURN_IF_ERROR(maker->Check());
   ASSIGN_OR_RETURN(maker->reader_, maker->source_->Open(options.columns));
-  maker->order_ = std::make_unique<Order>(OrderOf(*maker->source_, options), options.seed,
-                                          maker->source_->size());
+  maker->order_ =
+      std::make_unique<Order>(OrderOf(*maker->source_, options), options.seed,
+                              maker->source_->size(), std::max<int64_t>(options.shuffle_buffer, 1));
   return maker;
 }
 
@@ -58,6 +60,11 @@ Status Pipeline::Maker::Check() const {
   const std::string& file = source_->fields().back().file;
   if (source_->in_memory() && source_->size() > std::numeric_limits<uint32_t>::max()) {
     return InvalidArgument(file, ": expected fewer than 2^32 rows, got ", source_->size());
+  }
+  if (options_.shuffle && !source_->random_access()) {
+    return InvalidArgument(file,
+                           ": the examples can only be read in their order, so they cannot be ",
+                           "shuffled; do not shuffle them, or cache them");
   }
   if (rows_ <= 0) {
     return InvalidArgument(file, ": ", source_->size(), " rows are not enough for ",

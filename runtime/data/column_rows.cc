@@ -30,6 +30,21 @@ void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::b
   }
 }
 
+// `begin` returns the first byte in the tensor of the row that receives rows[i].
+template <typename Begin>
+void CopyEach(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor,
+              const Begin& begin, size_t to_bytes) {
+  const size_t from_bytes = static_cast<size_t>(source.width) * SizeOf(source.values.dtype());
+  const std::byte* base = source.values.bytes().data();
+  const auto at = [&](size_t i) { return base + static_cast<size_t>(rows[i]) * from_bytes; };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    // Rows are scattered in memory, so the start of each is prefetched here. The hardware
+    // prefetcher then follows the row from its first cache lines.
+    if (i + 2 < rows.size()) __builtin_prefetch(at(i + 2));
+    CopyRow(source, at(i), {tensor.bytes().data() + begin(i), to_bytes});
+  }
+}
+
 }  // namespace
 
 StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column) {
@@ -46,17 +61,16 @@ bool TakesFloats(const Column& column, const Shape& shape) {
 
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor) {
   if (rows.empty()) return;
-  const size_t from_bytes = static_cast<size_t>(source.width) * SizeOf(source.values.dtype());
   const size_t to_bytes = tensor.num_bytes() / rows.size();
-  const std::byte* base = source.values.bytes().data();
-  std::byte* to = tensor.bytes().data();
-  const auto at = [&](size_t i) { return base + static_cast<size_t>(rows[i]) * from_bytes; };
-  for (size_t i = 0; i < rows.size(); ++i, to += to_bytes) {
-    // Rows are scattered in memory, so the start of each is prefetched here. The hardware
-    // prefetcher then follows the row from its first cache lines.
-    if (i + 2 < rows.size()) __builtin_prefetch(at(i + 2));
-    CopyRow(source, at(i), {to, to_bytes});
-  }
+  CopyEach(source, rows, tensor, [to_bytes](size_t i) { return i * to_bytes; }, to_bytes);
+}
+
+void CopyRowsTo(std::span<const int64_t> places, const ColumnValues& source,
+                std::span<const int64_t> rows, Tensor& tensor) {
+  if (rows.empty()) return;
+  const size_t to_bytes = tensor.num_bytes() / static_cast<size_t>(tensor.shape().dim(0));
+  const auto at = [&](size_t i) { return static_cast<size_t>(places[i]) * to_bytes; };
+  CopyEach(source, rows, tensor, at, to_bytes);
 }
 
 }  // namespace tfjob::data

@@ -26,5 +26,8 @@ bool TakesFloats(const Column& column, const Shape& shape);
 // Fills the tensor with the examples `rows` of `source`. The tensor must have the column's type,
 // and the column's shape for rows.size() examples. Allocates nothing.
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor);
+// Does the same for the rows `places` of the tensor, as many as `rows`.
+void CopyRowsTo(std::span<const int64_t> places, const ColumnValues& source,
+                std::span<const int64_t> rows, Tensor& tensor);
 
 }  // namespace tfjob::data

@@ -1,5 +1,6 @@
 #include "runtime/data/order.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -40,7 +41,9 @@ int64_t KeyedPermutation::At(int64_t place) const {
   return static_cast<int64_t>(value);
 }
 
-Order::Order(Kind kind, uint64_t seed, int64_t size) : kind_(kind), seed_(seed), size_(size) {
+Order::Order(Kind kind, uint64_t seed, int64_t size, int64_t window)
+    : kind_(kind), seed_(seed), size_(size), window_(window) {
+  ENFORCE(window >= 1, "a window has at least one place");
   if (kind == Kind::kList) list_.resize(static_cast<size_t>(size));
 }
 
@@ -49,6 +52,13 @@ void Order::Begin(int64_t epoch) {
   epoch_ = epoch;
   const uint64_t key =
       PhiloxKey(PhiloxKey(seed_, "shuffle") + static_cast<uint64_t>(epoch), "epoch");
+  key_ = key;
+  begin_ = end_ = 0;
+  if (kind_ == Kind::kWindows) {
+    PhiloxStream random(PhiloxKey(key, "first window"));
+    const auto offset = static_cast<int64_t>(random.Uniform() * static_cast<double>(window_));
+    first_end_ = std::min(offset + 1, size_);
+  }
   if (kind_ == Kind::kPermutation) permutation_ = KeyedPermutation(key, size_);
   if (kind_ != Kind::kList) return;
   PhiloxStream random(key);
@@ -56,6 +66,18 @@ void Order::Begin(int64_t epoch) {
   for (size_t i = list_.size(); i > 1; --i) {
     std::swap(list_[i - 1], list_[random.Below(static_cast<uint32_t>(i))]);
   }
+}
+
+// Reading in this order stays in a window for many places, so its permutation is kept.
+int64_t Order::InWindow(int64_t place) {
+  if (place < begin_ || place >= end_) {
+    const int64_t window = place < first_end_ ? 0 : 1 + (place - first_end_) / window_;
+    begin_ = window == 0 ? 0 : first_end_ + (window - 1) * window_;
+    end_ = window == 0 ? first_end_ : std::min(begin_ + window_, size_);
+    permutation_ =
+        KeyedPermutation(PhiloxKey(key_ + static_cast<uint64_t>(window), "window"), end_ - begin_);
+  }
+  return begin_ + permutation_.At(place - begin_);
 }
 
 }  // namespace tfjob::data

@@ -36,24 +36,36 @@ class Order {
     kFiles,        // the order of the files
     kList,         // a list, shuffled by the Fisher-Yates method; `size` must be below 2^32
     kPermutation,  // a KeyedPermutation
+    // The order of the files, in which every window of `window` places is shuffled by a
+    // KeyedPermutation of its own. The first window of an epoch has a random size from 1 to
+    // `window`, so that windows begin at other examples in every epoch.
+    kWindows,
   };
-  Order(Kind kind, uint64_t seed, int64_t size);
+  // `window` is at least 1; only for kWindows.
+  Order(Kind kind, uint64_t seed, int64_t size, int64_t window = 1);
   Kind kind() const { return kind_; }
 
   // Must be called before At. Does nothing if `epoch` is already the current epoch. Allocates
   // nothing.
   void Begin(int64_t epoch);
   // Returns the number of the example at a place in [0, size).
-  int64_t At(int64_t place) const {
+  int64_t At(int64_t place) {
     if (kind_ == Kind::kFiles) return place;
+    if (kind_ == Kind::kWindows) return InWindow(place);
     return kind_ == Kind::kList ? list_[static_cast<size_t>(place)] : permutation_.At(place);
   }
 
  private:
+  int64_t InWindow(int64_t place);
+
   const Kind kind_;
   const uint64_t seed_;
   const int64_t size_;
+  const int64_t window_;
   int64_t epoch_ = -1;
+  uint64_t key_ = 0;             // of the epoch
+  int64_t first_end_ = 0;        // the end of the first window
+  int64_t begin_ = 0, end_ = 0;  // the window that permutation_ shuffles
   std::vector<uint32_t> list_;
   KeyedPermutation permutation_;
 };

@@ -36,6 +36,33 @@ TEST(Order, EachKindTakesEveryExampleOnce) {
   }
 }
 
+TEST(Order, ShufflesWithinWindows) {
+  for (const int64_t window : {1, 2, 7, 100, 1000}) {
+    for (const int64_t size : {1, 6, 7, 8, 500}) {
+      Order order(Order::Kind::kWindows, 7, size, window);
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        std::vector<int64_t> values = Values(order, epoch, size);
+        for (int64_t place = 0; place < size; ++place)
+          EXPECT_LT(std::abs(values[static_cast<size_t>(place)] - place), window);
+        std::sort(values.begin(), values.end());
+        EXPECT_EQ(values, Numbers(size)) << window << " " << epoch;
+      }
+    }
+  }
+}
+
+TEST(Order, WindowsCanBeReadInAnyOrder) {
+  Order order(Order::Kind::kWindows, 7, 300, 20), backwards(Order::Kind::kWindows, 7, 300, 20);
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    const std::vector<int64_t> values = Values(order, epoch, 300);
+    backwards.Begin(epoch);
+    for (int64_t place = 299; place >= 0; --place)
+      EXPECT_EQ(backwards.At(place), values[static_cast<size_t>(place)]);
+  }
+  EXPECT_NE(Values(order, 0, 300), Values(order, 1, 300));
+  EXPECT_NE(Values(order, 0, 300), Numbers(300));
+}
+
 TEST(Order, FollowsTheFiles) {
   Order order(Order::Kind::kFiles, 7, 5);
   EXPECT_EQ(Values(order, 3, 5), Numbers(5));

@@ -33,6 +33,9 @@ struct PipelineOptions {
   int64_t batch_size = 32;
   int64_t epochs = 0;  // 0: unlimited
   bool shuffle = true;
+  // If above 0, the examples are shuffled only within windows of this many consecutive ones
+  // (Order::Kind::kWindows), so that reading stays in one part of the files for a while.
+  int64_t shuffle_buffer = 0;
   uint64_t seed = 0;
   // This pipeline takes the rows worker, worker + workers, … of the epoch's order. Together, the
   // pipelines of all workers see every example once per epoch.

@@ -9,6 +9,8 @@ namespace {
 std::string OrderText(const Order& order, const PipelineOptions& options, int64_t size) {
   if (order.kind() == Order::Kind::kFiles) return "that of the files, in every epoch";
   const std::string seed = StrCat("shuffled for every epoch, seed ", options.seed);
+  if (order.kind() == Order::Kind::kWindows)
+    return StrCat(seed, ", within windows of ", options.shuffle_buffer, " examples");
   if (order.kind() == Order::Kind::kPermutation)
     return StrCat(seed, "; computed by a keyed permutation, without a list");
   return StrCat(seed, "; a list of ", static_cast<size_t>(size) * sizeof(uint32_t), " bytes");

@@ -36,6 +36,14 @@ class RowReader {
   // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
   // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
+  // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
+  // they are. There are as many places as rows. The default reads the examples into tensors of its
+  // own, and copies them; the readers of sources in memory do not, and allocate nothing.
+  virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
+                        std::span<NamedTensor> tensors);
+
+ private:
+  std::vector<NamedTensor> staged_;
 };
 
 // Immutable. Shared by the pipelines that read it.
@@ -47,6 +55,9 @@ class Source {
   // Returns whether the examples are in memory. Otherwise, there may be so many that even a list of
   // their numbers does not fit into memory.
   virtual bool in_memory() const = 0;
+  // Returns whether reading an example takes about as long whichever example was read before.
+  // Otherwise, the examples are cheap to read in their order only, and cannot be shuffled.
+  virtual bool random_access() const { return true; }
   // Describes where the examples are, for users: the files, and the bytes that they take.
   virtual std::string Describe() const = 0;
   // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are

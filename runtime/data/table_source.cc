@@ -17,6 +17,12 @@ class TableReader : public RowReader {
     for (size_t i = 0; i < columns_.size(); ++i) CopyRows(columns_[i], rows, tensors[i].value);
     return OkStatus();
   }
+  Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
+                std::span<NamedTensor> tensors) override {
+    for (size_t i = 0; i < columns_.size(); ++i)
+      CopyRowsTo(places, columns_[i], rows, tensors[i].value);
+    return OkStatus();
+  }
 
  private:
   const std::vector<ColumnValues> columns_;

@@ -178,6 +178,7 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
   options.batch_size = config::BatchSize(config, rank, training_tasks);
   if (together) options.global_batch = config::GlobalBatchSize(config, training_tasks);
   options.shuffle = config.data.shuffle;
+  options.shuffle_buffer = config.data.shuffle_buffer;
   if (training_tasks > 0) {
     options.worker = rank;
     options.workers = training_tasks;
@@ -236,11 +237,14 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
 std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source) {
   return StrCat("max_steps: ", config.max_steps, "\nepochs: ", config.epochs,
                 "\nexamples of data.train: ", source.size(),
-                source.in_memory()
+                source.fingerprint() == 0
                     ? ""
                     : StrCat("\nfingerprint of data.train's records: ", source.fingerprint()),
                 "\ndata.train.scale: ", config.data.train.scale,
                 "\ndata.shuffle: ", config.data.shuffle ? "true" : "false",
+                config.data.shuffle_buffer > 0
+                    ? StrCat("\ndata.shuffle_buffer: ", config.data.shuffle_buffer)
+                    : "",
                 "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n");
 }
 

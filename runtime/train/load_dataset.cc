@@ -6,6 +6,11 @@
 #include "runtime/data/images/image_files.h"
 #include "runtime/data/images/image_source.h"
 #include "runtime/data/jsonl/jsonl.h"
+#include "runtime/data/operators/cache.h"
+#include "runtime/data/operators/join.h"
+#include "runtime/data/operators/scale.h"
+#include "runtime/data/operators/select.h"
+#include "runtime/data/operators/zip.h"
 #include "runtime/data/records/record_source.h"
 #include "runtime/data/table_source.h"
 #include "runtime/data/tfrecord/tfrecord.h"
@@ -52,9 +57,15 @@ Status CheckNames(const Role& role, const Names& given) {
   return OkStatus();
 }
 
+// Which inputs and outputs of the model a dataset provides.
+enum class Extent {
+  kAll,
+  kNamed,  // those that it names; other datasets provide the rest
+};
+
 // Adds the arrays of one role. A layer to which the file assigns no array uses the array of the
 // same name or, if it is the only layer, the array `otherwise`.
-Status AddSources(const Role& role, const Names& given,
+Status AddSources(const Role& role, const Names& given, Extent extent,
                   std::vector<data::NpzOptions::Source>& sources) {
   RETURN_IF_ERROR(CheckNames(role, given));
   const bool only_one = given.contains("");
@@ -64,6 +75,7 @@ Status AddSources(const Role& role, const Names& given,
   }
   for (size_t i = 0; i < role.layers.size(); ++i) {
     const auto found = given.find(only_one ? "" : role.layers[i]);
+    if (found == given.end() && extent == Extent::kNamed) continue;
     const std::string& default_name = role.layers.size() == 1 ? role.otherwise : role.layers[i];
     sources.push_back({role.arrays[i], found == given.end() ? default_name : found->second});
   }
@@ -83,12 +95,12 @@ Status AddSampleWeights(const Role& role, const Names& given,
 
 // Returns the arrays or features for the model's inputs, labels and sample weights.
 StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const SourceConfig& source,
-                                                             Split split,
-                                                             const model::Model& model) {
+                                                             Split split, const model::Model& model,
+                                                             Extent extent = Extent::kAll) {
   std::vector<data::NpzOptions::Source> sources;
-  RETURN_IF_ERROR(AddSources(InputRole(model, split), source.inputs, sources));
+  RETURN_IF_ERROR(AddSources(InputRole(model, split), source.inputs, extent, sources));
   RETURN_IF_ERROR(AddSources(OutputRole(model, split, "targets", model::LabelsName, "y"),
-                             source.targets, sources));
+                             source.targets, extent, sources));
   RETURN_IF_ERROR(
       AddSampleWeights(OutputRole(model, split, "sample_weights", model::SampleWeightsName, ""),
                        source.sample_weights, sources));
@@ -96,9 +108,9 @@ StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const SourceConfig&
 }
 
 StatusOr<data::Dataset> LoadArchive(const SourceConfig& source, Split split,
-                                    const model::Model& model) {
+                                    const model::Model& model, Extent extent) {
   data::NpzOptions options{.file = source.file};
-  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
+  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model, extent));
   return data::LoadNpz(options);
 }
 
@@ -137,7 +149,8 @@ data::ExampleFeature ToFeature(const std::string& name, const config::FeatureCon
 }
 
 StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::TrainingConfig& config,
-                                                          Split split, const model::Model& model) {
+                                                          Split split, const model::Model& model,
+                                                          Extent extent) {
   const SourceConfig& source = SourceOf(config, split);
   data::RecordOptions options{.files = source.files,
                               .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
@@ -148,7 +161,7 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
     options.features.push_back(ToFeature(name, feature));
     if (feature.decode_image) options.threads = DecodeThreads(config);
   }
-  ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model));
+  ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model, extent));
   for (const data::NpzOptions::Source& use : used) {
     if (!source.features.contains(use.array)) {
       return InvalidArgument(KeyOf(split), ".features: expected the feature ", use.array,
@@ -296,7 +309,7 @@ DType CsvType(const model::Model& model) {
 }
 
 StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
-                             const model::Model& model) {
+                             const model::Model& model, Extent extent) {
   const SourceConfig& source = SourceOf(config, split);
   switch (source.format) {
     case config::DataFormat::kIdx:
@@ -308,7 +321,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
                             .delimiter = source.delimiter[0],
                             .features = CsvType(model)});
     case config::DataFormat::kNpz:
-      return LoadArchive(source, split, model);
+      return LoadArchive(source, split, model, extent);
     case config::DataFormat::kLinear:
       return data::MakeLinear({.weights = source.weights,
                                .bias = source.bias,
@@ -322,10 +335,110 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
     case config::DataFormat::kTfRecord:  // is opened, not loaded
     case config::DataFormat::kJsonLines:
     case config::DataFormat::kImages:
+    case config::DataFormat::kConcatenate:  // are loaded dataset by dataset
+    case config::DataFormat::kMix:
+    case config::DataFormat::kInterleave:
+    case config::DataFormat::kZip:
     case config::DataFormat::kNone:
       break;
   }
   return InvalidArgument("data: there is no source of this kind in the training file");
+}
+
+// Loads the examples of one dataset, and applies its operators.
+StatusOr<data::SourcePtr> LoadPart(const config::TrainingConfig& config, Split split,
+                                   const model::Model& model, Extent extent);
+
+// Makes the key in an error of a dataset, "data.train", that of dataset number `index`.
+Status InDataset(const Status& error, Split split, size_t index) {
+  const std::string key = StrCat(KeyOf(split), ".datasets[", index, "]");
+  std::string_view message = Message(error);
+  if (message.starts_with(KeyOf(split)))
+    return {error.code(), StrCat(key, message.substr(KeyOf(split).size()))};
+  return Annotate(error, key);
+}
+
+// Loads dataset number `index` of several.
+StatusOr<data::SourcePtr> LoadElement(const config::TrainingConfig& config, Split split,
+                                      const model::Model& model, Extent extent, size_t index) {
+  config::TrainingConfig own = config;
+  const SourceConfig part = SourceOf(config, split).datasets[index];
+  (split == Split::kTrain ? own.data.train : own.data.eval) = part;
+  // Generated data would otherwise be the same in all datasets.
+  if (index > 0) {
+    own.seed = static_cast<int64_t>(
+        PhiloxKey(static_cast<uint64_t>(config.seed), StrCat("dataset ", index)));
+  }
+  StatusOr<data::SourcePtr> loaded = LoadPart(own, split, model, extent);
+  if (!loaded.ok()) return InDataset(loaded.status(), split, index);
+  const std::vector<std::string> inputs = model::InputNames(model);
+  return data::Scale(*std::move(loaded), {inputs.begin(), inputs.end()},
+                     static_cast<float>(part.scale));
+}
+
+StatusOr<data::SourcePtr> Join(const config::TrainingConfig& config, const SourceConfig& source,
+                               std::vector<data::SourcePtr> parts) {
+  switch (source.format) {
+    case config::DataFormat::kConcatenate:
+      return data::Concatenate(std::move(parts));
+    case config::DataFormat::kInterleave:
+      return data::Interleave(std::move(parts), {.cycle_length = source.cycle_length,
+                                                 .block_length = source.block_length});
+    case config::DataFormat::kZip:
+      return data::Zip(std::move(parts));
+    default:
+      break;
+  }
+  data::MixOptions options{.stop = source.stop == config::MixStop::kFirst
+                                       ? data::Mixture::Stop::kFirst
+                                       : data::Mixture::Stop::kAll,
+                           .seed = static_cast<uint64_t>(config.seed)};
+  for (const SourceConfig& part : source.datasets)
+    options.weights.push_back(part.weight.value_or(1));
+  return data::Mix(std::move(parts), options);
+}
+
+StatusOr<data::SourcePtr> LoadJoined(const config::TrainingConfig& config, Split split,
+                                     const model::Model& model, Extent extent) {
+  const SourceConfig& source = SourceOf(config, split);
+  if (source.format == config::DataFormat::kZip) extent = Extent::kNamed;
+  std::vector<data::SourcePtr> parts;
+  for (size_t i = 0; i < source.datasets.size(); ++i) {
+    ASSIGN_OR_RETURN(parts.emplace_back(), LoadElement(config, split, model, extent, i));
+  }
+  StatusOr<data::SourcePtr> joined = Join(config, source, std::move(parts));
+  return joined.ok() ? joined : Annotate(joined.status(), KeyOf(split));
+}
+
+// Loads the examples of a format.
+StatusOr<data::SourcePtr> LoadFormat(const config::TrainingConfig& config, Split split,
+                                     const model::Model& model, Extent extent) {
+  const SourceConfig& source = SourceOf(config, split);
+  const config::DataFormat format = source.format;
+  if (!source.datasets.empty()) return LoadJoined(config, split, model, extent);
+  if (format == config::DataFormat::kTfRecord || format == config::DataFormat::kJsonLines)
+    return OpenRecords(config, split, model, extent);
+  if (format == config::DataFormat::kImages) return OpenImages(config, split);
+  ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model, extent));
+  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
+}
+
+// Applies skip, take, cache and repeat, in this order.
+StatusOr<data::SourcePtr> Operate(data::SourcePtr source, const SourceConfig& config) {
+  ASSIGN_OR_RETURN(source,
+                   data::Select(source, {.skip = config.skip, .take = config.take.value_or(-1)}));
+  if (config.cache == config::CacheKind::kMemory) {
+    ASSIGN_OR_RETURN(source, data::Cache(source));
+  }
+  return data::Select(source, {.repeat = config.repeat});
+}
+
+StatusOr<data::SourcePtr> LoadPart(const config::TrainingConfig& config, Split split,
+                                   const model::Model& model, Extent extent) {
+  ASSIGN_OR_RETURN(data::SourcePtr source, LoadFormat(config, split, model, extent));
+  StatusOr<data::SourcePtr> changed = Operate(std::move(source), SourceOf(config, split));
+  if (changed.ok()) return changed;
+  return Annotate(changed.status(), KeyOf(split));
 }
 
 }  // namespace
@@ -338,12 +451,7 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model) {
-  const config::DataFormat format = SourceOf(config, split).format;
-  if (format == config::DataFormat::kTfRecord || format == config::DataFormat::kJsonLines)
-    return OpenRecords(config, split, model);
-  if (format == config::DataFormat::kImages) return OpenImages(config, split);
-  ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
-  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
+  return LoadPart(config, split, model, Extent::kAll);
 }
 
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const SourceConfig& source, Split split,

@@ -10,7 +10,11 @@
 
 #include "runtime/base/json.h"
 #include "runtime/data/images/image_source.h"
+#include "runtime/data/operators/join.h"
+#include "runtime/data/operators/select.h"
+#include "runtime/data/operators/zip.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/data/table_source.h"
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
@@ -170,6 +174,48 @@ StatusOr<Json> ReadRecords(const Json& request) {
         {.name = name, .array = name, .dtype = added.dtype, .shape = added.shape});
   }
   ASSIGN_OR_RETURN(const auto source, data::OpenTfRecords(options));
+  return ReadAll(source, reading);
+}
+
+// Returns the source of a tree of operators: {"range": [first, end], "name"}, {"select", "skip",
+// "take", "repeat"}, {"concatenate": […]}, {"interleave": […], "cycle", "block"} or {"zip": […]}.
+StatusOr<data::SourcePtr> SourceOf(const Json& tree) {
+  if (tree.contains("range")) {
+    const int64_t first = tree["range"][0].get<int64_t>(), end = tree["range"][1].get<int64_t>();
+    Tensor numbers(DType::kInt64, {end - first});
+    for (int64_t i = first; i < end; ++i)
+      numbers.data<int64_t>()[static_cast<size_t>(i - first)] = i;
+    const auto name = tree["name"].get<std::string>();
+    return data::TableSource(
+        std::make_shared<const data::Dataset>(data::Dataset{.arrays = {{name, "range", numbers}}}));
+  }
+  if (tree.contains("select")) {
+    ASSIGN_OR_RETURN(data::SourcePtr source, SourceOf(tree["select"]));
+    return data::Select(std::move(source), {.skip = tree.value("skip", int64_t{0}),
+                                            .take = tree.value("take", int64_t{-1}),
+                                            .repeat = tree.value("repeat", int64_t{1})});
+  }
+  const std::string op = tree.contains("concatenate") ? "concatenate"
+                         : tree.contains("zip")       ? "zip"
+                                                      : "interleave";
+  std::vector<data::SourcePtr> parts;
+  for (const Json& part : tree[op]) {
+    ASSIGN_OR_RETURN(parts.emplace_back(), SourceOf(part));
+  }
+  if (op == "concatenate") return data::Concatenate(std::move(parts));
+  if (op == "zip") return data::Zip(std::move(parts));
+  return data::Interleave(std::move(parts), {.cycle_length = tree["cycle"].get<int64_t>(),
+                                             .block_length = tree["block"].get<int64_t>()});
+}
+
+// A tree of operators (SourceOf) → {name: tensor}, with all examples in order
+StatusOr<Json> ReadDataset(const Json& request) {
+  ASSIGN_OR_RETURN(const data::SourcePtr source, SourceOf(request));
+  data::PipelineOptions reading;
+  for (const data::Field& field : source->fields()) {
+    reading.columns.push_back(
+        {.name = field.name, .array = field.name, .dtype = field.dtype, .shape = field.shape});
+  }
   return ReadAll(source, reading);
 }
 
@@ -412,6 +458,7 @@ int Main(const std::string& verb) {
   const std::map<std::string, StatusOr<Json> (*)(const Json&)> verbs = {
       {"write-checkpoint", WriteCheckpoint},
       {"read-checkpoint", ReadCheckpoint},
+      {"read-dataset", ReadDataset},
       {"read-images", ReadImages},
       {"read-records", ReadRecords},
       {"write-events", WriteEvents},

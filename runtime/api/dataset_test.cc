@@ -1,0 +1,200 @@
+// Trains on datasets that operators make, and compares the weights with those of a training on
+// arrays with the same examples.
+#include <gtest/gtest.h>
+#include <tfjob/tfjob.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tj = tfjob;
+
+namespace {
+
+using tj::data::Example;
+
+// The examples x = i / 50, y = x - 1, for the given numbers i.
+tj::Dataset Points(const std::vector<int>& numbers) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  tj::Tensor x(tj::DType::kFloat32, {count, 1}), y(tj::DType::kFloat32, {count, 1});
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    x.float32()[i] = static_cast<float>(numbers[i]) / 50;
+    y.float32()[i] = x.float32()[i] - 1;
+  }
+  return tj::data::Arrays{.x = x, .y = y};
+}
+
+std::vector<int> Range(int begin, int end) {
+  std::vector<int> numbers;
+  for (int i = begin; i < end; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+Example Point(int64_t i) {
+  Example example = {.x = tj::Tensor(tj::DType::kFloat32, {1}),
+                     .y = tj::Tensor(tj::DType::kFloat32, {1})};
+  example.x.float32()[0] = static_cast<float>(i) / 50;
+  example.y.float32()[0] = example.x.float32()[0] - 1;
+  return example;
+}
+
+tj::CompiledModel Model() {
+  return tj::Session(tj::Strategy::OneDevice(), {.seed = 3, .threads = 1})
+      .Compile(tj::Sequential({tj::Input{.shape = {1}}, tj::Dense{.units = 1}}),
+               {.optimizer = tj::SGD{.learning_rate = 0.1}, .loss = "mean_squared_error"})
+      .value();
+}
+
+tj::FitOptions Options(bool shuffle = true) {
+  return {.batch_size = 8, .epochs = 2, .shuffle = shuffle, .verbose = tj::Verbose::kSilent};
+}
+
+// Returns the weights after a training on these examples; none after an error.
+std::vector<float> Trained(const tj::Dataset& data, bool shuffle = true) {
+  tj::CompiledModel model = Model();
+  const auto history = model.Fit(data, Options(shuffle));
+  EXPECT_TRUE(history.ok()) << history.status();
+  if (!history.ok()) return {};
+  std::vector<float> all;
+  for (const auto& [name, tensor] : model.Weights().value())
+    all.insert(all.end(), tensor.float32().begin(), tensor.float32().end());
+  return all;
+}
+
+std::string ErrorOf(const tj::Dataset& data, const tj::FitOptions& options = Options()) {
+  return Model().Fit(data, options).status().message();
+}
+
+TEST(Dataset, PartsTrainAsTheExamplesThatTheyHave) {
+  const tj::Dataset all = Points(Range(0, 60));
+  EXPECT_EQ(Trained(all.Skip(10).Take(30)), Trained(Points(Range(10, 40))));
+  EXPECT_EQ(Trained(all.Take(20).Concatenate(all.Skip(20))), Trained(all));
+  EXPECT_EQ(Trained(Points({1, 2, 3, 4}).Repeat(3)),
+            Trained(Points({1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4})));
+  EXPECT_EQ(Trained(all.Cache()), Trained(all));
+}
+
+TEST(Dataset, AMixIsOfAllItsParts) {
+  const tj::Dataset mix =
+      tj::data::Mix({Points(Range(0, 20)), Points(Range(20, 40))}, {1, 1}, tj::data::Stop::kAll);
+  std::atomic<int> high = 0, low = 0;
+  const tj::Dataset counted = mix.Filter([&](const Example& example) -> tj::Result<bool> {
+    (example.x.float32()[0] < 0.39f ? low : high) += 1;
+    return true;
+  });
+  Trained(counted);
+  EXPECT_GE(low, 20);
+  EXPECT_GE(high, 20);
+  EXPECT_LE(low + high, 42);
+}
+
+TEST(Dataset, InterleavesBlocks) {
+  const tj::Dataset data =
+      tj::data::Interleave({Points({0, 1, 2, 3}), Points({10, 11, 12}), Points({20, 21})}, 2, 2);
+  EXPECT_EQ(Trained(data, false), Trained(Points({0, 1, 10, 11, 2, 3, 12, 20, 21}), false));
+}
+
+TEST(Dataset, MapAndFilterCallTheFunctions) {
+  const auto odd = [](const Example& example) -> tj::Result<bool> {
+    return static_cast<int>(example.x.float32()[0] * 50 + 0.5f) % 2 == 1;
+  };
+  std::vector<int> numbers;
+  for (int i = 1; i < 40; i += 2) numbers.push_back(i);
+  EXPECT_EQ(Trained(Points(Range(0, 40)).Filter(odd)), Trained(Points(numbers)));
+
+  const auto next = [](const Example& example) -> tj::Result<Example> {
+    return Point(static_cast<int>(example.x.float32()[0] * 50 + 0.5f) + 1);
+  };
+  EXPECT_EQ(Trained(Points(Range(0, 40)).Map(next)), Trained(Points(Range(1, 41))));
+  EXPECT_EQ(Trained(Points(Range(0, 40)).Map(next).Cache()), Trained(Points(Range(1, 41))));
+}
+
+TEST(Dataset, FunctionsSeeScaledInputs) {
+  tj::Tensor x(tj::DType::kUInt8, {16, 1}), y(tj::DType::kFloat32, {16, 1});
+  for (size_t i = 0; i < 16; ++i) x.uint8()[i] = static_cast<uint8_t>(10 * i);
+  const tj::Dataset bytes = tj::data::Arrays{.x = x, .y = y, .scale = 0.5};
+  const auto same = [](const Example& example) -> tj::Result<Example> {
+    EXPECT_EQ(example.x.dtype(), tj::DType::kFloat32);
+    EXPECT_LE(example.x.float32()[0], 75);
+    return example;
+  };
+  EXPECT_EQ(Trained(bytes.Map(same)), Trained(bytes));
+}
+
+TEST(Dataset, ErrorsOfFunctionsNameTheExample) {
+  const auto fails = [](const Example& example) -> tj::Result<Example> {
+    if (example.x.float32()[0] > 0.09f)
+      return tj::Status(tj::StatusCode::kInvalidArgument, "too large");
+    return example;
+  };
+  const std::string error = ErrorOf(Points(Range(0, 9)).Map(fails));
+  EXPECT_NE(error.find("example 5: too large"), std::string::npos) << error;
+  const auto renames = [](const Example& example) -> tj::Result<Example> {
+    return Example{.targets = {{"nothing", example.y}}};
+  };
+  EXPECT_NE(
+      ErrorOf(Points(Range(0, 9)).Map(renames)).find("targets.nothing: the model has no such"),
+      std::string::npos);
+}
+
+TEST(Dataset, WrongArgumentsAreErrorsOfFit) {
+  const tj::Dataset points = Points(Range(0, 9));
+  EXPECT_EQ(ErrorOf(points.Skip(9)),
+            "data.train: skip: expected fewer than the 9 examples that there are, got 9");
+  EXPECT_EQ(ErrorOf(points.Take(0)), "data.train: take: expected at least 1, got 0");
+  EXPECT_EQ(ErrorOf(points.Repeat(0)), "data.train: repeat: expected at least 1, got 0");
+  EXPECT_EQ(ErrorOf(tj::data::Mix({points}, {1, 2})),
+            "data.train: Mix: expected at least one dataset and as many weights, got 1 datasets "
+            "and 2 weights");
+  EXPECT_EQ(ErrorOf(points.Map(nullptr)), "data.train: Map: expected a function, got none");
+  EXPECT_EQ(ErrorOf(tj::data::From(nullptr)), "data.train: From: expected a source, got null");
+}
+
+struct Rows : tj::data::Source {
+  int64_t size() const override { return 40; }
+  tj::Result<Example> Row(int64_t i) const override { return Point(i); }
+};
+
+TEST(Source, TrainsAsTheSameArrays) {
+  EXPECT_EQ(Trained(tj::data::From(std::make_shared<Rows>())), Trained(Points(Range(0, 40))));
+}
+
+tj::data::Generator Counting(int64_t size) {
+  return {.start = []() -> tj::Result<tj::data::Generator::Next> {
+            return tj::data::Generator::Next(
+                [next = int64_t{0}]() mutable -> tj::Result<std::optional<Example>> {
+                  if (next == 40) return std::optional<Example>();
+                  return std::optional<Example>(Point(next++));
+                });
+          },
+          .size = size};
+}
+
+TEST(Generator, TrainsAsTheSameArraysInOrder) {
+  EXPECT_EQ(Trained(Counting(40), false), Trained(Points(Range(0, 40)), false));
+  EXPECT_EQ(Trained(tj::Dataset(Counting(40)).Cache()), Trained(Points(Range(0, 40))));
+}
+
+TEST(Generator, IsNeitherShuffledNorResumed) {
+  EXPECT_NE(ErrorOf(Counting(40)).find("cannot be shuffled"), std::string::npos);
+  tj::FitOptions options = Options(false);
+  const std::string folder = testing::TempDir() + "/generator_backup";
+  std::filesystem::remove_all(folder);
+  options.callbacks = {tj::BackupAndRestore{.backup_dir = folder}};
+  EXPECT_EQ(ErrorOf(Counting(40), options),
+            "callbacks: BackupAndRestore needs examples that can be read from any position on, and "
+            "a Generator has none; give a data::Source, or Cache() the examples");
+  EXPECT_EQ(ErrorOf(tj::Dataset(Counting(40)).Cache(), options), "");
+}
+
+TEST(Generator, SaysThatAPassIsTooShort) {
+  const std::string error = ErrorOf(Counting(41), Options(false));
+  EXPECT_NE(error.find("expected 41 examples in every pass, but this one ended after 40"),
+            std::string::npos)
+      << error;
+}
+
+}  // namespace

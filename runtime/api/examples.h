@@ -1,0 +1,39 @@
+// Converts between the examples of programs, whose values have the names of layers, and those of
+// sources, whose values have the names of the graph's feeds (model/build.h). Private to this
+// package.
+#pragma once
+
+#include <functional>
+
+#include "runtime/api/access.h"
+#include "runtime/data/operators/example.h"
+
+namespace tfjob::api {
+
+// Knows the names of one model. Immutable.
+class ExampleNames {
+ public:
+  explicit ExampleNames(const model::Model& model);
+
+  // Returns the values that are present. Returns InvalidArgument if the model has no input or
+  // output of a name, or if the only one is given twice or there are several.
+  StatusOr<tfjob::data::Example> ToInternal(const data::Example& example) const;
+  data::Example ToPublic(const tfjob::data::Example& example) const;
+
+ private:
+  // The model's inputs, its labels or its sample weights.
+  struct Role {
+    const char* word;              // "x"
+    const char* words;             // "inputs"
+    Tensor data::Example::* only;  // the value of the only one
+    std::map<std::string, Tensor> data::Example::* named;
+    std::vector<std::string> layers;  // the names that programs use
+    std::vector<std::string> feeds;
+  };
+  static tfjob::Status AddRole(const Role& role, const data::Example& example,
+                               tfjob::data::Example& made);
+
+  std::vector<Role> roles_;
+};
+
+}  // namespace tfjob::api

@@ -1,0 +1,36 @@
+// Numbers the examples that a filter keeps. Takes one bit per example of the source, and 1/8 of a
+// bit for an index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tfjob::data {
+
+class KeptRows {
+ public:
+  // Keeps no example at first.
+  explicit KeptRows(int64_t rows) : words_(static_cast<size_t>((rows + 63) / 64)) {}
+
+  // Different threads may keep rows of different multiples of 64 at the same time.
+  void Keep(int64_t row) { words_[static_cast<size_t>(row / 64)] |= uint64_t{1} << (row % 64); }
+  // Must be called after the last Keep, and before the functions below.
+  void Index();
+
+  int64_t size() const { return size_; }
+  // Returns the row of the kept example `index`, which is in [0, size()).
+  int64_t At(int64_t index) const;
+  size_t bytes() const { return (words_.size() + counts_.size()) * sizeof(uint64_t); }
+  // Returns a hash of the rows that are kept.
+  uint64_t hash() const;
+
+ private:
+  static constexpr size_t kWordsPerCount = 8;
+
+  std::vector<uint64_t> words_;
+  std::vector<int64_t> counts_;  // kept examples before each group of kWordsPerCount words
+  int64_t size_ = 0;
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,215 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "runtime/data/operators/cache.h"
+#include "runtime/data/operators/join.h"
+#include "runtime/data/operators/scale.h"
+#include "runtime/data/operators/select.h"
+#include "runtime/data/operators/test_sources.h"
+#include "runtime/data/operators/zip.h"
+
+namespace {
+std::atomic<int64_t> allocations = 0;
+}
+
+void* operator new(size_t bytes) {
+  ++allocations;
+  return std::malloc(bytes);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+
+namespace tfjob::data {
+namespace {
+
+using testing::InOrder;
+using testing::Numbers;
+using testing::OnDisk;
+using testing::Read;
+using testing::ReadAll;
+
+using List = std::vector<int64_t>;
+
+SourcePtr Made(StatusOr<SourcePtr> source) {
+  EXPECT_TRUE(source.ok()) << source.status();
+  return source.ok() ? *std::move(source) : nullptr;
+}
+
+List Sorted(List list) {
+  std::ranges::sort(list);
+  return list;
+}
+
+// Mixes, concatenates, interleaves and selects, of memory and of disk.
+SourcePtr Everything() {
+  const SourcePtr mixed = Made(Mix({Numbers(0, 20), std::make_shared<OnDisk>(Numbers(100, 30))},
+                                   {.weights = {1, 2}, .stop = Mixture::Stop::kAll, .seed = 3}));
+  const SourcePtr interleaved =
+      Made(Interleave({Numbers(200, 9), std::make_shared<OnDisk>(Numbers(300, 4))},
+                      {.cycle_length = 2, .block_length = 3}));
+  return Made(Concatenate({mixed, interleaved, Made(Select(Numbers(400, 10), {2, 5, 2}))}));
+}
+
+TEST(Select, ReadsARangeOfTheExamples) {
+  EXPECT_EQ(ReadAll(Made(Select(Numbers(10, 9), {.skip = 2, .take = 3, .repeat = 2}))),
+            (List{12, 13, 14, 12, 13, 14}));
+  const SourcePtr all = Numbers(0, 3);
+  EXPECT_EQ(Made(Select(all, {})), all);
+}
+
+TEST(Concatenate, ReadsBatchesAcrossTheEndOfASource) {
+  const SourcePtr disk = std::make_shared<OnDisk>(Numbers(10, 6));
+  EXPECT_EQ(ReadAll(Made(Concatenate({Numbers(0, 3), disk, Numbers(20, 2)}))),
+            (List{0, 1, 2, 10, 11, 12, 13, 14, 15, 20, 21}));
+}
+
+TEST(Join, RefusesSourcesWhoseExamplesDiffer) {
+  EXPECT_EQ(Message(Concatenate({Numbers(0, 3), Numbers(0, 3, "y", "other.npy")}).status()),
+            "other.npy: expected the same values in an example as in numbers.npy (x, x2), got y, "
+            "y2");
+  Tensor x(DType::kInt64, {2, 3}), x2(DType::kFloat32, {2, 2});
+  const SourcePtr wide = TableSource(std::make_shared<const Dataset>(
+      Dataset{.arrays = {{"x", "wide.npy", x}, {"x2", "wide.npy", x2}}}));
+  EXPECT_EQ(Message(Mix({Numbers(0, 3), wide}, {.weights = {1, 1}}).status()),
+            "wide.npy: expected x of the shape [], as in numbers.npy, got [3]");
+}
+
+TEST(Join, GivesFieldsOfDifferentTypesAWideOne) {
+  Tensor bytes(DType::kUInt8, {2}), x2(DType::kFloat64, {2, 2});
+  const SourcePtr narrow = TableSource(std::make_shared<const Dataset>(
+      Dataset{.arrays = {{"x", "narrow.npy", bytes}, {"x2", "narrow.npy", x2}}}));
+  const SourcePtr joined = Made(Concatenate({Numbers(5, 1), narrow}));
+  EXPECT_EQ(joined->Find("x")->dtype, DType::kInt64);
+  EXPECT_EQ(joined->Find("x2")->dtype, DType::kFloat64);
+  PipelineOptions options = InOrder(*joined);
+  options.columns[1].dtype = DType::kFloat32;
+  EXPECT_EQ(Read(joined, options).first, (List{5, 0, 0}));
+}
+
+TEST(Zip, PutsTheFieldsOfExamplesSideBySide) {
+  const SourcePtr zipped = Made(Zip({Numbers(0, 5), Numbers(50, 3, "y")}));
+  EXPECT_EQ(ReadAll(zipped, "x"), (List{0, 1, 2}));
+  EXPECT_EQ(ReadAll(zipped, "y"), (List{50, 51, 52}));
+  EXPECT_EQ(ReadAll(Made(Concatenate({zipped, zipped})), "y"), (List{50, 51, 52, 50, 51, 52}));
+  EXPECT_EQ(Message(Zip({Numbers(0, 3), Numbers(0, 3, "x", "b.npy")}).status()),
+            "zip: expected x from one dataset only, but both numbers.npy and b.npy provide it");
+}
+
+TEST(Scale, MultipliesTheFieldsItNames) {
+  const SourcePtr source = Numbers(1, 2);
+  const SourcePtr scaled = Scale(source, {"x2"}, 0.5f);
+  const auto pipeline = Pipeline::Create(scaled, InOrder(*scaled));
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const Batch* batch = (*pipeline)->Next();
+  EXPECT_EQ(batch->Find("x2")->data<float>()[2], 2);
+  EXPECT_EQ(batch->Find("x")->data<int64_t>()[1], 2);
+  EXPECT_EQ(Scale(source, {"x2"}, 1), source);
+}
+
+TEST(Cache, ReadsEveryExampleOnce) {
+  const auto disk = std::make_shared<const OnDisk>(Numbers(0, 300));
+  const SourcePtr cached = Made(Cache(disk));
+  EXPECT_TRUE(cached->in_memory());
+  EXPECT_EQ(disk->reads(), 300);
+  EXPECT_EQ(ReadAll(cached), ReadAll(Numbers(0, 300)));
+  EXPECT_EQ(disk->reads(), 300);
+  EXPECT_EQ(cached->fingerprint(), disk->fingerprint());
+}
+
+TEST(Cache, RefusesMoreThanItMayTake) {
+  const SourcePtr disk = std::make_shared<const OnDisk>(Numbers(0, 10));
+  EXPECT_TRUE(Cache(disk, {.most_bytes = 160}).ok());
+  EXPECT_EQ(Message(Cache(disk, {.most_bytes = 159}).status()),
+            "cache: 10 examples of 16 bytes need more memory than the 159 bytes that the cache may "
+            "take; take fewer examples, or do not cache them");
+}
+
+// The pipelines of all workers read what an epoch contains, in shares that differ by one at most.
+TEST(Operators, WorkersDivideEveryEpoch) {
+  const SourcePtr source = Everything();
+  const List expected = Sorted(ReadAll(source));
+  for (const int64_t workers : {1, 2, 3, 7}) {
+    for (const bool shuffle : {false, true}) {
+      List all;
+      for (int64_t worker = 0; worker < workers; ++worker) {
+        PipelineOptions options = InOrder(*source, 5);
+        options.worker = worker;
+        options.workers = workers;
+        options.shuffle = shuffle;
+        const auto [numbers, status] = Read(source, options);
+        EXPECT_TRUE(status.ok()) << status;
+        all.insert(all.end(), numbers.begin(), numbers.end());
+      }
+      EXPECT_EQ(Sorted(all), expected) << workers << " workers, shuffle " << shuffle;
+    }
+  }
+}
+
+TEST(Operators, ContinueFromEveryPosition) {
+  const SourcePtr source = Everything();
+  PipelineOptions options = InOrder(*source, 7);
+  options.shuffle = true;
+  options.epochs = 2;
+  const List all = Read(source, options).first;
+  const int64_t batches = (source->size() + 6) / 7;
+  for (int64_t drawn = 0; drawn < 2 * batches; ++drawn) {
+    options.start = {drawn / batches, drawn % batches};
+    const List rest = Read(source, options).first;
+    ASSERT_LE(rest.size(), all.size());
+    EXPECT_TRUE(std::equal(rest.rbegin(), rest.rend(), all.rbegin())) << "after " << drawn;
+    EXPECT_EQ(all.size() - rest.size(),
+              static_cast<size_t>((drawn / batches) * source->size() + (drawn % batches) * 7));
+  }
+}
+
+TEST(Operators, NeedNoMemoryForABatchOfSourcesInMemory) {
+  const SourcePtr mixed =
+      Made(Mix({Numbers(0, 40), Made(Select(Numbers(100, 40), {.skip = 3}))}, {.weights = {1, 1}}));
+  const SourcePtr source = Made(Concatenate({mixed, Numbers(200, 40)}));
+  PipelineOptions options = InOrder(*source, 8);
+  options.epochs = 0;
+  options.shuffle = true;
+  const auto pipeline = Pipeline::Create(source, options);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+  const int64_t before = allocations;
+  for (int i = 0; i < 30; ++i) (*pipeline)->Next();
+  EXPECT_EQ(allocations, before);
+}
+
+TEST(Operators, DescribeThemselves) {
+  const SourcePtr mixed = Made(Mix({Numbers(0, 20), Numbers(0, 10)}, {.weights = {2, 1}}));
+  EXPECT_EQ(Made(Select(mixed, {.take = 9}))->Describe(),
+            "mixed with the weights 2, 1, until the first ends\n"
+            "  20 examples: numbers.npy; 320 bytes in memory\n"
+            "  10 examples: numbers.npy; 160 bytes in memory; the examples 0 to 8 of 30");
+}
+
+TEST(Operators, HaveOtherFingerprints) {
+  const SourcePtr disk = std::make_shared<OnDisk>(Numbers(0, 10));
+  const SourcePtr other = std::make_shared<OnDisk>(Numbers(0, 11));
+  std::vector<uint64_t> all = {
+      disk->fingerprint(),
+      Made(Select(disk, {.take = 5}))->fingerprint(),
+      Made(Select(disk, {.skip = 5}))->fingerprint(),
+      Made(Concatenate({disk, other}))->fingerprint(),
+      Made(Concatenate({other, disk}))->fingerprint(),
+      Made(Interleave({disk, other}, {}))->fingerprint(),
+      Made(Mix({disk, other}, {.weights = {1, 1}}))->fingerprint(),
+      Made(Mix({disk, other}, {.weights = {1, 2}}))->fingerprint(),
+      Scale(disk, {"x2"}, 2)->fingerprint(),
+  };
+  std::ranges::sort(all);
+  EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
+}
+
+}  // namespace
+}  // namespace tfjob::data
