@@ -3,9 +3,8 @@
 // The HDF5 library is not safe against damaged files, so a separate program, tfjob-hdf5, calls it.
 // The program runs in its own process with limits on its memory, time and output, without this
 // process's environment, and without access to any other file. This process waits for the program
-// only for a limited time. If the program dies, the error names the file. The program must be in
-// the same folder as this process's program; the environment variable TFJOB_HDF5 may contain
-// another path.
+// only for a limited time. If the program dies, the error names the file. hdf5_program.h says where
+// the program must be.
 #pragma once
 
 #include <memory>
