@@ -43,9 +43,9 @@ move() {
 needs() {
   local files
   mapfile -t files < <(find "$work/$1" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' sh {} \; -print)
-  mkdir -p "$work/control/debian"
+  mkdir -p "$work/control/debian" "$work/$1/DEBIAN"  # by which dpkg-shlibdeps knows a package's folder
   printf 'Source: tfjob\n\nPackage: %s\nArchitecture: any\n' "$1" >"$work/control/debian/control"
-  (cd "$work/control" && dpkg-shlibdeps -O "${files[@]/#/-e}" | sed -n 's/^shlibs:Depends=//p')
+  (cd "$work/control" && dpkg-shlibdeps --warnings=1 -O "${files[@]/#/-e}" | sed -n 's/^shlibs:Depends=//p')
 }
 
 # documents PACKAGE: adds what Debian requires of every package.
@@ -88,11 +88,10 @@ depends=$(needs tfjob)
 package tfjob science "$depends" "" "runs distributed TensorFlow training jobs" \
   "The programs tfjob, which runs the manifests of TFJobs on this machine and manages those in a Kubernetes cluster, \
 tfjob-trainer, which runs one task of a job, and tfjob-operator, which runs TFJobs in a cluster."
+depends=$(needs libtfjob0)
 # dpkg calls ldconfig because of this file.
-mkdir -p "$work/libtfjob0/DEBIAN"
 echo "activate-noawait ldconfig" >"$work/libtfjob0/DEBIAN/triggers"
 echo "libtfjob 0 libtfjob0 (= $version)" >"$work/libtfjob0/DEBIAN/shlibs"
-depends=$(needs libtfjob0)
 package libtfjob0 libs "$depends" "Recommends: tfjob
 Multi-Arch: same" "training of models as in TFJob (shared library)" \
   "The library of programs that build, train, evaluate and save models with TFJob's C++ API, alone or as the tasks of a \

@@ -170,6 +170,7 @@ if [ -e "$library" ]; then
   check "the headers include only the standard library" includes_only_the_standard
   check "the headers compile fast" tests/install/compile_cost.py "$prefix/include" deploy/examples/cpp/fashion-mnist.cc
   cat "$folder/log"
+  check "the comments of the headers become pages" deploy/dev/api_reference.sh "$folder/reference"
   check "a program built with CMake" builds_with_cmake
   check "CMake finds only versions with the same API" refuses_other_versions
   check "CMake says what an installation lacks" names_what_is_missing
