@@ -5,8 +5,8 @@
 #   deploy/test.sh --all    every test with the address and undefined behaviour sanitizers, and those of packages with
 #                           threads also with the thread sanitizer; every fuzzer for some seconds; in the configuration
 #                           that ships, whole jobs and the tests of packages whose code differs in it; tests/charts
-#                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
-#                           (Kubernetes; needs root)
+#                           (Helm chart), tests/install (the installed C++ library), tests/interop (TensorFlow and
+#                           TensorBoard from PyPI), tests/cluster (Kubernetes; needs root)
 #   deploy/test.sh --deep   the same as --all, and long runs: every fuzzer for minutes, the examples that take minutes,
 #                           the quickstart with ten seeds, a hundred jobs whose tasks are killed and stopped at random
 #                           times, whole jobs under the sanitizers, every test ten times, benchmarks
@@ -83,6 +83,7 @@ else
   step "fuzzing" tests/fuzz/run.sh --results "$RESULTS" --seconds $([ $level = deep ] && echo 180 || echo 5)
   step "the programs of the test cluster" await_cluster_programs
   step "the chart" tests/charts/run.sh "$RESULTS"
+  step "the installed library" tests/install/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
   step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"
 fi

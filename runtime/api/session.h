@@ -173,8 +173,9 @@ class CompiledModel {
   //                   optimizer: keras.models.load_model, Session::Load
   //   .weights.h5     the weights: Model.load_weights of Keras
   //   .safetensors    the weights, by the names of the variables
-  // .keras and .h5 files are written by the program tfjob-hdf5, which this function starts: it must
-  // be in the folder of the running program, or be named by the environment variable TFJOB_HDF5.
+  // .keras and .h5 files are written by the program tfjob-hdf5, which this function starts. An
+  // installed library finds the program that was installed with it; another one must be in the
+  // folder of the running program, or be named by the environment variable TFJOB_HDF5.
   // Never waits for another task.
   Status Save(const std::string& path) const;
   // Adds a checkpoint to the folder, in the format of TensorFlow and of tfjob-trainer: variables,

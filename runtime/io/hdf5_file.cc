@@ -9,25 +9,16 @@
 
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/env.h"
+#include "runtime/io/hdf5_program.h"
 
 namespace tfjob::io {
 namespace {
 
-constexpr char kProgram[] = "tfjob-hdf5";
 constexpr size_t kMaxMessage = 4096;
-
-std::string ProgramPath() {
-  if (const std::optional<std::string> path = GetEnv("TFJOB_HDF5")) return *path;
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / kProgram;
-}
 
 struct Pipe {
   int ends[2] = {-1, -1};
@@ -61,7 +52,7 @@ Limits LimitsFor(uint64_t bytes) {
 
 StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, int output,
                       int errors) {
-  const std::string program = ProgramPath();
+  const std::string program = Hdf5Program();
   const std::string megabytes = StrCat(limits.megabytes), seconds = StrCat(limits.seconds),
                     output_megabytes = StrCat(limits.output_megabytes);
   const char* const arguments[] = {program.c_str(),          verb.c_str(),
@@ -82,8 +73,8 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
                   const_cast<char* const*>(environment));
   posix_spawn_file_actions_destroy(&actions);
   if (failed == 0) return pid;
-  return FailedPrecondition("HDF5 files need the program ", kProgram,
-                            ", which cannot be run: ", Message(ErrnoStatus(failed, program)),
+  return FailedPrecondition("HDF5 files need the program tfjob-hdf5, which cannot be run: ",
+                            Message(ErrnoStatus(failed, program)),
                             "; install it beside this program, or set TFJOB_HDF5 to its path");
 }
 

@@ -3,8 +3,7 @@
 // The HDF5 library is not safe against damaged files, so a separate program, tfjob-hdf5, calls it.
 // The program runs with limits on its memory, time and output, without this process's environment,
 // and without access to any other file. This process waits for it only for a limited time. If it
-// crashes, the error names the file. The program must be in the folder of this process's
-// executable, unless the environment variable TFJOB_HDF5 contains its path.
+// crashes, the error names the file. hdf5_program.h says where the program must be.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,13 @@
-// Trains a classifier of clothing images. Runs alone or, unchanged, as a task of a TFJob.
+// Trains a classifier of clothing images. Runs alone or, unchanged, as a task of a TFJob. The
+// argument is the folder for its files.
 #include <tfjob/tfjob.h>
 
 #include <iostream>
+#include <string>
 namespace tj = tfjob;
 
-int main() {
+int main(int argc, char** argv) {
+  const std::string folder = argc > 1 ? argv[1] : "/tmp/fashion-mnist";
   tj::Model model = tj::Sequential({
       tj::Flatten{},
       tj::Dense{.units = 128, .activation = "relu"},
@@ -18,8 +21,8 @@ int main() {
                             .metrics = {"accuracy"}};
   tj::CompiledModel trained = session.Compile(model, how).value();
   tj::FitOptions options = {.batch_size = 64, .epochs = 5, .validation = &test};
-  options.callbacks = {tj::BackupAndRestore{"/tmp/run"}, tj::TensorBoard{"/tmp/logs"}};
+  options.callbacks = {tj::BackupAndRestore{folder + "/backup"}, tj::TensorBoard{folder + "/logs"}};
   trained.Fit(train, options).value();
   std::cout << trained.Evaluate(test).value() << "\n";
-  if (session.is_chief()) trained.Save("/tmp/fashion.safetensors").value();
+  if (session.is_chief()) trained.Save(folder + "/fashion.safetensors").value();
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""api_reference.py HEADER: prints a header of the C++ API for Doxygen, with its comments as documentation. The comment
+at the beginning of a file describes the file. A comment after code belongs to this code, like those below it that begin
+in the same column; other comments belong to the code that follows them."""
+import re
+import sys
+
+ABOVE = re.compile(r"^\s*// ?(.*)$")
+AFTER = re.compile(r"^(.*\S)(\s+)// ?(.*)$")
+TOOLS = re.compile(r"\s*// NOLINT.*$")
+EXAMPLE = re.compile(r"^  ")
+
+
+def lines_for_doxygen(text):
+    column = None  # of the comment after code that the next line may continue
+    in_example = False
+    yield "/// @file"
+    for line in text.splitlines():
+        line = TOOLS.sub("", line)
+        comment = ABOVE.match(line)
+        after = None if comment else AFTER.match(line)
+        is_example = bool(comment and column is None and EXAMPLE.match(comment[1]))
+        if in_example and not is_example:
+            yield "/// @endcode"
+        if is_example and not in_example:
+            yield "/// @code{.cpp}"
+        in_example = is_example
+        if comment and column == line.index("//"):
+            yield " " * column + "///< " + escape(comment[1])
+        elif comment:
+            column = None
+            yield line[:line.index("//")] + "/// " + (comment[1] if is_example else escape(comment[1]))
+        elif after:
+            column = len(after[1] + after[2])
+            yield after[1] + after[2] + "///< " + escape(after[3])
+        else:
+            column = None
+            yield line
+
+
+def escape(comment):
+    """Keeps Doxygen from taking parts of a sentence for its commands, for HTML or for references. Code, which is between
+    backquotes, stays as it is."""
+    parts = comment.split("`")
+    parts[::2] = [re.sub(r"([<>#@\\&])", r"\\\1", part).replace("::", "\\::") for part in parts[::2]]
+    return "`".join(parts)
+
+
+with open(sys.argv[1], encoding="utf-8") as header:
+    print("\n".join(lines_for_doxygen(header.read())))
