@@ -8,6 +8,7 @@
 #include "runtime/config/features.h"
 #include "runtime/config/keys.h"
 #include "runtime/config/maps.h"
+#include "runtime/config/tokenize.h"
 
 namespace tfjob::config {
 namespace {
@@ -213,6 +214,9 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
             return Store(at.mutate(config), ReadRanges(field));
           },
           [&](const Ref<Features>& at) { return Store(at.mutate(config), ReadFeatures(field)); },
+          [&](const Ref<std::optional<TokenizeConfig>>& at) {
+            return Store(at.mutate(config), ReadTokenize(field));
+          },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             return Store(at.mutate(config), ReadJson(key, field));
           },
@@ -255,6 +259,9 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
           },
           [&](const Ref<Features>& at) {
             return at.read(config).empty() ? Json() : FeaturesToJson(at.read(config));
+          },
+          [&](const Ref<std::optional<TokenizeConfig>>& at) {
+            return at.read(config) ? TokenizeToJson(*at.read(config)) : Json();
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             if (at.read(config)) return *at.read(config);

@@ -41,7 +41,9 @@ void AddArrayKeys(std::vector<Key>& keys, const std::string& at) {
       "path of a file that ends in `.npy`, or by the name of a feature.",
       "`x`; with several inputs, their names");
   add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(),
-      {"npz", "tfrecord", "jsonl"}, "The array with the labels of each output, as for `inputs`.",
+      {"npz", "tfrecord", "jsonl", "text"},
+      "The array with the labels of each output, as for `inputs`. With `text`: `next_token`, the "
+      "only choice.",
       "`y`; with several outputs, their names");
   add(at + "sample_weights", KeyType::kNames, Bind<kData, source, &S::sample_weights>(),
       {"npz", "tfrecord", "jsonl"},
@@ -56,7 +58,8 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
   constexpr auto kData = &C::data;
   const std::vector<std::string> formats = {"tfrecord", "jsonl"};
   const auto add = SourceKeyAdder(keys);
-  add(at + "files", KeyType::kStrings, Bind<kData, source, &S::files>(), formats,
+  add(at + "files", KeyType::kStrings, Bind<kData, source, &S::files>(),
+      {"tfrecord", "jsonl", "text"},
       "Files, plain or compressed with gzip or zlib: paths, or patterns as in a shell, such as "
       "`[train-*.tfrecord]`.",
       "required");
@@ -66,14 +69,19 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "lines](#json-lines).",
       "required");
   add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(),
-      {"tfrecord", "jsonl", "images"},
+      {"tfrecord", "jsonl", "images", "text"},
       "What to do about damaged records and images. `fail`: end with an error; `skip`: leave them "
       "out, and report how many there are.");
   keys.back().choices = {"fail", "skip"};
-  add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(), formats,
+  add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(),
+      {"tfrecord", "jsonl", "text"},
       "Folder for temporary files: the content of compressed files, and the index if there are "
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
+  add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text"},
+      "How a line becomes tokens, such as `{name: byte, max_length: 256}`: "
+      "[tokenizers](#tokenizers).",
+      "required");
 }
 
 template <auto source>
@@ -143,10 +151,11 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
        .binding = Bind<kData, source, &S::format>(),
        .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
               "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
-              "`images`: folders of JPEG and PNG images; `linear`: generated data, y = x·weights + "
-              "bias + noise; `synthetic`: random "
-              "numbers of the types and shapes that the model takes.",
-       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "linear", "synthetic"},
+              "`images`: folders of JPEG and PNG images; `text`: lines of text; `linear`: generated "
+              "data, y = x·weights + bias + noise; `synthetic`: random numbers of the types and "
+              "shapes that the model takes.",
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "text", "linear",
+                   "synthetic"},
        .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
@@ -205,7 +214,7 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.threads",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::threads>(),
-                  .doc = "Number of threads that decode images, in addition to those that compute. "
+                  .doc = "Number of threads that decode images and divide texts into tokens, in addition to those that compute. "
                          "0: one per processor that the CPU affinity and the cgroup's quota "
                          "allow.",
                   .minimum = 0,

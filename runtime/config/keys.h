@@ -29,7 +29,8 @@ using Binding = std::variant<
     Ref<std::optional<int64_t>>, Ref<std::optional<double>>, Ref<std::vector<std::string>>,
     Ref<std::vector<double>>, Ref<std::map<int64_t, double>>,
     Ref<std::map<std::string, std::string>>, Ref<std::map<std::string, std::vector<double>>>,
-    Ref<std::map<std::string, FeatureConfig>>, Ref<std::shared_ptr<const Json>>, Choice>;
+    Ref<std::map<std::string, FeatureConfig>>, Ref<std::optional<TokenizeConfig>>,
+    Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
 //   kNameOrIndex  a string, or an integer (kept as text)
@@ -39,6 +40,7 @@ using Binding = std::variant<
 //   kNames        a map of names to names, or one name, which is stored as {"": NAME}
 //   kRanges       a map of names to [low, high]
 //   kFeatures     a map of names to features (FeatureConfig)
+//   kTokenize     a map of keys (TokenizeConfig)
 //   kMetrics      a list of names, or of maps with a name and arguments
 //   kOutputs      a map of names to maps of the keys that are per_output
 enum class KeyType {
@@ -56,6 +58,7 @@ enum class KeyType {
   kNames,
   kRanges,
   kFeatures,
+  kTokenize,
   kLayers,
   kMetrics,
   kOutputs

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/features.h"
+#include "runtime/config/tokenize.h"
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
@@ -72,6 +73,8 @@ Json TypeSchema(const Key& key) {
            {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
     case KeyType::kFeatures:
       return FeaturesSchema();
+    case KeyType::kTokenize:
+      return TokenizeSchema();
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
     case KeyType::kMetrics: {
@@ -115,6 +118,8 @@ std::string TypeName(const Key& key) {
       return "map of names to [low, high]";
     case KeyType::kFeatures:
       return "map of names to features";
+    case KeyType::kTokenize:
+      return "map of keys";
     case KeyType::kLayers:
       return "list of layers";
     case KeyType::kOutputs:

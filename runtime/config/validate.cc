@@ -77,12 +77,22 @@ Status CheckRecords(const SourceConfig& source, const std::string& at, std::stri
 Status CheckJsonLines(const SourceConfig& source, const std::string& at) {
   RETURN_IF_ERROR(CheckRecords(source, at, "files of JSON lines"));
   for (const auto& [name, feature] : source.features) {
-    if (feature.dtype != "string") continue;
-    return InvalidArgument(at, ".features.", name,
-                           ".dtype: expected float32 or int64, since models take numbers, and JSON "
-                           "has no strings of bytes, got \"string\"");
+    if (feature.decode_raw.empty() && !feature.decode_image) continue;
+    return InvalidArgument(at, ".features.", name, feature.decode_image ? ".decode_image" : ".decode_raw",
+                           ": JSON has no strings of bytes; remove the key, and set dtype to "
+                           "float32 or int64 for numbers, or add tokenize or vocabulary");
   }
   return OkStatus();
+}
+
+Status CheckText(const SourceConfig& source, const std::string& at) {
+  if (source.files.empty()) return Missing(at + ".files", "a list of text files");
+  if (!source.tokenize)
+    return Missing(at + ".tokenize", "a tokenizer, such as {name: byte, max_length: 256}");
+  const std::map<std::string, std::string> next = {{"", "next_token"}};
+  if (source.targets.empty() || source.targets == next) return OkStatus();
+  return InvalidArgument(at, ".targets: expected next_token, since the tokens of a line are the ",
+                         "inputs; to read other labels, use JSON lines (format: jsonl)");
 }
 
 Status CheckImages(const SourceConfig& source, const std::string& at) {
@@ -117,6 +127,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       return CheckJsonLines(source, at);
     case DataFormat::kImages:
       return CheckImages(source, at);
+    case DataFormat::kText:
+      return CheckText(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -126,7 +138,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       break;
   }
   return Missing(at + ".format",
-                 "one of idx, csv, npz, tfrecord, jsonl, images, linear, synthetic");
+                 "one of idx, csv, npz, tfrecord, jsonl, images, text, linear, synthetic");
 }
 
 // Returns whether the section data.eval has keys but no format.

@@ -12,6 +12,7 @@
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/text_data.h"
 
 namespace tfjob::train {
 namespace {
@@ -116,10 +117,32 @@ int DecodeThreads(const config::TrainingConfig& config) {
   return config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();
 }
 
-data::ExampleFeature ToFeature(const std::string& name, const config::FeatureConfig& feature) {
+// Converts a feature whose strings become ids. `at` is the path of the feature.
+StatusOr<data::ExampleFeature> ToIds(const std::string& name, const config::FeatureConfig& feature,
+                                     const std::string& at) {
+  data::ExampleFeature ids{.name = name, .dtype = DType::kInt64};
+  if (feature.tokenize) {
+    ASSIGN_OR_RETURN(ids.tokens, ReadTokenizer(*feature.tokenize, feature.default_value,
+                                               at + ".tokenize"));
+    ids.shape = {feature.tokenize->max_length};
+    return ids;
+  }
+  ASSIGN_OR_RETURN(ids.vocabulary, ReadVocabulary(feature, at));
+  ids.shape = feature.max_length ? Shape({*feature.max_length}) : Shape(*feature.shape);
+  ids.variable = feature.max_length.has_value();
+  ids.fill = feature.default_value;
+  return ids;
+}
+
+StatusOr<data::ExampleFeature> ToFeature(const std::string& name,
+                                         const config::FeatureConfig& feature,
+                                         const std::string& at) {
+  if (feature.tokenize || !feature.terms.empty() || !feature.vocabulary.empty())
+    return ToIds(name, feature, at);
   std::vector<int64_t> shape = feature.shape.value_or(std::vector<int64_t>());
   if (feature.decode_image) {
-    return {.name = name,
+    return data::ExampleFeature{
+            .name = name,
             .shape = Shape(shape),
             .image = ToImage(shape[0], shape[1], shape[2],
                              feature.resize.value_or(config::ResizeMethod::kBilinear),
@@ -127,7 +150,8 @@ data::ExampleFeature ToFeature(const std::string& name, const config::FeatureCon
   }
   const bool raw = feature.dtype == "string";
   if (feature.max_length) shape.insert(shape.begin(), *feature.max_length);
-  return {.name = name,
+  return data::ExampleFeature{
+          .name = name,
           .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
           .raw = raw,
           .shape = Shape(std::move(shape)),
@@ -145,8 +169,10 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
   std::vector<std::string> names;
   for (const auto& [name, feature] : source.features) {
     names.push_back(name);
-    options.features.push_back(ToFeature(name, feature));
-    if (feature.decode_image) options.threads = DecodeThreads(config);
+    ASSIGN_OR_RETURN(
+        options.features.emplace_back(),
+        ToFeature(name, feature, StrCat(KeyOf(split), ".features.", name)));
+    if (feature.decode_image || feature.tokenize) options.threads = DecodeThreads(config);
   }
   ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model));
   for (const data::NpzOptions::Source& use : used) {
@@ -322,6 +348,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
     case config::DataFormat::kTfRecord:  // is opened, not loaded
     case config::DataFormat::kJsonLines:
     case config::DataFormat::kImages:
+    case config::DataFormat::kText:
     case config::DataFormat::kNone:
       break;
   }
@@ -342,6 +369,8 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
   if (format == config::DataFormat::kTfRecord || format == config::DataFormat::kJsonLines)
     return OpenRecords(config, split, model);
   if (format == config::DataFormat::kImages) return OpenImages(config, split);
+  if (format == config::DataFormat::kText)
+    return OpenText(config, split, model, DecodeThreads(config));
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
   return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
 }

@@ -42,7 +42,8 @@ TEST(BasicTokenizer, DropsControlCharactersAndWhatIsNotUtf8) {
 
 TEST(BasicTokenizer, EveryIdeographIsAWord) {
   EXPECT_EQ(WordsOf("ab漢字c"), (Words{"ab", "漢", "字", "c"}));
-  EXPECT_EQ(WordsOf("ひら한"), (Words{"ひら한"}));
+  EXPECT_EQ(WordsOf("ひらカ"), (Words{"ひらカ"}));
+  EXPECT_EQ(WordsOf("한"), (Words{"\u1112\u1161\u11AB"})) << "syllables are decomposed";
   EXPECT_EQ(WordsOf("\uF900x"), (Words{"豈", "x"})) << "decomposes to U+8C48";
 }
 
