@@ -55,6 +55,7 @@ void AddStringKeys(const data::Feature& feature, Json& keys) {
   if (!feature.terms.empty()) keys["vocabulary"] = feature.terms;
   if (!feature.vocabulary.empty()) keys["vocabulary"] = feature.vocabulary;
   if (feature.num_oov_indices) keys["num_oov_indices"] = *feature.num_oov_indices;
+  if (!feature.columns.empty()) keys["columns"] = feature.columns;
 }
 
 Json KeysOfFeature(const data::Feature& feature) {
@@ -62,8 +63,8 @@ Json KeysOfFeature(const data::Feature& feature) {
   const bool variable = feature.max_length != 0;
   if (variable || feature.sequence) keys["max_length"] = feature.max_length;
   const bool steps = feature.sequence || !feature.shape.empty();
-  const bool text = feature.tokenize && feature.shape.empty();
-  if ((steps || !variable) && !text) keys["shape"] = feature.shape;
+  const bool implied = feature.tokenize || !feature.columns.empty();
+  if ((steps || !variable) && !(implied && feature.shape.empty())) keys["shape"] = feature.shape;
   const bool padded = variable && !steps && feature.dtype != "string";
   if (feature.default_value || padded) keys["default_value"] = feature.default_value.value_or(0);
   AddStringKeys(feature, keys);
@@ -84,11 +85,22 @@ void AddNames(const NameMap& inputs, const NameMap& targets, const NameMap& samp
   add("sample_weights", sample_weights);
 }
 
-Dataset FromKeys(Json keys, Status error = OkStatus()) {
+Dataset FromKeys(Json keys, tfjob::Status error = OkStatus()) {
   DatasetData made;
   made.keys = std::move(keys);
   made.error = std::move(error);
   return Access::MakeDataset(std::move(made));
+}
+
+// Adds the features. Returns an error for what keys cannot express.
+tfjob::Status AddFeatures(const std::map<std::string, data::Feature>& features, Json& keys) {
+  keys["features"] = Json::object();
+  for (const auto& [name, feature] : features) {
+    keys["features"][name] = KeysOfFeature(feature);
+    if (feature.terms.empty() || feature.vocabulary.empty()) continue;
+    return InvalidArgument("feature ", name, ": expected either terms or a vocabulary, got both");
+  }
+  return OkStatus();
 }
 
 // Returns the dataset of TfRecord or JsonLines.
@@ -99,13 +111,7 @@ Dataset FromRecords(const char* format, const Records& records) {
                {"on_damaged", records.skip_damaged ? "skip" : "fail"},
                {"cache_dir", records.cache_dir},
                {"scale", records.scale}};
-  keys["features"] = Json::object();
-  Status error;
-  for (const auto& [name, feature] : records.features) {
-    keys["features"][name] = KeysOfFeature(feature);
-    if (feature.terms.empty() || feature.vocabulary.empty()) continue;
-    error = InvalidArgument("feature ", name, ": expected either terms or a vocabulary, got both");
-  }
+  tfjob::Status error = AddFeatures(records.features, keys);
   AddNames(records.inputs, records.targets, records.sample_weights, keys);
   return FromKeys(std::move(keys), std::move(error));
 }
@@ -160,12 +166,15 @@ Idx::operator Dataset() const {
 }
 
 Csv::operator Dataset() const {
-  return FromKeys({{"format", "csv"},
-                   {"file", file},
-                   {"header", header},
-                   {"label_column", label_column},
-                   {"delimiter", std::string(1, delimiter)},
-                   {"scale", scale}});
+  Json keys = {{"format", "csv"},
+               {"file", file},
+               {"header", header},
+               {"label_column", label_column},
+               {"delimiter", std::string(1, delimiter)},
+               {"scale", scale}};
+  tfjob::Status error = AddFeatures(features, keys);
+  AddNames(inputs, targets, sample_weights, keys);
+  return FromKeys(std::move(keys), std::move(error));
 }
 
 Npz::operator Dataset() const {

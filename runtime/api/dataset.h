@@ -62,17 +62,6 @@ struct Idx {
   operator Dataset() const;
 };
 
-// Rows of decimal numbers, plain or gzipped. All columns but the label's are features.
-struct Csv {
-  std::string file = {};
-  bool header = true;             // the first row contains names
-  std::string label_column = {};  // a name, or an index, from the end if negative; "": the last one
-  char delimiter = ',';
-  double scale = 1;
-
-  operator Dataset() const;
-};
-
 // NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array, or the path
 // of an .npy file, to the name of an input or output. The only input or output of a model may have
 // the name "". An input without an entry has the array of the same name, and the only one has `x`
@@ -123,6 +112,23 @@ struct Feature {
   std::vector<std::string> terms = {};
   std::string vocabulary = {};
   std::optional<int64_t> num_oov_indices = {};
+  std::vector<std::string> columns = {};  // Csv: of the elements; empty: the one of the same name
+};
+
+// Rows of values, plain or gzipped. Without `features`, all values are numbers, and all columns but
+// the label's are the input.
+struct Csv {
+  std::string file = {};
+  bool header = true;             // the first row contains names
+  std::string label_column = {};  // a name, or an index, from the end if negative; "": the last one
+  char delimiter = ',';
+  double scale = 1;
+  // If given, these columns are read, by their names in the first row, and `label_column` stays
+  // unset. The features for the inputs, outputs and sample weights are given as in Npz.
+  std::map<std::string, Feature> features = {};
+  std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
+
+  operator Dataset() const;
 };
 
 // TFRecord files of tf.train.Example, plain or compressed, which may be larger than memory.

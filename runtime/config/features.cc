@@ -14,9 +14,9 @@ namespace tfjob::config {
 namespace {
 
 const std::vector<std::string> kKeys = {
-    "dtype",      "shape",        "max_length", "default_value",
-    "decode_raw", "decode_image", "resize",     "crop_to_aspect_ratio",
-    "tokenize",   "vocabulary",   "num_oov_indices"};
+    "dtype",      "shape",        "max_length",      "default_value",
+    "decode_raw", "decode_image", "resize",          "crop_to_aspect_ratio",
+    "tokenize",   "vocabulary",   "num_oov_indices", "columns"};
 const std::vector<std::string> kTypes = {"float32", "int64", "string"};
 const std::vector<std::string> kResizeMethods = {"bilinear", "nearest"};
 const std::vector<std::string> kRawTypes = {"uint8", "int32", "int64", "float32", "float64"};
@@ -139,7 +139,8 @@ Status CheckOwners(const FeatureConfig& feature, const std::string& at) {
 
 // Checks the rules that involve several keys of a feature.
 Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
-  if (!feature.shape && !feature.max_length && !feature.tokenize) {
+  const bool has_shape = feature.shape || feature.max_length || feature.tokenize;
+  if (!has_shape && feature.columns.empty()) {
     return InvalidArgument(
         at,
         ": expected shape (tf.io.FixedLenFeature), max_length (tf.io.VarLenFeature) or both "
@@ -170,6 +171,17 @@ Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
   if (fits) return OkStatus();
   return InvalidArgument(at, ".default_value: expected a number of the type ", feature.dtype,
                          ", got ", value);
+}
+
+StatusOr<std::vector<std::string>> ReadColumns(const JsonField& field) {
+  const bool list = field.present() && field.value()->is_array() && !field.value()->empty();
+  if (!list) return field.Mismatch("a list of names of columns");
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  std::vector<std::string> columns;
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(columns.emplace_back(), element.String());
+  }
+  return columns;
 }
 
 // Reads a list of terms, or the path of a file.
@@ -231,6 +243,8 @@ StatusOr<FeatureConfig> ReadFeature(const JsonField& field) {
       ASSIGN_OR_RETURN(feature.max_length, ReadLength(member));
     } else if (name == "default_value") {
       ASSIGN_OR_RETURN(feature.default_value, member.Double());
+    } else if (name == "columns") {
+      ASSIGN_OR_RETURN(feature.columns, ReadColumns(member));
     } else if (name != "dtype") {
       RETURN_IF_ERROR(ReadStringMember(name, member, feature));
     }
@@ -270,6 +284,7 @@ Json FeaturesToJson(const Features& features) {
     if (!feature.terms.empty()) written["vocabulary"] = feature.terms;
     if (!feature.vocabulary.empty()) written["vocabulary"] = feature.vocabulary;
     if (feature.num_oov_indices) written["num_oov_indices"] = *feature.num_oov_indices;
+    if (!feature.columns.empty()) written["columns"] = feature.columns;
   }
   return json;
 }
@@ -293,7 +308,8 @@ Json FeaturesSchema() {
                           {"crop_to_aspect_ratio", {{"type", "boolean"}}},
                           {"tokenize", TokenizeSchema()},
                           {"vocabulary", {{"anyOf", Json::array({text, terms})}}},
-                          {"num_oov_indices", oov}}}};
+                          {"num_oov_indices", oov},
+                          {"columns", terms}}}};
   return {{"type", "object"}, {"additionalProperties", feature}};
 }
 

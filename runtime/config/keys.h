@@ -24,13 +24,14 @@ struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
 };
-using Binding = std::variant<
-    Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
-    Ref<std::optional<int64_t>>, Ref<std::optional<double>>, Ref<std::vector<std::string>>,
-    Ref<std::vector<double>>, Ref<std::map<int64_t, double>>,
-    Ref<std::map<std::string, std::string>>, Ref<std::map<std::string, std::vector<double>>>,
-    Ref<std::map<std::string, FeatureConfig>>, Ref<std::optional<TokenizeConfig>>,
-    Ref<std::shared_ptr<const Json>>, Choice>;
+using Binding =
+    std::variant<Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
+                 Ref<std::optional<int64_t>>, Ref<std::optional<double>>,
+                 Ref<std::vector<std::string>>, Ref<std::vector<double>>,
+                 Ref<std::map<int64_t, double>>, Ref<std::map<std::string, std::string>>,
+                 Ref<std::map<std::string, std::vector<double>>>,
+                 Ref<std::map<std::string, FeatureConfig>>, Ref<std::optional<TokenizeConfig>>,
+                 Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
 //   kNameOrIndex  a string, or an integer (kept as text)

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/features.h"
-#include "runtime/config/tokenize.h"
 #include "runtime/config/keys.h"
+#include "runtime/config/tokenize.h"
 
 namespace tfjob::config {
 namespace {

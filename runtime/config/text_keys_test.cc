@@ -19,11 +19,13 @@ data:
     tokenize: {name: byte, max_length: 8}
 )";
 
-// Returns the error of the training file with other values of keys.
+// Returns the error of the training file with other values of keys. "" removes the tokenizer.
 std::string TextError(const std::vector<std::pair<std::string, std::string>>& keys) {
   StatusOr<TrainingConfig> config = ParseTrainingConfig(kTextFile, "t.yaml");
   EXPECT_TRUE(config.ok()) << config.status();
   for (const auto& [key, value] : keys) {
+    if (value.empty()) config->data.train.tokenize.reset();
+    if (value.empty()) continue;
     const Status set = Override(*config, "data.train." + key, value);
     if (!set.ok()) return std::string(Message(set));
   }
@@ -37,9 +39,8 @@ std::string TokenizeError(const std::string& value) {
 }
 
 std::string FeatureError(const std::string& value) {
-  const std::string error = TextError({{"format", "jsonl"},
-                                       {"tokenize", "null"},
-                                       {"features", "{x: " + value + "}"}});
+  const std::string error =
+      TextError({{"format", "jsonl"}, {"tokenize", ""}, {"features", "{x: " + value + "}"}});
   constexpr std::string_view kAt = "data.train.features.x";
   return error.starts_with(kAt) ? error.substr(kAt.size()) : error;
 }
@@ -74,9 +75,9 @@ TEST(Tokenize, IsChecked) {
 TEST(Tokenize, IsPrinted) {
   StatusOr<TrainingConfig> config = ParseTrainingConfig(kTextFile, "t.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
-  const Json written = {{"name", "wordpiece"},   {"vocabulary", "v.txt"},
-                        {"lower_case", false},   {"strip_accents", true},
-                        {"truncate", true},      {"add_special_tokens", false},
+  const Json written = {{"name", "wordpiece"}, {"vocabulary", "v.txt"},
+                        {"lower_case", false}, {"strip_accents", true},
+                        {"truncate", true},    {"add_special_tokens", false},
                         {"max_length", 12}};
   ASSERT_TRUE(Override(*config, "data.train.tokenize", written.dump()).ok());
   EXPECT_EQ(TrainingConfigToJson(*config)["data"]["train"]["tokenize"], written);
@@ -87,7 +88,7 @@ TEST(TextFormat, NeedsFilesAndATokenizer) {
   EXPECT_EQ(TextError({{"targets", "next_token"}}), "");
   EXPECT_EQ(TextError({{"files", "[]"}}),
             "data.train.files: expected a list of text files, but it is missing");
-  EXPECT_EQ(TextError({{"tokenize", "null"}}),
+  EXPECT_EQ(TextError({{"tokenize", ""}}),
             "data.train.tokenize: expected a tokenizer, such as {name: byte, max_length: 256}, but "
             "it is missing");
   EXPECT_TRUE(TextError({{"targets", "label"}})
@@ -119,6 +120,37 @@ TEST(TextFeatures, AreChecked) {
             ".default_value: expected an integer, which is an id, got 0.5");
 }
 
+std::string CsvError(const std::vector<std::pair<std::string, std::string>>& keys) {
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"format", "csv"}, {"files", "[]"}, {"tokenize", ""}, {"file", "a.csv"}};
+  all.insert(all.end(), keys.begin(), keys.end());
+  return TextError(all);
+}
+
+TEST(CsvFeatures, AreChecked) {
+  const std::string numbers =
+      "{x: {dtype: float32, columns: [a, b]}, y: {dtype: int64, shape: []}}";
+  EXPECT_EQ(CsvError({{"features", numbers}, {"inputs", "x"}, {"targets", "\"y\""}}), "");
+  EXPECT_EQ(CsvError({}), "");
+  EXPECT_EQ(CsvError({{"inputs", "x"}}),
+            "data.train.inputs: belongs to data.train.features, which is not set; set it, or "
+            "remove the key");
+  EXPECT_EQ(CsvError({{"features", numbers}, {"label_column", "a"}}),
+            "data.train.label_column: cannot be combined with features; name the feature with the "
+            "labels in targets instead");
+  EXPECT_EQ(CsvError({{"features", numbers}, {"header", "false"}}),
+            "data.train.header: expected true, because features have the names in the first row, "
+            "got false");
+  EXPECT_EQ(CsvError({{"features", "{x: {dtype: float32, shape: [2]}}"}}),
+            "data.train.features.x.shape: expected [], for the number of columns, got [2]; name "
+            "several columns in columns");
+  EXPECT_EQ(CsvError({{"features", "{x: {dtype: float32, max_length: 2}}"}}),
+            "data.train.features.x.max_length: cannot be combined with format csv, whose fields "
+            "are single values; remove it");
+  EXPECT_EQ(FeatureError("{dtype: float32, columns: [a]}"),
+            ".columns: belongs to format csv; remove it");
+}
+
 TEST(TextFeatures, ArePrinted) {
   StatusOr<TrainingConfig> config = ParseTrainingConfig(kTextFile, "t.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -128,8 +160,7 @@ TEST(TextFeatures, ArePrinted) {
         {"shape", Json::array()},
         {"vocabulary", {"red", "green"}},
         {"num_oov_indices", 2}}},
-      {"text",
-       {{"dtype", "string"}, {"tokenize", {{"name", "byte"}, {"max_length", 4}}}}}};
+      {"text", {{"dtype", "string"}, {"tokenize", {{"name", "byte"}, {"max_length", 4}}}}}};
   ASSERT_TRUE(Override(*config, "data.train.features", written.dump()).ok());
   EXPECT_EQ(TrainingConfigToJson(*config)["data"]["train"]["features"], written);
 }

@@ -11,9 +11,9 @@ namespace tfjob::config {
 namespace {
 
 const std::vector<std::string> kTokenizers = {"wordpiece", "bpe", "byte"};
-const std::vector<std::string> kTokenizeKeys = {
-    "name",          "vocabulary",         "merges",     "lower_case",
-    "strip_accents", "add_special_tokens", "max_length", "truncate"};
+const std::vector<std::string> kTokenizeKeys = {"name",       "vocabulary",    "merges",
+                                                "lower_case", "strip_accents", "add_special_tokens",
+                                                "max_length", "truncate"};
 
 constexpr int64_t kMostTokens = int64_t{1} << 28;  // of a text
 
@@ -65,8 +65,8 @@ Status CheckTokenize(const TokenizeConfig& tokenize, const std::string& at) {
   for (const auto& [key, set] : {std::pair("lower_case", tokenize.lower_case.has_value()),
                                  std::pair("strip_accents", tokenize.strip_accents.has_value())}) {
     if (!set || pieces) continue;
-    return InvalidArgument(at, ".", key, ": belongs to name wordpiece, but name is ",
-                           tokenize.name, "; remove one of the two");
+    return InvalidArgument(at, ".", key, ": belongs to name wordpiece, but name is ", tokenize.name,
+                           "; remove one of the two");
   }
   if (tokenize.max_length > 0) return OkStatus();
   return InvalidArgument(at, ".max_length: expected the number of tokens to which texts are ",
@@ -76,7 +76,8 @@ Status CheckTokenize(const TokenizeConfig& tokenize, const std::string& at) {
 }  // namespace
 
 StatusOr<TokenizeConfig> ReadTokenize(const JsonField& field) {
-  if (!field.IsObject()) return field.Mismatch("a map of keys, such as {name: byte, max_length: 8}");
+  if (!field.IsObject())
+    return field.Mismatch("a map of keys, such as {name: byte, max_length: 8}");
   ASSIGN_OR_RETURN(const auto members, field.Members());
   TokenizeConfig tokenize;
   for (const auto& [name, member] : members) RETURN_IF_ERROR(ReadMember(name, member, tokenize));

@@ -115,6 +115,7 @@ struct FeatureConfig {
   std::vector<std::string> terms;
   std::string vocabulary;                  // a file with one term per line
   std::optional<int64_t> num_oov_indices;  // of terms; unset: 1
+  std::vector<std::string> columns;        // csv: of the elements; empty: the one of the same name
 };
 
 // One set of examples. The format determines which fields apply.
@@ -129,16 +130,16 @@ struct SourceConfig {
   std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
-  // npz, tfrecord, jsonl: map the names of inputs and outputs to the arrays or features that hold
+  // npz, tfrecord, jsonl, and csv with features: map the names of inputs and outputs to the arrays or features that hold
   // the inputs, the labels and the sample weights. An array is given by its name in `file`, or by
   // the path of an NPY file. The name "" stands for the only input, for the only output, or, for
   // sample weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // tfrecord, jsonl
-  std::vector<std::string> files;  // text, too: paths, or patterns as in a shell
-  std::map<std::string, FeatureConfig> features;
-  OnDamaged on_damaged = OnDamaged::kFail;  // images, too
+  std::vector<std::string> files;                 // text, too: paths, or patterns as in a shell
+  std::map<std::string, FeatureConfig> features;  // csv, too
+  OnDamaged on_damaged = OnDamaged::kFail;        // images, too
   std::string cache_dir;  // text, too: for temporary files; "" for TMPDIR or /tmp
 
   std::optional<TokenizeConfig> tokenize;  // text

@@ -3,6 +3,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/csv/csv_table.h"
 #include "runtime/data/images/image_files.h"
 #include "runtime/data/images/image_source.h"
 #include "runtime/data/jsonl/jsonl.h"
@@ -117,18 +118,25 @@ int DecodeThreads(const config::TrainingConfig& config) {
   return config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();
 }
 
+// Returns the shape of a feature, or of a step of a sequence.
+std::vector<int64_t> ShapeOf(const config::FeatureConfig& feature) {
+  if (feature.shape) return *feature.shape;
+  if (feature.columns.empty()) return {};
+  return {static_cast<int64_t>(feature.columns.size())};
+}
+
 // Converts a feature whose strings become ids. `at` is the path of the feature.
 StatusOr<data::ExampleFeature> ToIds(const std::string& name, const config::FeatureConfig& feature,
                                      const std::string& at) {
   data::ExampleFeature ids{.name = name, .dtype = DType::kInt64};
   if (feature.tokenize) {
-    ASSIGN_OR_RETURN(ids.tokens, ReadTokenizer(*feature.tokenize, feature.default_value,
-                                               at + ".tokenize"));
+    ASSIGN_OR_RETURN(ids.tokens,
+                     ReadTokenizer(*feature.tokenize, feature.default_value, at + ".tokenize"));
     ids.shape = {feature.tokenize->max_length};
     return ids;
   }
   ASSIGN_OR_RETURN(ids.vocabulary, ReadVocabulary(feature, at));
-  ids.shape = feature.max_length ? Shape({*feature.max_length}) : Shape(*feature.shape);
+  ids.shape = feature.max_length ? Shape({*feature.max_length}) : Shape(ShapeOf(feature));
   ids.variable = feature.max_length.has_value();
   ids.fill = feature.default_value;
   return ids;
@@ -139,39 +147,35 @@ StatusOr<data::ExampleFeature> ToFeature(const std::string& name,
                                          const std::string& at) {
   if (feature.tokenize || !feature.terms.empty() || !feature.vocabulary.empty())
     return ToIds(name, feature, at);
-  std::vector<int64_t> shape = feature.shape.value_or(std::vector<int64_t>());
+  std::vector<int64_t> shape = ShapeOf(feature);
   if (feature.decode_image) {
     return data::ExampleFeature{
-            .name = name,
-            .shape = Shape(shape),
-            .image = ToImage(shape[0], shape[1], shape[2],
-                             feature.resize.value_or(config::ResizeMethod::kBilinear),
-                             feature.crop_to_aspect_ratio.value_or(false))};
+        .name = name,
+        .shape = Shape(shape),
+        .image = ToImage(shape[0], shape[1], shape[2],
+                         feature.resize.value_or(config::ResizeMethod::kBilinear),
+                         feature.crop_to_aspect_ratio.value_or(false))};
   }
   const bool raw = feature.dtype == "string";
   if (feature.max_length) shape.insert(shape.begin(), *feature.max_length);
-  return data::ExampleFeature{
-          .name = name,
-          .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
-          .raw = raw,
-          .shape = Shape(std::move(shape)),
-          .variable = feature.max_length.has_value(),
-          .sequence = feature.max_length && feature.shape,
-          .fill = feature.default_value};
+  return data::ExampleFeature{.name = name,
+                              .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
+                              .raw = raw,
+                              .shape = Shape(std::move(shape)),
+                              .variable = feature.max_length.has_value(),
+                              .sequence = feature.max_length && feature.shape,
+                              .fill = feature.default_value};
 }
 
-StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::TrainingConfig& config,
-                                                          Split split, const model::Model& model) {
+// Sets the features of the training file, and the fields that use them.
+Status AddFeatures(const config::TrainingConfig& config, Split split, const model::Model& model,
+                   data::RecordOptions& options) {
   const SourceConfig& source = SourceOf(config, split);
-  data::RecordOptions options{.files = source.files,
-                              .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
-                              .cache_dir = source.cache_dir};
   std::vector<std::string> names;
   for (const auto& [name, feature] : source.features) {
     names.push_back(name);
-    ASSIGN_OR_RETURN(
-        options.features.emplace_back(),
-        ToFeature(name, feature, StrCat(KeyOf(split), ".features.", name)));
+    ASSIGN_OR_RETURN(options.features.emplace_back(),
+                     ToFeature(name, feature, StrCat(KeyOf(split), ".features.", name)));
     if (feature.decode_image || feature.tokenize) options.threads = DecodeThreads(config);
   }
   ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model));
@@ -189,10 +193,37 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
                            "uses this feature; remove it, or name it in inputs, targets or "
                            "sample_weights");
   }
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::TrainingConfig& config,
+                                                          Split split, const model::Model& model) {
+  const SourceConfig& source = SourceOf(config, split);
+  data::RecordOptions options{.files = source.files,
+                              .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+                              .cache_dir = source.cache_dir};
+  RETURN_IF_ERROR(AddFeatures(config, split, model, options));
   StatusOr<std::shared_ptr<const data::Source>> opened =
       source.format == config::DataFormat::kJsonLines ? data::OpenJsonLines(options)
                                                       : data::OpenTfRecords(options);
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
+}
+
+// Loads a CSV file with features.
+StatusOr<data::Dataset> LoadColumns(const config::TrainingConfig& config, Split split,
+                                    const model::Model& model) {
+  const SourceConfig& source = SourceOf(config, split);
+  data::RecordOptions records;
+  RETURN_IF_ERROR(AddFeatures(config, split, model, records));
+  data::CsvTableOptions options{
+      .file = source.file, .delimiter = source.delimiter[0], .fields = std::move(records.fields)};
+  for (data::ExampleFeature& feature : records.features) {
+    std::vector<std::string> columns = source.features.at(feature.name).columns;
+    if (columns.empty()) columns = {feature.name};
+    options.features.push_back({std::move(feature), std::move(columns)});
+  }
+  StatusOr<data::Dataset> dataset = data::LoadCsvTable(options);
+  return dataset.ok() ? std::move(dataset) : Annotate(dataset.status(), KeyOf(split));
 }
 
 // Returns an error if the folders of data.train and data.eval have other classes, because an image
@@ -328,6 +359,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
     case config::DataFormat::kIdx:
       return data::LoadIdx({.images = source.images, .labels = source.labels});
     case config::DataFormat::kCsv:
+      if (!source.features.empty()) return LoadColumns(config, split, model);
       return data::LoadCsv({.file = source.file,
                             .header = source.header,
                             .label_column = source.label_column,

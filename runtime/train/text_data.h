@@ -18,8 +18,7 @@ namespace tfjob::train {
 // InvalidArgument if special tokens are asked for that the vocabulary lacks, or if the files are
 // wrong, and the errors of reading them. Messages begin with `at`, the path of the key.
 StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& tokenize,
-                                                    std::optional<double> padding,
-                                                    const std::string& at);
+                                              std::optional<double> padding, const std::string& at);
 
 // Reads the vocabulary of a feature that has one. Messages begin with `at`, the path of the feature.
 StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(

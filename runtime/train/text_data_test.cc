@@ -32,7 +32,8 @@ class TextData : public testing::Test, public TestCluster {
                "{Embedding: {input_dim: 259, output_dim: 16}}, {Dense: {units: 259}}]}\n",
                "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n",
                "optimizer: {name: adam, learning_rate: 0.05}\n", "data: {train: {", source,
-               "}}\nbatch_size: 4\nmax_steps: 60\nlog_step_count_steps: 10\nmodel_dir: ", folder_, "/model\n"));
+               "}}\nbatch_size: 4\nmax_steps: 60\nlog_step_count_steps: 10\nmodel_dir: ", folder_,
+               "/model\n"));
   }
 
   static config::TrainingConfig Parsed(const std::string& text) {
@@ -59,8 +60,8 @@ class TextData : public testing::Test, public TestCluster {
 
 TEST_F(TextData, LinesTeachTheNextByte) {
   const std::string path = Write("a.txt", "abcabc\nbcabca\ncabcab\nabcab\n");
-  const config::TrainingConfig config = NextByte(
-      StrCat("format: text, files: [", path, "], tokenize: {name: byte, max_length: 6}"));
+  const config::TrainingConfig config =
+      NextByte(StrCat("format: text, files: [", path, "], tokenize: {name: byte, max_length: 6}"));
   EXPECT_LT(LossAfter(config), 0.6) << "at first, it is near 5";
 }
 
@@ -78,8 +79,8 @@ TEST_F(TextData, IsDescribed) {
 TEST_F(TextData, MissingSpecialTokensAndFilesAreNamed) {
   const std::string path = Write("a.txt", "abc\n"), vocabulary = Write("v.txt", "[UNK]\na\n");
   const std::string source = StrCat("format: text, files: [", path, "], tokenize: {");
-  EXPECT_EQ(LoadError(NextByte(StrCat(source, "name: wordpiece, vocabulary: ", vocabulary,
-                                      ", max_length: 6}"))),
+  EXPECT_EQ(LoadError(NextByte(
+                StrCat(source, "name: wordpiece, vocabulary: ", vocabulary, ", max_length: 6}"))),
             StrCat("data.train.tokenize: expected the token [CLS] in ", vocabulary,
                    ", but it is missing; add it, or set add_special_tokens: false"));
   EXPECT_THAT(LoadError(NextByte(StrCat(source, "name: wordpiece, vocabulary: ", folder_,

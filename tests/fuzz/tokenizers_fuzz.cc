@@ -79,9 +79,9 @@ void CheckCodePoints(std::string_view rest) {
 void CheckText(std::string_view content) {
   static const auto pieces = *WordPieceTokenizer::Read(
       {.vocabulary = Write(".vocab", "[UNK]\na\n##a\nb\n##b\nab\n##ab\n漢\n,\ne\n")});
-  static const auto cased = *WordPieceTokenizer::Read(
-      {.vocabulary = Write(".vocab", "[UNK]\na\nA\n##A\n"),
-       .words = {.lower_case = false, .strip_accents = false}});
+  static const auto cased =
+      *WordPieceTokenizer::Read({.vocabulary = Write(".vocab", "[UNK]\na\nA\n##A\n"),
+                                 .words = {.lower_case = false, .strip_accents = false}});
   static const auto pairs = *BytePairTokenizer::Read(
       {.vocabulary = Write(".json", ByteTokens()), .merges = Write(".m", "a b\nab ab\nĠ a\n")});
   CheckCodePoints(content);

@@ -434,10 +434,10 @@ StatusOr<Json> Tokenize(const Json& request) {
 
 // {"vocabulary": terms, "num_oov_indices", "terms"} → the ids of the terms
 StatusOr<Json> LookUp(const Json& request) {
-  ASSIGN_OR_RETURN(const text::Vocabulary vocabulary,
-                   text::Vocabulary::FromTerms(
-                       request["vocabulary"].get<std::vector<std::string>>(),
-                       request["num_oov_indices"].get<int64_t>(), "the vocabulary"));
+  ASSIGN_OR_RETURN(
+      const text::Vocabulary vocabulary,
+      text::Vocabulary::FromTerms(request["vocabulary"].get<std::vector<std::string>>(),
+                                  request["num_oov_indices"].get<int64_t>(), "the vocabulary"));
   Json ids = Json::array();
   for (const Json& term : request["terms"]) {
     ASSIGN_OR_RETURN(ids.emplace_back(), vocabulary.Find(term.get<std::string>()));

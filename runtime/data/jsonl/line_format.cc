@@ -27,7 +27,7 @@ StatusOr<std::string_view> Text(LineReader& lines, const Line& line, bool wanted
 }  // namespace
 
 Status LineFormat::Scan(const RecordFiles& files, size_t file, RecordFileReader& reader, bool check,
-            const Visitor& visitor) const {
+                        const Visitor& visitor) const {
   const RecordFile& of = files.files()[file];
   if (of.size == 0) {
     return visitor.on_damage(
@@ -59,7 +59,7 @@ Status LineFormat::Scan(const RecordFiles& files, size_t file, RecordFileReader&
 }
 
 StatusOr<std::string_view> LineFormat::Read(const RecordFiles& files, RecordFileReader& reader,
-                                const RecordPlace& place) const {
+                                            const RecordPlace& place) const {
   LineReader lines(files, place.file, reader);
   StatusOr<std::string_view> line =
       lines.ReadAt(place.offset, std::min(place.most_bytes, kMostLine + kMostEnd));
@@ -67,13 +67,12 @@ StatusOr<std::string_view> LineFormat::Read(const RecordFiles& files, RecordFile
   const bool last = place.offset + place.most_bytes == files.files()[place.file].size;
   if (line.ok() && line->size() == place.most_bytes && !last)
     line = DataLoss("expected its end within ", place.most_bytes, " bytes");
-  if (absl::IsDataLoss(line.status()))
-    return Annotate(line.status(), Place(files, reader, place));
+  if (absl::IsDataLoss(line.status())) return Annotate(line.status(), Place(files, reader, place));
   return line;
 }
 
 std::string LineFormat::Place(const RecordFiles& files, RecordFileReader& reader,
-                  const RecordPlace& place) const {
+                              const RecordPlace& place) const {
   const RecordFile& file = files.files()[place.file];
   if (place.offset <= kMostCounted) {
     const StatusOr<int64_t> number = LineReader(files, place.file, reader).NumberOf(place.offset);

@@ -126,10 +126,10 @@ class MemberStore {
 
   Status Unexpected(std::string_view got) const {
     return InvalidArgument("expected ", Expected(feature_), ", got ", got,
-                           stored_ > 0 ? StrCat(" after ", stored_,
-                                                ids_ != nullptr ? " string" : " number",
-                                                stored_ == 1 ? "" : "s")
-                                       : std::string());
+                           stored_ > 0
+                               ? StrCat(" after ", stored_, ids_ != nullptr ? " string" : " number",
+                                        stored_ == 1 ? "" : "s")
+                               : std::string());
   }
 
   const ExampleFeature& feature_;
@@ -173,9 +173,9 @@ Status ObjectParser::Parse(std::string_view record, ExampleRow& row) {
     if (!number || !member.present()) return OkStatus();
     const ExampleFeature& feature = row.feature(*number);
     const StatusOr<std::span<std::byte>> elements = row.Take(*number);
-    const Status stored =
-        elements.ok() ? MemberStore(feature, ids_[*number].get(), *elements).Store(member)
-                      : elements.status();
+    const Status stored = elements.ok()
+                              ? MemberStore(feature, ids_[*number].get(), *elements).Store(member)
+                              : elements.status();
     return stored.ok() ? stored : Annotate(stored, StrCat("feature ", feature.name));
   }));
   return row.End(Expected);

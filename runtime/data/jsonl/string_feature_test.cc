@@ -37,11 +37,9 @@ StatusOr<Ids> ReadLines(std::string_view lines, const ExampleFeature& feature) {
                    OpenJsonLines({.files = {folder.Write("a.jsonl", lines)},
                                   .features = {feature},
                                   .fields = {{"x", feature.name}}}));
-  ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader,
-                   source->Open({{.name = "x",
-                                  .array = "x",
-                                  .dtype = DType::kInt64,
-                                  .shape = feature.shape}}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RowReader> reader,
+      source->Open({{.name = "x", .array = "x", .dtype = DType::kInt64, .shape = feature.shape}}));
   std::vector<int64_t> dims = feature.shape.dims();
   dims.insert(dims.begin(), source->size());
   std::vector<NamedTensor> tensors = {{"x", Tensor(DType::kInt64, Shape(dims))}};
@@ -79,7 +77,8 @@ TEST(StringFeatures, WrongTextsAreNamed) {
 }
 
 TEST(StringFeatures, TermsBecomeIds) {
-  const auto one = ReadLines("{\"colour\": \"green\"}\n{\"colour\": \"blue\"}\n", Colours({}, false));
+  const auto one =
+      ReadLines("{\"colour\": \"green\"}\n{\"colour\": \"blue\"}\n", Colours({}, false));
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(*one, (Ids{2, 0}));
   const auto list = ReadLines(R"({"colour": ["red", "green"]})", Colours({3}, true));
@@ -99,8 +98,9 @@ TEST(StringFeatures, WrongTermsAreNamed) {
   EXPECT_THAT(ErrorOf("{\"colour\": \"red\"}\n{\"colour\": \"blue\"}\n", Colours({}, false, 0)),
               ::testing::HasSubstr("a.jsonl: line 2: feature colour: expected a term of the "
                                    "vocabulary colours, got \"blue\""));
-  EXPECT_THAT(ErrorOf(R"({"colour": ["red"]})", Colours({2}, false)),
-              ::testing::HasSubstr("feature colour: expected a list of 2 strings, got a list of 1"));
+  EXPECT_THAT(
+      ErrorOf(R"({"colour": ["red"]})", Colours({2}, false)),
+      ::testing::HasSubstr("feature colour: expected a list of 2 strings, got a list of 1"));
   EXPECT_THAT(ErrorOf(R"({"colour": ["red", "red", "red"]})", Colours({2}, true)),
               ::testing::HasSubstr("expected a list of at most 2 strings, got a list of 3"));
   EXPECT_THAT(ErrorOf(R"({"colour": ["red", 1]})", Colours({2}, true)),

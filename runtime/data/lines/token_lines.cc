@@ -76,8 +76,7 @@ StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& 
   records.fields = {{options.tokens, records.features[kTokens].name},
                     {options.next, records.features[kNext].name},
                     {options.weights, records.features[kWeights].name}};
-  return OpenRecords(std::make_unique<const TokenLines>(options.sequence, options.length),
-                     records);
+  return OpenRecords(std::make_unique<const TokenLines>(options.sequence, options.length), records);
 }
 
 }  // namespace tfjob::data

@@ -48,7 +48,9 @@ StatusOr<Rows> ReadRows(const Source& source, const std::vector<int64_t>& rows) 
   return Rows{ids(0), ids(1), {weights.begin(), weights.end()}};
 }
 
-int64_t Byte(char c) { return text::ByteTokenizer::kFirstByte + c; }
+int64_t Byte(char c) {
+  return text::ByteTokenizer::kFirstByte + c;
+}
 
 TEST(TokenLines, TheLabelsAreTheNextTokens) {
   const TextFolder folder;
@@ -99,8 +101,9 @@ TEST(TokenLines, EmptyFilesAreErrorsUnlessDamageIsSkipped) {
   const TextFolder folder;
   const std::string empty = folder.Write("empty.txt", "");
   TokenLinesOptions options = BytesOf(empty, 3);
-  EXPECT_THAT(std::string(OpenTokenLines(options).status().message()),
-              ::testing::HasSubstr("empty.txt: line 1: the file is empty; expected a line of text"));
+  EXPECT_THAT(
+      std::string(OpenTokenLines(options).status().message()),
+      ::testing::HasSubstr("empty.txt: line 1: the file is empty; expected a line of text"));
   options.files.push_back(folder.Write("b.txt", "b\n"));
   options.skip_damaged = true;
   const auto source = OpenTokenLines(options);

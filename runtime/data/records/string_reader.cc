@@ -22,8 +22,7 @@ Status StringReader::Add(std::string_view string) {
 
 Status StringReader::End() {
   if (encoder_) return strings_ == 1 ? OkStatus() : WrongCount();
-  if (strings_ > ids_.size() || (strings_ < ids_.size() && !feature_.variable))
-    return WrongCount();
+  if (strings_ > ids_.size() || (strings_ < ids_.size() && !feature_.variable)) return WrongCount();
   if (strings_ < ids_.size()) FillMissing(feature_, std::as_writable_bytes(ids_.subspan(strings_)));
   return OkStatus();
 }

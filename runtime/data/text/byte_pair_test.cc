@@ -33,8 +33,8 @@ Parts PartsOf(std::string_view text) {
 
 TEST(WordPattern, DividesAsTheRegularExpressionDoes) {
   EXPECT_EQ(PartsOf("Hello world"), (Parts{"Hello", " world"}));
-  EXPECT_EQ(PartsOf("it's we'll I'D 'x"), (Parts{"it", "'s", " we", "'ll", " I", "'", "D", " '",
-                                                 "x"}));
+  EXPECT_EQ(PartsOf("it's we'll I'D 'x"),
+            (Parts{"it", "'s", " we", "'ll", " I", "'", "D", " '", "x"}));
   EXPECT_EQ(PartsOf("abc123 45!? ..."), (Parts{"abc", "123", " 45", "!?", " ..."}));
   EXPECT_EQ(PartsOf("a   b"), (Parts{"a", "  ", " b"}));
   EXPECT_EQ(PartsOf("a \n b"), (Parts{"a", " \n", " b"}));
@@ -52,7 +52,8 @@ TEST(WordPattern, ConsumesBytesThatAreNotUtf8) {
 }
 
 // "l", "o", "w", "e", "r" are bytes; "Ġ" is a space.
-const std::vector<std::string> kTokens = {"lo", "low", "er", "lower", "Ġlow", "ow", "<|endoftext|>"};
+const std::vector<std::string> kTokens = {"lo",   "low", "er",           "lower",
+                                          "Ġlow", "ow",  "<|endoftext|>"};
 constexpr char kMerges[] = "#version: 0.2\nl o\nlo w\ne r\nlow er\nĠ low\no w\n";
 
 StatusOr<std::shared_ptr<const Tokenizer>> Read(const std::string& vocabulary,
@@ -144,7 +145,8 @@ TEST(BytePair, RefusesFilesWithTheLine) {
   };
   EXPECT_THAT(error(vocabulary, "l o\nl x o\n"),
               ::testing::HasSubstr("merges.txt: line 2: expected two tokens"));
-  EXPECT_THAT(error(vocabulary, "l o\n\n"), ::testing::HasSubstr("merges.txt: line 2: expected two"));
+  EXPECT_THAT(error(vocabulary, "l o\n\n"),
+              ::testing::HasSubstr("merges.txt: line 2: expected two"));
   EXPECT_THAT(error(vocabulary, "l o\nx y\n"),
               ::testing::HasSubstr("merges.txt: line 2: expected tokens of the vocabulary, got "
                                    "\"xy\""));

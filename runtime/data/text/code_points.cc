@@ -18,14 +18,14 @@ unsigned char ByteAt(std::string_view text, size_t i) {
 
 // The form of a character that begins with a certain byte.
 struct Form {
-  size_t bytes = 1;             // 1 if no character begins with this byte
-  char32_t bits = kReplacement;  // of the first byte
+  size_t bytes = 1;                       // 1 if no character begins with this byte
+  char32_t bits = kReplacement;           // of the first byte
   unsigned char low = 0x80, high = 0xBF;  // the range of the second byte
 };
 
 Form FormOf(unsigned char first) {
   if (first >= 0xC2 && first <= 0xDF) return {2, char32_t{first} & 0x1F};
-  if (first == 0xE0) return {3, 0, 0xA0, 0xBF};   // lower ones would be overlong
+  if (first == 0xE0) return {3, 0, 0xA0, 0xBF};    // lower ones would be overlong
   if (first == 0xED) return {3, 0xD, 0x80, 0x9F};  // higher ones would be surrogates
   if (first >= 0xE1 && first <= 0xEF) return {3, char32_t{first} & 0xF};
   if (first == 0xF0) return {4, 0, 0x90, 0xBF};
@@ -109,9 +109,8 @@ bool IsIdeograph(char32_t value) {
 size_t Decompose(char32_t value, char32_t (&to)[kMostDecomposed]) {
   utf8proc_int32_t parts[kMostDecomposed];
   int last_class = UTF8PROC_BOUNDCLASS_START;
-  const auto count =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(value), parts, kMostDecomposed,
-                              UTF8PROC_DECOMPOSE, &last_class);
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(value), parts,
+                                             kMostDecomposed, UTF8PROC_DECOMPOSE, &last_class);
   ENFORCE(count >= 0 && count <= static_cast<utf8proc_ssize_t>(kMostDecomposed),
           "canonical decompositions have at most four characters");
   std::copy_n(parts, count, to);

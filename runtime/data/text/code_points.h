@@ -22,12 +22,12 @@ CodePoint FirstCodePoint(std::string_view text);
 
 void AppendUtf8(char32_t value, std::string& to);
 
-bool IsSpace(char32_t value);            // White_Space
-bool IsLetter(char32_t value);           // L
-bool IsNumber(char32_t value);           // N
-bool IsPunctuation(char32_t value);      // P, or a symbol of ASCII
-bool IsControl(char32_t value);          // Cc, Cf or Co
-bool IsNonspacingMark(char32_t value);   // Mn
+bool IsSpace(char32_t value);           // White_Space
+bool IsLetter(char32_t value);          // L
+bool IsNumber(char32_t value);          // N
+bool IsPunctuation(char32_t value);     // P, or a symbol of ASCII
+bool IsControl(char32_t value);         // Cc, Cf or Co
+bool IsNonspacingMark(char32_t value);  // Mn
 // An ideograph of Chinese, Japanese or Korean, in the blocks that BERT lists.
 bool IsIdeograph(char32_t value);
 

@@ -34,8 +34,8 @@ StatusOr<int32_t> ReadId(const std::string& token, const Json& value) {
     const uint64_t id = value.get<uint64_t>();
     if (id <= static_cast<uint64_t>(MergeTable::kMostId)) return static_cast<int32_t>(id);
   }
-  return InvalidArgument("token ", Quote(token), ": expected an id from 0 to ",
-                         MergeTable::kMostId, ", got ", DescribeJson(value));
+  return InvalidArgument("token ", Quote(token), ": expected an id from 0 to ", MergeTable::kMostId,
+                         ", got ", DescribeJson(value));
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "runtime/data/text/text_lines.h"
 
+#include <filesystem>
 #include <system_error>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/data/text/text_quote.h"
-
-#include <filesystem>
 
 namespace tfjob::text {
 
@@ -29,8 +28,8 @@ Status VisitLines(std::string_view text, const std::string& path,
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    const Status visited = IsUtf8(line) ? visit(line, number)
-                                        : InvalidArgument("expected UTF-8, got ", Quote(line));
+    const Status visited =
+        IsUtf8(line) ? visit(line, number) : InvalidArgument("expected UTF-8, got ", Quote(line));
     if (!visited.ok()) return Annotate(visited, StrCat(path, ": line ", number));
   }
   return OkStatus();

@@ -13,7 +13,8 @@ namespace tfjob::text {
 inline std::string Quote(std::string_view text) {
   constexpr size_t kMost = 60;
   const std::string_view shown = text.substr(0, kMost);
-  const std::string escaped = absl::Utf8SafeCHexEscape(absl::string_view(shown.data(), shown.size()));
+  const std::string escaped =
+      absl::Utf8SafeCHexEscape(absl::string_view(shown.data(), shown.size()));
   return "\"" + escaped + (text.size() > kMost ? "…\"" : "\"");
 }
 

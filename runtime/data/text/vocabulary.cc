@@ -32,9 +32,8 @@ StatusOr<Vocabulary> Vocabulary::Read(const std::string& path, int64_t oov) {
   ASSIGN_OR_RETURN(const std::string content, ReadSmallFile(path));
   Vocabulary vocabulary(oov, path);
   vocabulary.fingerprint_ = static_cast<uint64_t>(oov);
-  RETURN_IF_ERROR(VisitLines(content, path, [&](std::string_view line, int64_t) {
-    return vocabulary.Add(line);
-  }));
+  RETURN_IF_ERROR(VisitLines(content, path,
+                             [&](std::string_view line, int64_t) { return vocabulary.Add(line); }));
   if (vocabulary.ids_.empty())
     return InvalidArgument(path, ": expected one term per line, got an empty file");
   return vocabulary;

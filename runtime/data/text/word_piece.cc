@@ -55,8 +55,7 @@ class WordPieceTokenizer::Encoder : public TokenEncoder {
   bool AddPieces(std::string_view word, TokenSink& to) {
     std::array<int32_t, BasicTokenizer::kMostCharacters> pieces;
     size_t count = 0;
-    for (int32_t node = tokenizer_.trie_.root(); !word.empty();
-         node = tokenizer_.continuation_) {
+    for (int32_t node = tokenizer_.trie_.root(); !word.empty(); node = tokenizer_.continuation_) {
       if (node == TermTrie::kNone) return false;
       const TermTrie::Match match = tokenizer_.trie_.Longest(node, word);
       if (match.id == TermTrie::kNone) return false;
@@ -75,7 +74,8 @@ WordPieceTokenizer::WordPieceTokenizer(const std::vector<TermTrie::Term>& tokens
                                        BasicOptions words)
     : words_(words), trie_(tokens), size_(static_cast<int64_t>(tokens.size())) {
   Fnv1a hash;
-  hash.Add(StrCat("wordpiece ", words.lower_case ? "lower " : "", words.strip_accents ? "strip" : ""));
+  hash.Add(
+      StrCat("wordpiece ", words.lower_case ? "lower " : "", words.strip_accents ? "strip" : ""));
   for (const TermTrie::Term& token : tokens) {
     hash.Add("\n").Add(token.text);
     if (token.text == kUnknown) unknown_ = token.id;

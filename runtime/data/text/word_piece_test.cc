@@ -35,9 +35,16 @@ TEST(BasicTokenizer, SeparatesWordsAndPunctuation) {
 }
 
 TEST(BasicTokenizer, DropsControlCharactersAndWhatIsNotUtf8) {
-  EXPECT_EQ(WordsOf(std::string_view("a\0b\x07" "c\x7F" "d", 7)), (Words{"abcd"}));
+  EXPECT_EQ(WordsOf(std::string_view("a\0b\x07"
+                                     "c\x7F"
+                                     "d",
+                                     7)),
+            (Words{"abcd"}));
   EXPECT_EQ(WordsOf("a\u200Bb\u00ADc"), (Words{"abc"}));
-  EXPECT_EQ(WordsOf("a\xFF" "b\xC3" " c\xE2\x82"), (Words{"ab", "c"}));
+  EXPECT_EQ(WordsOf("a\xFF"
+                    "b\xC3"
+                    " c\xE2\x82"),
+            (Words{"ab", "c"}));
 }
 
 TEST(BasicTokenizer, EveryIdeographIsAWord) {
@@ -49,8 +56,7 @@ TEST(BasicTokenizer, EveryIdeographIsAWord) {
 
 TEST(BasicTokenizer, StripsAccentsAndLowersCase) {
   EXPECT_EQ(WordsOf("Éa İ Ñ"), (Words{"ea", "i", "n"}));
-  EXPECT_EQ(WordsOf("É İ", {.lower_case = true, .strip_accents = false}),
-            (Words{"é", "i\u0307"}));
+  EXPECT_EQ(WordsOf("É İ", {.lower_case = true, .strip_accents = false}), (Words{"é", "i\u0307"}));
   EXPECT_EQ(WordsOf("É", {.lower_case = false, .strip_accents = true}), (Words{"E"}));
   EXPECT_EQ(WordsOf("É", {.lower_case = false, .strip_accents = false}), (Words{"É"}));
   // "≠" decomposes to "=" and a mark; "=" is punctuation.
@@ -72,7 +78,8 @@ TEST(BasicTokenizer, LongWordsAreMarked) {
   EXPECT_EQ(WordsOf(marks + " b"), (Words{"(long)", "b"}));
 }
 
-constexpr char kVocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\n##a\nrun\n##ning\n,\n";
+constexpr char kVocabulary[] =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\n##a\nrun\n##ning\n,\n";
 
 StatusOr<std::shared_ptr<const Tokenizer>> Read(std::string_view vocabulary) {
   const TextFolder folder;
@@ -102,9 +109,10 @@ TEST(WordPiece, RefusesVocabulariesWithTheLine) {
   const auto error = [](std::string_view vocabulary) {
     return std::string(Read(vocabulary).status().message());
   };
-  EXPECT_THAT(error("[UNK]\na\nb\na\n"),
-              ::testing::HasSubstr("vocab.txt: line 4: expected each token once, got \"a\", which is "
-                                   "also in line 2"));
+  EXPECT_THAT(
+      error("[UNK]\na\nb\na\n"),
+      ::testing::HasSubstr("vocab.txt: line 4: expected each token once, got \"a\", which is "
+                           "also in line 2"));
   EXPECT_THAT(error("[UNK]\n\nb\n"), ::testing::HasSubstr("vocab.txt: line 2: expected a token"));
   EXPECT_THAT(error("[UNK]\na\xFF\n"), ::testing::HasSubstr("vocab.txt: line 2: expected UTF-8"));
   EXPECT_THAT(error("a\nb\n"), ::testing::HasSubstr("vocab.txt: expected the token [UNK]"));
@@ -136,8 +144,7 @@ TEST(SequenceEncoder, PadsTruncatesAndAddsSpecialTokens) {
   EXPECT_THAT(std::string(long_text.status().message()),
               ::testing::HasSubstr("at most 4 tokens, got more"));
 
-  SequenceEncoder special(
-      {.tokenizer = *tokenizer, .add_special_tokens = true, .truncate = true});
+  SequenceEncoder special({.tokenizer = *tokenizer, .add_special_tokens = true, .truncate = true});
   EXPECT_EQ(*special.Encode("unaffable run", ids), 4u);
   EXPECT_EQ(ids, (Ids{2, 4, 5, 3}));
   EXPECT_EQ(*special.Encode("", ids), 2u);

@@ -37,11 +37,9 @@ StatusOr<Ids> ReadRecord(const std::string& example, const ExampleFeature& featu
                    OpenTfRecords({.files = {folder.Write("a.tfrecord", content)},
                                   .features = {feature},
                                   .fields = {{"x", feature.name}}}));
-  ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader,
-                   source->Open({{.name = "x",
-                                  .array = "x",
-                                  .dtype = DType::kInt64,
-                                  .shape = feature.shape}}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RowReader> reader,
+      source->Open({{.name = "x", .array = "x", .dtype = DType::kInt64, .shape = feature.shape}}));
   std::vector<int64_t> dims = feature.shape.dims();
   dims.insert(dims.begin(), 1);
   std::vector<NamedTensor> tensors = {{"x", Tensor(DType::kInt64, Shape(dims))}};
