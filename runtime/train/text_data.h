@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/status.h"
@@ -20,7 +21,7 @@ namespace tfjob::train {
 StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& tokenize,
                                               std::optional<double> padding, const std::string& at);
 
-// Reads the vocabulary of a feature that has one. Messages begin with `at`, the path of the feature.
+// Reads the vocabulary of a feature that has one. Messages begin with `at`, the feature's path.
 StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(
     const config::FeatureConfig& feature, const std::string& at);
 

@@ -1,5 +1,5 @@
-// Defines what formats have in common whose records are the lines of text files. Lines end with "\n"
-// or "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
+// Defines what formats have in common whose records are the lines of text files. Lines end with
+// "\n" or "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
 #pragma once
 
 #include <functional>

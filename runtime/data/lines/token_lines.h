@@ -17,8 +17,8 @@ struct TokenLinesOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   text::SequenceOptions sequence;
   int64_t length = 0;  // number of inputs; a line may have one token more. At least 1
-  // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights` are
-  // float32 [length]: 1 where `next` is a token, and 0 where it is padding.
+  // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights`
+  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding.
   std::string tokens = "tokens", next = "next", weights = "weights";
   bool skip_damaged = false;  // as in RecordOptions
   std::string cache_dir;      // as in RecordOptions

@@ -1,4 +1,4 @@
-// A tree of the bytes of terms, which finds the longest term at the beginning of a text in one pass.
+// A tree of the bytes of terms, which finds the longest term at the beginning of a text.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Defines what all tokenizers have in common: a text becomes tokens, each of which has a number, its
-// id.
+// Defines what all tokenizers have in common: a text becomes tokens, each of which has a number,
+// its id.
 #pragma once
 
 #include <cstddef>
