@@ -33,18 +33,41 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
 
 // The functions below return keys of a training file, so that its reader checks them.
 
+Json KeysOfTokenize(const data::Tokenize& tokenize) {
+  Json keys = {{"name", tokenize.name},
+               {"max_length", tokenize.max_length},
+               {"truncate", tokenize.truncate}};
+  if (!tokenize.vocabulary.empty()) keys["vocabulary"] = tokenize.vocabulary;
+  if (!tokenize.merges.empty()) keys["merges"] = tokenize.merges;
+  if (tokenize.add_special_tokens) keys["add_special_tokens"] = *tokenize.add_special_tokens;
+  if (tokenize.lower_case) keys["lower_case"] = *tokenize.lower_case;
+  if (tokenize.strip_accents) keys["strip_accents"] = *tokenize.strip_accents;
+  return keys;
+}
+
+// Adds the keys that say what a string means.
+void AddStringKeys(const data::Feature& feature, Json& keys) {
+  if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
+  if (feature.decode_image) keys["decode_image"] = true;
+  if (!feature.resize.empty()) keys["resize"] = feature.resize;
+  if (feature.crop_to_aspect_ratio) keys["crop_to_aspect_ratio"] = true;
+  if (feature.tokenize) keys["tokenize"] = KeysOfTokenize(*feature.tokenize);
+  if (!feature.terms.empty()) keys["vocabulary"] = feature.terms;
+  if (!feature.vocabulary.empty()) keys["vocabulary"] = feature.vocabulary;
+  if (feature.num_oov_indices) keys["num_oov_indices"] = *feature.num_oov_indices;
+  if (!feature.columns.empty()) keys["columns"] = feature.columns;
+}
+
 Json KeysOfFeature(const data::Feature& feature) {
   Json keys = {{"dtype", feature.dtype}};
   const bool variable = feature.max_length != 0;
   if (variable || feature.sequence) keys["max_length"] = feature.max_length;
   const bool steps = feature.sequence || !feature.shape.empty();
-  if (steps || !variable) keys["shape"] = feature.shape;
+  const bool implied = feature.tokenize || !feature.columns.empty();
+  if ((steps || !variable) && !(implied && feature.shape.empty())) keys["shape"] = feature.shape;
   const bool padded = variable && !steps && feature.dtype != "string";
   if (feature.default_value || padded) keys["default_value"] = feature.default_value.value_or(0);
-  if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
-  if (feature.decode_image) keys["decode_image"] = true;
-  if (!feature.resize.empty()) keys["resize"] = feature.resize;
-  if (feature.crop_to_aspect_ratio) keys["crop_to_aspect_ratio"] = true;
+  AddStringKeys(feature, keys);
   return keys;
 }
 
@@ -62,10 +85,22 @@ void AddNames(const NameMap& inputs, const NameMap& targets, const NameMap& samp
   add("sample_weights", sample_weights);
 }
 
-Dataset FromKeys(Json keys) {
+Dataset FromKeys(Json keys, tfjob::Status error = OkStatus()) {
   DatasetData made;
   made.keys = std::move(keys);
+  made.error = std::move(error);
   return Access::MakeDataset(std::move(made));
+}
+
+// Adds the features. Returns an error for what keys cannot express.
+tfjob::Status AddFeatures(const std::map<std::string, data::Feature>& features, Json& keys) {
+  keys["features"] = Json::object();
+  for (const auto& [name, feature] : features) {
+    keys["features"][name] = KeysOfFeature(feature);
+    if (feature.terms.empty() || feature.vocabulary.empty()) continue;
+    return InvalidArgument("feature ", name, ": expected either terms or a vocabulary, got both");
+  }
+  return OkStatus();
 }
 
 // Returns the dataset of TfRecord or JsonLines.
@@ -76,11 +111,9 @@ Dataset FromRecords(const char* format, const Records& records) {
                {"on_damaged", records.skip_damaged ? "skip" : "fail"},
                {"cache_dir", records.cache_dir},
                {"scale", records.scale}};
-  keys["features"] = Json::object();
-  for (const auto& [name, feature] : records.features)
-    keys["features"][name] = KeysOfFeature(feature);
+  tfjob::Status error = AddFeatures(records.features, keys);
   AddNames(records.inputs, records.targets, records.sample_weights, keys);
-  return FromKeys(std::move(keys));
+  return FromKeys(std::move(keys), std::move(error));
 }
 
 // Returns one of the datasets of FashionMnist. Checks that its files exist.
@@ -133,12 +166,15 @@ Idx::operator Dataset() const {
 }
 
 Csv::operator Dataset() const {
-  return FromKeys({{"format", "csv"},
-                   {"file", file},
-                   {"header", header},
-                   {"label_column", label_column},
-                   {"delimiter", std::string(1, delimiter)},
-                   {"scale", scale}});
+  Json keys = {{"format", "csv"},
+               {"file", file},
+               {"header", header},
+               {"label_column", label_column},
+               {"delimiter", std::string(1, delimiter)},
+               {"scale", scale}};
+  tfjob::Status error = AddFeatures(features, keys);
+  AddNames(inputs, targets, sample_weights, keys);
+  return FromKeys(std::move(keys), std::move(error));
 }
 
 Npz::operator Dataset() const {
@@ -166,6 +202,15 @@ Images::operator Dataset() const {
                    {"crop_to_aspect_ratio", crop_to_aspect_ratio},
                    {"on_damaged", skip_damaged ? "skip" : "fail"},
                    {"scale", scale}});
+}
+
+Text::operator Dataset() const {
+  return FromKeys({{"format", "text"},
+                   {"files", files},
+                   {"tokenize", KeysOfTokenize(tokenize)},
+                   {"targets", "next_token"},
+                   {"on_damaged", skip_damaged ? "skip" : "fail"},
+                   {"cache_dir", cache_dir}});
 }
 
 Result<TrainAndTest> FashionMnist(const std::string& folder) {

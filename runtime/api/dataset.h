@@ -94,17 +94,6 @@ struct Idx {
   operator Dataset() const;
 };
 
-// Rows of decimal numbers, plain or gzipped. All columns but the label's are features.
-struct Csv {
-  std::string file = {};
-  bool header = true;             // the first row contains names
-  std::string label_column = {};  // a name, or an index, from the end if negative; "": the last one
-  char delimiter = ',';
-  double scale = 1;
-
-  operator Dataset() const;
-};
-
 // NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array, or the path
 // of an .npy file, to the name of an input or output. The only input or output of a model may have
 // the name "". An input without an entry has the array of the same name, and the only one has `x`
@@ -115,6 +104,19 @@ struct Npz {
   double scale = 1;
 
   operator Dataset() const;
+};
+
+// How a text becomes ids of tokens. docs/training-file.md describes the tokenizers.
+struct Tokenize {
+  std::string name = {};        // "wordpiece" (BERT's), "bpe" (GPT-2's) or "byte"
+  std::string vocabulary = {};  // a file: vocab.txt for wordpiece, vocab.json for bpe
+  std::string merges = {};      // a file: merges.txt for bpe
+  int64_t max_length = 0;       // number of ids; shorter texts are padded
+  bool truncate = false;        // cut longer texts, instead of returning an error
+  // Unset: true, but false for bpe. "[CLS]" and "[SEP]", or the end of the text.
+  std::optional<bool> add_special_tokens = {};
+  std::optional<bool> lower_case = {};     // wordpiece; unset: true
+  std::optional<bool> strip_accents = {};  // wordpiece; unset: as lower_case
 };
 
 // How a feature of a tf.train.Example or SequenceExample becomes a value, in terms of tf.io:
@@ -135,6 +137,30 @@ struct Feature {
   bool decode_image = false;
   std::string resize = {};            // of images: "bilinear" (the default) or "nearest"
   bool crop_to_aspect_ratio = false;  // of images: as in Images
+  // The string is a text, and becomes int64 [max_length]; `shape` and `max_length` stay unset.
+  std::optional<Tokenize> tokenize = {};
+  // The strings are terms, and become int64: at most one of a list and a file with one term per
+  // line. Ids below num_oov_indices (1 if unset) stand for other terms, as in Keras' StringLookup.
+  std::vector<std::string> terms = {};
+  std::string vocabulary = {};
+  std::optional<int64_t> num_oov_indices = {};
+  std::vector<std::string> columns = {};  // Csv: of the elements; empty: the one of the same name
+};
+
+// Rows of values, plain or gzipped. Without `features`, all values are numbers, and all columns but
+// the label's are the input.
+struct Csv {
+  std::string file = {};
+  bool header = true;             // the first row contains names
+  std::string label_column = {};  // a name, or an index, from the end if negative; "": the last one
+  char delimiter = ',';
+  double scale = 1;
+  // If given, these columns are read, by their names in the first row, and `label_column` stays
+  // unset. The features for the inputs, outputs and sample weights are given as in Npz.
+  std::map<std::string, Feature> features = {};
+  std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
+
+  operator Dataset() const;
 };
 
 // TFRecord files of tf.train.Example, plain or compressed, which may be larger than memory.
@@ -175,6 +201,18 @@ struct Images {
   bool crop_to_aspect_ratio = false;
   bool skip_damaged = false;  // leave out damaged files, instead of returning an error
   double scale = 1;
+
+  operator Dataset() const;
+};
+
+// Text files for language models, plain or compressed, which may be larger than memory. Each line
+// is an example: its tokens are the input, and the token that follows each is its label. The weight
+// of padding is 0. Blank lines are ignored.
+struct Text {
+  std::vector<std::string> files = {};  // paths, or patterns as in a shell
+  Tokenize tokenize = {};
+  bool skip_damaged = false;
+  std::string cache_dir = {};
 
   operator Dataset() const;
 };

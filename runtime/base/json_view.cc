@@ -114,6 +114,10 @@ bool JsonView::IsArray() const {
   return present_ && ElementOf(element_).is_array();
 }
 
+bool JsonView::IsString() const {
+  return present_ && ElementOf(element_).is_string();
+}
+
 JsonView JsonView::operator[](std::string_view key) const {
   JsonView view;
   dom::object object;

@@ -31,6 +31,7 @@ class JsonView {
   bool present() const { return present_; }
   bool IsObject() const;
   bool IsArray() const;
+  bool IsString() const;
 
   // If several members have the same name, returns the first.
   JsonView operator[](std::string_view key) const;

@@ -8,6 +8,7 @@
 #include "runtime/config/features.h"
 #include "runtime/config/keys.h"
 #include "runtime/config/maps.h"
+#include "runtime/config/tokenize.h"
 
 namespace tfjob::config {
 namespace {
@@ -216,6 +217,9 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
           [&](const Ref<std::vector<SourceConfig>>& at) {
             return Store(at.mutate(config), ReadDatasets(field));
           },
+          [&](const Ref<std::optional<TokenizeConfig>>& at) {
+            return Store(at.mutate(config), ReadTokenize(field));
+          },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             return Store(at.mutate(config), ReadJson(key, field));
           },
@@ -261,6 +265,9 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
           },
           [&](const Ref<std::vector<SourceConfig>>& at) {
             return at.read(config).empty() ? Json() : DatasetsToJson(at.read(config));
+          },
+          [&](const Ref<std::optional<TokenizeConfig>>& at) {
+            return at.read(config) ? TokenizeToJson(*at.read(config)) : Json();
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             if (at.read(config)) return *at.read(config);

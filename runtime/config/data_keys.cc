@@ -35,16 +35,19 @@ void AddArrayKeys(std::vector<Key>& keys, const std::string& at) {
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
   add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(),
-      {"npz", "tfrecord", "jsonl"},
+      {"npz", "tfrecord", "jsonl", "csv"},
       "The array for each input of the model, as a map from input names to arrays; for a model "
       "with one input, just the array. An array is given by its name in the NPZ file, by the "
-      "path of a file that ends in `.npy`, or by the name of a feature.",
+      "path of a file that ends in `.npy`, or by the name of a feature. With `csv`, only together "
+      "with `features`.",
       "`x`; with several inputs, their names");
   add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(),
-      {"npz", "tfrecord", "jsonl"}, "The array with the labels of each output, as for `inputs`.",
+      {"npz", "tfrecord", "jsonl", "csv", "text"},
+      "The array with the labels of each output, as for `inputs`. With `text`: `next_token`, the "
+      "only choice.",
       "`y`; with several outputs, their names");
   add(at + "sample_weights", KeyType::kNames, Bind<kData, source, &S::sample_weights>(),
-      {"npz", "tfrecord", "jsonl"},
+      {"npz", "tfrecord", "jsonl", "csv"},
       "The array with the sample weights of each output, as for `inputs`; or just one array, for "
       "all outputs.",
       "all weigh 1");
@@ -54,26 +57,32 @@ template <auto source>
 void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
-  const std::vector<std::string> formats = {"tfrecord", "jsonl"};
   const auto add = SourceKeyAdder(keys);
-  add(at + "files", KeyType::kStrings, Bind<kData, source, &S::files>(), formats,
+  add(at + "files", KeyType::kStrings, Bind<kData, source, &S::files>(),
+      {"tfrecord", "jsonl", "text"},
       "Files, plain or compressed with gzip or zlib: paths, or patterns as in a shell, such as "
       "`[train-*.tfrecord]`.",
       "required");
-  add(at + "features", KeyType::kFeatures, Bind<kData, source, &S::features>(), formats,
-      "The features of each tf.train.Example, or the members of each JSON object, that are read, "
-      "such as `{x: {dtype: float32, shape: [784]}}`: [TFRecord](#tfrecord), [JSON "
-      "lines](#json-lines).",
-      "required");
+  add(at + "features", KeyType::kFeatures, Bind<kData, source, &S::features>(),
+      {"tfrecord", "jsonl", "csv"},
+      "The features of each tf.train.Example, the members of each JSON object, or the columns of "
+      "the CSV file that are read, such as `{x: {dtype: float32, shape: [784]}}`: "
+      "[TFRecord](#tfrecord), [JSON lines](#json-lines), [CSV](#csv).",
+      "required; `csv`: all columns are numbers");
   add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(),
-      {"tfrecord", "jsonl", "images"},
+      {"tfrecord", "jsonl", "images", "text"},
       "What to do about damaged records and images. `fail`: end with an error; `skip`: leave them "
       "out, and report how many there are.");
   keys.back().choices = {"fail", "skip"};
-  add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(), formats,
+  add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(),
+      {"tfrecord", "jsonl", "text"},
       "Folder for temporary files: the content of compressed files, and the index if there are "
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
+  add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text"},
+      "How a line becomes tokens, such as `{name: byte, max_length: 256}`: "
+      "[tokenizers](#tokenizers).",
+      "required");
 }
 
 template <auto source>
@@ -202,14 +211,15 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
       {.path = at + "format",
        .type = KeyType::kChoice,
        .binding = Bind<kData, source, &S::format>(),
-       .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
-              "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
-              "`images`: folders of JPEG and PNG images; `linear`: generated data, y = x·weights + "
-              "bias + noise; `synthetic`: random "
-              "numbers of the types and shapes that the model takes; `concatenate`, `mix`, "
-              "`interleave`, `zip`: several `datasets` as one.",
-       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "linear", "synthetic",
-                   "concatenate", "mix", "interleave", "zip"},
+       .doc =
+           "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
+           "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
+           "`images`: folders of JPEG and PNG images; `text`: lines of text; `linear`: generated "
+           "data, y = x·weights + bias + noise; `synthetic`: random numbers of the types and "
+           "shapes that the model takes; `concatenate`, `mix`, `interleave`, `zip`: several "
+           "`datasets` as one.",
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "text", "linear",
+                   "synthetic", "concatenate", "mix", "interleave", "zip"},
        .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
@@ -278,7 +288,8 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.threads",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::threads>(),
-                  .doc = "Number of threads that decode images, in addition to those that compute. "
+                  .doc = "Number of threads that decode images and divide texts into tokens, in "
+                         "addition to those that compute. "
                          "0: one per processor that the CPU affinity and the cgroup's quota "
                          "allow.",
                   .minimum = 0,

@@ -6,18 +6,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "runtime/base/did_you_mean.h"
+#include "runtime/config/tokenize.h"
 
 namespace tfjob::config {
 namespace {
 
 const std::vector<std::string> kKeys = {
-    "dtype",      "shape",        "max_length", "default_value",
-    "decode_raw", "decode_image", "resize",     "crop_to_aspect_ratio"};
+    "dtype",      "shape",        "max_length",      "default_value",
+    "decode_raw", "decode_image", "resize",          "crop_to_aspect_ratio",
+    "tokenize",   "vocabulary",   "num_oov_indices", "columns"};
 const std::vector<std::string> kTypes = {"float32", "int64", "string"};
 const std::vector<std::string> kResizeMethods = {"bilinear", "nearest"};
 const std::vector<std::string> kRawTypes = {"uint8", "int32", "int64", "float32", "float64"};
 
+constexpr int64_t kMostOovIndices = int64_t{1} << 24;
 constexpr int64_t kMostElements = int64_t{1} << 28;  // of an example
 
 StatusOr<std::string> ReadType(const JsonField& field, const std::vector<std::string>& types) {
@@ -64,28 +68,79 @@ Status CheckImage(const FeatureConfig& feature, const std::string& at) {
   return OkStatus();
 }
 
+bool HasTerms(const FeatureConfig& feature) {
+  return !feature.terms.empty() || !feature.vocabulary.empty();
+}
+
+// Checks the value by which an id is replaced.
+Status CheckDefaultId(const FeatureConfig& feature, const std::string& at) {
+  const double id = feature.default_value.value_or(0);
+  if (std::floor(id) == id && std::fabs(id) <= 0x1p53) return OkStatus();
+  return InvalidArgument(at, ".default_value: expected an integer, which is an id, got ", id);
+}
+
+Status CheckText(const FeatureConfig& feature, const std::string& at) {
+  if (feature.shape || feature.max_length) {
+    return InvalidArgument(at, feature.shape ? ".shape" : ".max_length",
+                           ": cannot be combined with tokenize, whose max_length gives the shape; "
+                           "remove it");
+  }
+  return CheckDefaultId(feature, at);
+}
+
+Status CheckTerms(const FeatureConfig& feature, const std::string& at) {
+  if (feature.shape && feature.max_length) {
+    return InvalidArgument(at, ".max_length: cannot be combined with shape and a vocabulary; ",
+                           "remove one of the two");
+  }
+  return CheckDefaultId(feature, at);
+}
+
 // Checks a feature that is a string.
 Status CheckString(const FeatureConfig& feature, const std::string& at) {
-  if (feature.decode_raw.empty() != feature.decode_image) {
+  std::vector<std::string> readings;
+  if (!feature.decode_raw.empty()) readings.emplace_back("decode_raw");
+  if (feature.decode_image) readings.emplace_back("decode_image");
+  if (feature.tokenize) readings.emplace_back("tokenize");
+  if (HasTerms(feature)) readings.emplace_back("vocabulary");
+  if (readings.size() != 1) {
     return InvalidArgument(
         at,
-        ".decode_raw: expected either the type of the elements that the string consists of, such "
-        "as uint8, or decode_image: true for a JPEG or PNG image, since models take numbers, ",
-        feature.decode_image ? "got both" : "but both are missing");
+        ": expected one of decode_raw (the type of the elements that the string consists of), "
+        "decode_image: true (a JPEG or PNG image), tokenize (a text) and vocabulary (terms), since "
+        "models take numbers, got ",
+        readings.empty() ? "none" : absl::StrJoin(readings, " and "));
   }
   if (feature.decode_image) return CheckImage(feature, at);
+  if (feature.tokenize) return CheckText(feature, at);
+  if (HasTerms(feature)) return CheckTerms(feature, at);
   if (feature.max_length && !feature.shape) {
     return InvalidArgument(at, ".shape: expected the shape of one step, which is one string of ",
                            "this sequence, but it is missing");
   }
   if (!feature.default_value) return OkStatus();
-  return InvalidArgument(
-      at, ".default_value: belongs to dtype float32, int64, but dtype is string; remove it");
+  return InvalidArgument(at, ".default_value: cannot be combined with decode_raw; remove it");
+}
+
+// Checks that keys which belong to another key are only set if that key is.
+Status CheckOwners(const FeatureConfig& feature, const std::string& at) {
+  const bool image_keys = feature.resize || feature.crop_to_aspect_ratio;
+  if (image_keys && !feature.decode_image) {
+    return InvalidArgument(at, feature.resize ? ".resize" : ".crop_to_aspect_ratio",
+                           ": belongs to decode_image: true, which is not set; set it, or remove ",
+                           "the key");
+  }
+  if (feature.num_oov_indices && !HasTerms(feature)) {
+    return InvalidArgument(at, ".num_oov_indices: belongs to vocabulary, which is not set; set ",
+                           "it, or remove the key");
+  }
+  return OkStatus();
 }
 
 // Checks the rules that involve several keys of a feature.
 Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
-  if (!feature.shape && !feature.max_length) {
+  const bool has_shape = feature.shape || feature.max_length || feature.tokenize;
+  if (!has_shape && feature.columns.empty()) {
     return InvalidArgument(
         at,
         ": expected shape (tf.io.FixedLenFeature), max_length (tf.io.VarLenFeature) or both "
@@ -99,15 +154,12 @@ Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
                              " elements in all, got ", count);
     }
   }
-  const bool image_keys = feature.resize || feature.crop_to_aspect_ratio;
-  if (image_keys && !feature.decode_image) {
-    return InvalidArgument(at, feature.resize ? ".resize" : ".crop_to_aspect_ratio",
-                           ": belongs to decode_image: true, which is not set; set it, or remove ",
-                           "the key");
-  }
+  RETURN_IF_ERROR(CheckOwners(feature, at));
   if (feature.dtype == "string") return CheckString(feature, at);
   for (const auto& [key, set] : {std::pair("decode_raw", !feature.decode_raw.empty()),
-                                 std::pair("decode_image", feature.decode_image)}) {
+                                 std::pair("decode_image", feature.decode_image),
+                                 std::pair("tokenize", feature.tokenize.has_value()),
+                                 std::pair("vocabulary", HasTerms(feature))}) {
     if (!set) continue;
     return InvalidArgument(at, ".", key, ": belongs to dtype string, but dtype is ", feature.dtype,
                            "; remove one of the two");
@@ -119,6 +171,63 @@ Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
   if (fits) return OkStatus();
   return InvalidArgument(at, ".default_value: expected a number of the type ", feature.dtype,
                          ", got ", value);
+}
+
+StatusOr<std::vector<std::string>> ReadColumns(const JsonField& field) {
+  const bool list = field.present() && field.value()->is_array() && !field.value()->empty();
+  if (!list) return field.Mismatch("a list of names of columns");
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  std::vector<std::string> columns;
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(columns.emplace_back(), element.String());
+  }
+  return columns;
+}
+
+// Reads a list of terms, or the path of a file.
+Status ReadVocabulary(const JsonField& field, FeatureConfig& feature) {
+  const StatusOr<std::string> file = field.String();
+  if (file.ok() && !file->empty()) {
+    feature.vocabulary = *file;
+    return OkStatus();
+  }
+  const bool list = field.present() && field.value()->is_array() && !field.value()->empty();
+  if (!list) return field.Mismatch("a list of terms, or a file with one term per line");
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(feature.terms.emplace_back(), element.String());
+  }
+  return OkStatus();
+}
+
+Status ReadOovIndices(const JsonField& field, FeatureConfig& feature) {
+  ASSIGN_OR_RETURN(feature.num_oov_indices, field.Int());
+  if (*feature.num_oov_indices >= 0 && *feature.num_oov_indices <= kMostOovIndices)
+    return OkStatus();
+  return field.Mismatch(StrCat("a number of ids from 0 to ", kMostOovIndices));
+}
+
+// Reads the keys that say what a string means.
+Status ReadStringMember(const std::string& name, const JsonField& member, FeatureConfig& feature) {
+  if (name == "decode_raw") {
+    ASSIGN_OR_RETURN(feature.decode_raw, ReadType(member, kRawTypes));
+  } else if (name == "decode_image") {
+    ASSIGN_OR_RETURN(feature.decode_image, member.Bool());
+  } else if (name == "resize") {
+    ASSIGN_OR_RETURN(const std::string method, ReadType(member, kResizeMethods));
+    feature.resize = method == kResizeMethods[0] ? ResizeMethod::kBilinear : ResizeMethod::kNearest;
+  } else if (name == "crop_to_aspect_ratio") {
+    ASSIGN_OR_RETURN(feature.crop_to_aspect_ratio, member.Bool());
+  } else if (name == "tokenize") {
+    ASSIGN_OR_RETURN(feature.tokenize, ReadTokenize(member));
+  } else if (name == "vocabulary") {
+    return ReadVocabulary(member, feature);
+  } else if (name == "num_oov_indices") {
+    return ReadOovIndices(member, feature);
+  } else {
+    return InvalidArgument(member.path(), ": unknown key", DidYouMean(name, kKeys));
+  }
+  return OkStatus();
 }
 
 StatusOr<FeatureConfig> ReadFeature(const JsonField& field) {
@@ -134,18 +243,10 @@ StatusOr<FeatureConfig> ReadFeature(const JsonField& field) {
       ASSIGN_OR_RETURN(feature.max_length, ReadLength(member));
     } else if (name == "default_value") {
       ASSIGN_OR_RETURN(feature.default_value, member.Double());
-    } else if (name == "decode_raw") {
-      ASSIGN_OR_RETURN(feature.decode_raw, ReadType(member, kRawTypes));
-    } else if (name == "decode_image") {
-      ASSIGN_OR_RETURN(feature.decode_image, member.Bool());
-    } else if (name == "resize") {
-      ASSIGN_OR_RETURN(const std::string method, ReadType(member, kResizeMethods));
-      feature.resize =
-          method == kResizeMethods[0] ? ResizeMethod::kBilinear : ResizeMethod::kNearest;
-    } else if (name == "crop_to_aspect_ratio") {
-      ASSIGN_OR_RETURN(feature.crop_to_aspect_ratio, member.Bool());
+    } else if (name == "columns") {
+      ASSIGN_OR_RETURN(feature.columns, ReadColumns(member));
     } else if (name != "dtype") {
-      return InvalidArgument(member.path(), ": unknown key", DidYouMean(name, kKeys));
+      RETURN_IF_ERROR(ReadStringMember(name, member, feature));
     }
   }
   RETURN_IF_ERROR(CheckFeature(feature, field.path()));
@@ -179,12 +280,20 @@ Json FeaturesToJson(const Features& features) {
     if (feature.resize) written["resize"] = kResizeMethods[static_cast<size_t>(*feature.resize)];
     if (feature.crop_to_aspect_ratio)
       written["crop_to_aspect_ratio"] = *feature.crop_to_aspect_ratio;
+    if (feature.tokenize) written["tokenize"] = TokenizeToJson(*feature.tokenize);
+    if (!feature.terms.empty()) written["vocabulary"] = feature.terms;
+    if (!feature.vocabulary.empty()) written["vocabulary"] = feature.vocabulary;
+    if (feature.num_oov_indices) written["num_oov_indices"] = *feature.num_oov_indices;
+    if (!feature.columns.empty()) written["columns"] = feature.columns;
   }
   return json;
 }
 
 Json FeaturesSchema() {
   const Json length = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMostElements}};
+  const Json oov = {{"type", "integer"}, {"minimum", 0}, {"maximum", kMostOovIndices}};
+  const Json text = {{"type", "string"}, {"minLength", 1}};
+  const Json terms = {{"type", "array"}, {"items", {{"type", "string"}}}, {"minItems", 1}};
   const Json feature = {{"type", "object"},
                         {"additionalProperties", false},
                         {"required", {"dtype"}},
@@ -196,7 +305,11 @@ Json FeaturesSchema() {
                           {"decode_raw", {{"type", "string"}, {"enum", kRawTypes}}},
                           {"decode_image", {{"type", "boolean"}}},
                           {"resize", {{"type", "string"}, {"enum", kResizeMethods}}},
-                          {"crop_to_aspect_ratio", {{"type", "boolean"}}}}}};
+                          {"crop_to_aspect_ratio", {{"type", "boolean"}}},
+                          {"tokenize", TokenizeSchema()},
+                          {"vocabulary", {{"anyOf", Json::array({text, terms})}}},
+                          {"num_oov_indices", oov},
+                          {"columns", terms}}}};
   return {{"type", "object"}, {"additionalProperties", feature}};
 }
 

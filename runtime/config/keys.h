@@ -31,6 +31,7 @@ using Binding =
                  Ref<std::map<int64_t, double>>, Ref<std::map<std::string, std::string>>,
                  Ref<std::map<std::string, std::vector<double>>>,
                  Ref<std::map<std::string, FeatureConfig>>, Ref<std::vector<SourceConfig>>,
+                 Ref<std::optional<TokenizeConfig>>,
                  Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
@@ -42,6 +43,7 @@ using Binding =
 //   kRanges       a map of names to [low, high]
 //   kFeatures     a map of names to features (FeatureConfig)
 //   kDatasets     a list of maps with the keys of data.train
+//   kTokenize     a map of keys (TokenizeConfig)
 //   kMetrics      a list of names, or of maps with a name and arguments
 //   kOutputs      a map of names to maps of the keys that are per_output
 enum class KeyType {
@@ -60,6 +62,7 @@ enum class KeyType {
   kRanges,
   kFeatures,
   kDatasets,
+  kTokenize,
   kLayers,
   kMetrics,
   kOutputs

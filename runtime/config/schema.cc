@@ -5,6 +5,7 @@
 
 #include "runtime/config/features.h"
 #include "runtime/config/keys.h"
+#include "runtime/config/tokenize.h"
 
 namespace tfjob::config {
 namespace {
@@ -81,6 +82,8 @@ Json TypeSchema(const Key& key) {
       return FeaturesSchema();
     case KeyType::kDatasets:
       return DatasetsSchema();
+    case KeyType::kTokenize:
+      return TokenizeSchema();
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
     case KeyType::kMetrics: {
@@ -126,6 +129,8 @@ std::string TypeName(const Key& key) {
       return "map of names to features";
     case KeyType::kDatasets:
       return "list of maps of keys";
+    case KeyType::kTokenize:
+      return "map of keys";
     case KeyType::kLayers:
       return "list of layers";
     case KeyType::kOutputs:

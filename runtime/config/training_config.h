@@ -76,6 +76,7 @@ enum class DataFormat {
   kTfRecord,
   kJsonLines,
   kImages,
+  kText,
   kLinear,
   kSynthetic,
   // Several datasets as one:
@@ -92,6 +93,18 @@ enum class OnDamaged { kFail, kSkip };
 enum class ResizeMethod { kBilinear, kNearest };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
+// Specifies how a text becomes ids of tokens.
+struct TokenizeConfig {
+  std::string name;                        // "wordpiece", "bpe" or "byte"
+  std::string vocabulary;                  // a file; not for byte
+  std::string merges;                      // a file; only for bpe
+  std::optional<bool> lower_case;          // wordpiece; unset: true
+  std::optional<bool> strip_accents;       // wordpiece; unset: as lower_case
+  std::optional<bool> add_special_tokens;  // unset: true, but false for bpe
+  int64_t max_length = 0;                  // number of ids
+  bool truncate = false;
+};
+
 // Specifies how a feature of a tf.train.Example, or a member of a JSON object, is parsed. The names
 // are those that tf.io uses.
 struct FeatureConfig {
@@ -106,6 +119,12 @@ struct FeatureConfig {
   bool decode_image = false;
   std::optional<ResizeMethod> resize;        // of images; unset: bilinear
   std::optional<bool> crop_to_aspect_ratio;  // of images; unset: false
+  std::optional<TokenizeConfig> tokenize;    // the string is a text, which becomes int64
+  // The strings are terms, which become int64. At most one of the two is set.
+  std::vector<std::string> terms;
+  std::string vocabulary;                  // a file with one term per line
+  std::optional<int64_t> num_oov_indices;  // of terms; unset: 1
+  std::vector<std::string> columns;        // csv: of the elements; empty: the one of the same name
 };
 
 // One set of examples. The format determines which fields apply.
@@ -120,17 +139,19 @@ struct SourceConfig {
   std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
-  // npz, tfrecord, jsonl: map the names of inputs and outputs to the arrays or features that hold
-  // the inputs, the labels and the sample weights. An array is given by its name in `file`, or by
-  // the path of an NPY file. The name "" stands for the only input, for the only output, or, for
+  // npz, tfrecord, jsonl, csv with features: map the names of inputs and outputs to the arrays or
+  // features that hold the inputs, the labels and the sample weights. An array is given by its name
+  // in `file`, or by the path of an NPY file. The name "" stands for the only input, for the only output, or, for
   // sample weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // tfrecord, jsonl
-  std::vector<std::string> files;  // paths, or patterns as in a shell
-  std::map<std::string, FeatureConfig> features;
-  OnDamaged on_damaged = OnDamaged::kFail;  // images, too
-  std::string cache_dir;                    // for temporary files; "" for TMPDIR or /tmp
+  std::vector<std::string> files;                 // text, too: paths, or patterns as in a shell
+  std::map<std::string, FeatureConfig> features;  // csv, too
+  OnDamaged on_damaged = OnDamaged::kFail;        // images, too
+  std::string cache_dir;  // text, too: for temporary files; "" for TMPDIR or /tmp
+
+  std::optional<TokenizeConfig> tokenize;  // text
 
   // images
   std::string folder;                // contains a folder of images for each class

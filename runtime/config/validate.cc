@@ -44,13 +44,64 @@ Status Missing(std::string_view path, std::string_view expected) {
   return InvalidArgument(path, ": expected ", expected, ", but it is missing");
 }
 
+// Checks a CSV file without features, whose columns are numbers.
+Status CheckNumbers(const SourceConfig& source, const std::string& at) {
+  for (const auto& [key, names] :
+       {std::pair("inputs", &source.inputs), std::pair("targets", &source.targets),
+        std::pair("sample_weights", &source.sample_weights)}) {
+    if (names->empty()) continue;
+    return InvalidArgument(at, ".", key, ": belongs to ", at, ".features, which is not set; set ",
+                           "it, or remove the key");
+  }
+  return OkStatus();
+}
+
+Status CheckColumns(const FeatureConfig& feature, const std::string& at) {
+  const char* const unfit = !feature.decode_raw.empty() ? "decode_raw"
+                            : feature.decode_image      ? "decode_image"
+                            : feature.max_length        ? "max_length"
+                                                        : nullptr;
+  if (unfit != nullptr) {
+    return InvalidArgument(at, ".", unfit, ": cannot be combined with format csv, whose fields ",
+                           "are single values; remove it");
+  }
+  if (feature.tokenize && feature.columns.size() > 1) {
+    return InvalidArgument(at, ".columns: expected one column for a text, got ",
+                           feature.columns.size());
+  }
+  if (!feature.shape) return OkStatus();
+  std::vector<int64_t> expected;
+  if (!feature.columns.empty()) expected = {static_cast<int64_t>(feature.columns.size())};
+  if (*feature.shape == expected) return OkStatus();
+  return InvalidArgument(at, ".shape: expected [", absl::StrJoin(expected, ", "),
+                         "], for the number of columns, got [", absl::StrJoin(*feature.shape, ", "),
+                         "]; name several columns in columns");
+}
+
+// Checks a CSV file with features.
+Status CheckNamedColumns(const SourceConfig& source, const std::string& at) {
+  if (!source.label_column.empty()) {
+    return InvalidArgument(at, ".label_column: cannot be combined with features; name the feature ",
+                           "with the labels in targets instead");
+  }
+  if (!source.header) {
+    return InvalidArgument(at, ".header: expected true, because features have the names in the ",
+                           "first row, got false");
+  }
+  if (source.delimiter.find_first_of("\"\r\n") != std::string::npos)
+    return InvalidArgument(at, ".delimiter: expected neither a quotation mark nor an end of line");
+  for (const auto& [name, feature] : source.features)
+    RETURN_IF_ERROR(CheckColumns(feature, StrCat(at, ".features.", name)));
+  return OkStatus();
+}
+
 Status CheckCsv(const SourceConfig& source, const std::string& at) {
   if (source.file.empty()) return Missing(at + ".file", "a CSV file");
   if (source.delimiter.size() != 1) {
     return InvalidArgument(at, ".delimiter: expected one character, got \"", source.delimiter,
                            "\"");
   }
-  return OkStatus();
+  return source.features.empty() ? CheckNumbers(source, at) : CheckNamedColumns(source, at);
 }
 
 // Checks that, if `file` is not set, every array has its own file.
@@ -68,6 +119,10 @@ Status CheckNpz(const SourceConfig& source, const std::string& at) {
 
 Status CheckRecords(const SourceConfig& source, const std::string& at, std::string_view files) {
   if (source.files.empty()) return Missing(at + ".files", StrCat("a list of ", files));
+  for (const auto& [name, feature] : source.features) {
+    if (feature.columns.empty()) continue;
+    return InvalidArgument(at, ".features.", name, ".columns: belongs to format csv; remove it");
+  }
   if (!source.features.empty()) return OkStatus();
   return Missing(at + ".features",
                  "the features to read, such as {x: {dtype: float32, shape: [784]}}");
@@ -76,12 +131,23 @@ Status CheckRecords(const SourceConfig& source, const std::string& at, std::stri
 Status CheckJsonLines(const SourceConfig& source, const std::string& at) {
   RETURN_IF_ERROR(CheckRecords(source, at, "files of JSON lines"));
   for (const auto& [name, feature] : source.features) {
-    if (feature.dtype != "string") continue;
+    if (feature.decode_raw.empty() && !feature.decode_image) continue;
     return InvalidArgument(at, ".features.", name,
-                           ".dtype: expected float32 or int64, since models take numbers, and JSON "
-                           "has no strings of bytes, got \"string\"");
+                           feature.decode_image ? ".decode_image" : ".decode_raw",
+                           ": JSON has no strings of bytes; remove the key, and set dtype to "
+                           "float32 or int64 for numbers, or add tokenize or vocabulary");
   }
   return OkStatus();
+}
+
+Status CheckText(const SourceConfig& source, const std::string& at) {
+  if (source.files.empty()) return Missing(at + ".files", "a list of text files");
+  if (!source.tokenize)
+    return Missing(at + ".tokenize", "a tokenizer, such as {name: byte, max_length: 256}");
+  const std::map<std::string, std::string> next = {{"", "next_token"}};
+  if (source.targets.empty() || source.targets == next) return OkStatus();
+  return InvalidArgument(at, ".targets: expected next_token, since the tokens of a line are the ",
+                         "inputs; to read other labels, use JSON lines (format: jsonl)");
 }
 
 Status CheckImages(const SourceConfig& source, const std::string& at) {
@@ -169,6 +235,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kInterleave:
     case DataFormat::kZip:
       return CheckDatasets(source, at);
+    case DataFormat::kText:
+      return CheckText(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -178,8 +246,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       break;
   }
   return Missing(at + ".format",
-                 "one of idx, csv, npz, tfrecord, jsonl, images, linear, synthetic, concatenate, "
-                 "mix, interleave, zip");
+                 "one of idx, csv, npz, tfrecord, jsonl, images, text, linear, synthetic, "
+                 "concatenate, mix, interleave, zip");
 }
 
 // Returns whether keys of data.eval are set, but not its format.

@@ -8,13 +8,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "runtime/base/json.h"
+#include "runtime/config/tokenize.h"
 #include "runtime/data/images/image_source.h"
 #include "runtime/data/operators/join.h"
 #include "runtime/data/operators/select.h"
 #include "runtime/data/operators/zip.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/data/table_source.h"
+#include "runtime/data/text/sequence_encoder.h"
+#include "runtime/data/text/vocabulary.h"
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
@@ -26,6 +30,7 @@
 #include "runtime/model/build.h"
 #include "runtime/model/keras.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/train/text_data.h"
 
 namespace tfjob {
 namespace {
@@ -454,6 +459,38 @@ StatusOr<Json> Rewrite(const Json& request) {
   return model::WriteKerasJson(model);
 }
 
+// {"tokenizer": {"name", "vocabulary", "merges", …}, "texts": [their bytes in hexadecimal digits]}
+// → the ids of each text, without padding
+StatusOr<Json> Tokenize(const Json& request) {
+  const Json config = {{"tokenize", request["tokenizer"]}};
+  ASSIGN_OR_RETURN(const config::TokenizeConfig tokenize,
+                   config::ReadTokenize(JsonField(config)["tokenize"]));
+  ASSIGN_OR_RETURN(const text::SequenceOptions options,
+                   train::ReadTokenizer(tokenize, std::nullopt, "tokenizer"));
+  text::SequenceEncoder encoder(options);
+  std::vector<int64_t> ids(static_cast<size_t>(tokenize.max_length));
+  Json reply = Json::array();
+  for (const Json& digits : request["texts"]) {
+    const std::string bytes = absl::HexStringToBytes(digits.get<std::string>());
+    ASSIGN_OR_RETURN(const size_t count, encoder.Encode(bytes, ids));
+    reply.push_back(std::vector<int64_t>(ids.begin(), ids.begin() + static_cast<int64_t>(count)));
+  }
+  return reply;
+}
+
+// {"vocabulary": terms, "num_oov_indices", "terms"} → the ids of the terms
+StatusOr<Json> LookUp(const Json& request) {
+  ASSIGN_OR_RETURN(
+      const text::Vocabulary vocabulary,
+      text::Vocabulary::FromTerms(request["vocabulary"].get<std::vector<std::string>>(),
+                                  request["num_oov_indices"].get<int64_t>(), "the vocabulary"));
+  Json ids = Json::array();
+  for (const Json& term : request["terms"]) {
+    ASSIGN_OR_RETURN(ids.emplace_back(), vocabulary.Find(term.get<std::string>()));
+  }
+  return ids;
+}
+
 int Main(const std::string& verb) {
   const std::map<std::string, StatusOr<Json> (*)(const Json&)> verbs = {
       {"write-checkpoint", WriteCheckpoint},
@@ -469,6 +506,8 @@ int Main(const std::string& verb) {
       {"train", Train},
       {"train-step", TrainStep},
       {"rewrite", Rewrite},
+      {"tokenize", Tokenize},
+      {"look-up", LookUp},
   };
   auto found = verbs.find(verb);
   if (found == verbs.end()) {

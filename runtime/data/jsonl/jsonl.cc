@@ -1,112 +1,37 @@
 #include "runtime/data/jsonl/jsonl.h"
 
-#include <algorithm>
-#include <string>
-
 #include "runtime/base/check.h"
 #include "runtime/base/json_view.h"
-#include "runtime/data/jsonl/line_reader.h"
+#include "runtime/data/jsonl/line_format.h"
 #include "runtime/data/jsonl/object_parser.h"
 
 namespace tfjob::data {
 namespace {
 
-constexpr uint64_t kMostLine = 64 << 20;  // parsing takes up to 15 times this amount of memory
-constexpr uint64_t kMostEnd = 1;          // "\n"
-// Counting lines beyond this offset would take too long for an error message.
-constexpr uint64_t kMostCounted = uint64_t{4} << 30;
-
-// Returns DataLoss if a line is too long.
-Status CheckLength(uint64_t size) {
-  if (size <= kMostLine) return OkStatus();
-  return DataLoss("expected a line of at most ", kMostLine, " bytes, got ", size);
-}
-
-class Lines : public RecordFormat {
+class JsonLines : public LineFormat {
  public:
-  Status Scan(const RecordFiles& files, size_t file, RecordFileReader& reader, bool check,
-              const Visitor& visitor) const override {
-    const RecordFile& of = files.files()[file];
-    if (of.size == 0) {
-      return visitor.on_damage(
-          DataLoss(LinePlace(of, 1), ": the file is empty; expected a JSON object"));
-    }
-    LineReader lines(files, file, reader);
-    JsonDocument document;
-    ASSIGN_OR_RETURN(uint64_t offset, lines.Begin());
-    for (int64_t number = 1; offset < of.size; ++number) {
-      ASSIGN_OR_RETURN(const Line line, lines.At(offset, of.size));
-      offset = line.next;
-      if (line.blank) continue;
-      // A last line without an end may be incomplete, so it is always parsed.
-      const bool parse = check || !line.complete;
-      ASSIGN_OR_RETURN(const std::string_view text, Text(lines, line, parse));
-      const Status intact = Check(line, text, parse ? &document : nullptr);
-      const auto place = [&] { return LinePlace(of, number); };
-      if (intact.ok()) {
-        RETURN_IF_ERROR(visitor.on_record(
-            {.offset = line.begin, .checksum = line.checksum, .content = text, .place = place}));
-      } else if (absl::IsDataLoss(intact)) {
-        RETURN_IF_ERROR(visitor.on_damage(Annotate(intact, place())));
-      } else {
-        return Annotate(intact, place());
-      }
-    }
-    return OkStatus();
-  }
-
-  StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
-                                  const RecordPlace& place) const override {
-    LineReader lines(files, place.file, reader);
-    StatusOr<std::string_view> line =
-        lines.ReadAt(place.offset, std::min(place.most_bytes, kMostLine + kMostEnd));
-    if (line.ok() && line->size() > kMostLine) line = CheckLength(place.most_bytes);
-    const bool last = place.offset + place.most_bytes == files.files()[place.file].size;
-    if (line.ok() && line->size() == place.most_bytes && !last)
-      line = DataLoss("expected its end within ", place.most_bytes, " bytes");
-    if (absl::IsDataLoss(line.status()))
-      return Annotate(line.status(), Place(files, reader, place));
-    return line;
-  }
-
-  std::string Place(const RecordFiles& files, RecordFileReader& reader,
-                    const RecordPlace& place) const override {
-    const RecordFile& file = files.files()[place.file];
-    if (place.offset <= kMostCounted) {
-      const StatusOr<int64_t> number = LineReader(files, place.file, reader).NumberOf(place.offset);
-      if (number.ok()) return LinePlace(file, *number);
-    }
-    return StrCat(file.path, ": line at byte ", place.offset,
-                  file.unpacked ? " of its unpacked content" : "");
-  }
-
   std::unique_ptr<RecordParser> MakeParser(
       const std::vector<ExampleFeature>& features) const override {
     for (const ExampleFeature& feature : features) {
       const bool number = feature.dtype == DType::kFloat32 || feature.dtype == DType::kInt64;
-      ENFORCE(number && !feature.raw, "the features of JSON lines are numbers");
+      ENFORCE(number && !feature.raw, "the features of JSON lines are numbers or ids");
     }
-    return std::make_unique<ObjectParser>();
+    return std::make_unique<ObjectParser>(features);
   }
 
  private:
-  // Returns the content of a line that is not too long, or "".
-  static StatusOr<std::string_view> Text(LineReader& lines, const Line& line, bool wanted) {
-    if (!wanted || !CheckLength(line.size()).ok()) return std::string_view();
-    return lines.Read(line);
-  }
-
-  // Returns DataLoss if the line is damaged. Parses it if `document` is not null.
-  static Status Check(const Line& line, std::string_view text, JsonDocument* document) {
-    RETURN_IF_ERROR(CheckLength(line.size()));
-    return document == nullptr ? OkStatus() : ParseObject(text, *document).status();
+  std::string_view LineName() const override { return "a JSON object"; }
+  LineCheck MakeCheck() const override {
+    return [document = std::make_shared<JsonDocument>()](std::string_view line) {
+      return ParseObject(line, *document).status();
+    };
   }
 };
 
 }  // namespace
 
 std::unique_ptr<const RecordFormat> JsonLinesFormat() {
-  return std::make_unique<const Lines>();
+  return std::make_unique<const JsonLines>();
 }
 
 StatusOr<std::shared_ptr<const Source>> OpenJsonLines(const RecordOptions& options) {

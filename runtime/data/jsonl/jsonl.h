@@ -14,7 +14,8 @@ namespace tfjob::data {
 
 // The format of the records. A feature is the member of the same name: a number if its shape is [],
 // otherwise nested lists of numbers of that shape. If the feature is `variable`, the outermost list
-// may be shorter. true and false are read as 1 and 0. A member that is null counts as missing.
+// may be shorter. true and false are read as 1 and 0. A feature with `tokens` is a string, and one
+// with a `vocabulary` has strings instead of numbers. A member that is null counts as missing.
 // Members that no feature names are ignored. A feature must not be `raw`.
 std::unique_ptr<const RecordFormat> JsonLinesFormat();
 

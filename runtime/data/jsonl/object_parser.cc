@@ -19,11 +19,12 @@ static_assert(RecordFileReader::kPadding >= JsonDocument::kPadding);
 // Returns what a member must be, such as "a list of 3 numbers".
 std::string Expected(const ExampleFeature& feature) {
   const Shape& shape = feature.shape;
-  if (shape.rank() == 0) return "a number";
+  const char* const value = HasIds(feature) ? "string" : "number";
+  if (shape.rank() == 0 || feature.tokens) return StrCat("a ", value);
   const char* const most = feature.variable ? "at most " : "";
-  if (shape.rank() == 1) return StrCat("a list of ", most, shape.dim(0), " numbers");
+  if (shape.rank() == 1) return StrCat("a list of ", most, shape.dim(0), " ", value, "s");
   const std::vector<int64_t>& dims = shape.dims();
-  return StrCat("a list of ", most, shape.dim(0), " nested lists of numbers of shape ",
+  return StrCat("a list of ", most, shape.dim(0), " nested lists of ", value, "s of shape ",
                 Shape({dims.begin() + 1, dims.end()}).ToString());
 }
 
@@ -39,13 +40,15 @@ std::string NumberText(double number) {
   return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
 }
 
-// Stores the numbers of one member.
-class NumberStore {
+// Stores the numbers, or the ids of the strings, of one member.
+class MemberStore {
  public:
-  NumberStore(const ExampleFeature& feature, std::span<std::byte> elements)
-      : feature_(feature), elements_(elements) {}
+  // `ids` is null unless the feature consists of ids.
+  MemberStore(const ExampleFeature& feature, StringReader* ids, std::span<std::byte> elements)
+      : feature_(feature), ids_(ids), elements_(elements) {}
 
   Status Store(JsonView member) {
+    if (ids_ != nullptr) return StoreStrings(member);
     RETURN_IF_ERROR(StoreAxis(member, 0));
     const size_t bytes = stored_ * SizeOf(feature_.dtype);
     if (bytes < elements_.size()) FillMissing(feature_, elements_.subspan(bytes));
@@ -53,9 +56,22 @@ class NumberStore {
   }
 
  private:
+  Status StoreStrings(JsonView member) {
+    ids_->Begin(elements_);
+    RETURN_IF_ERROR(feature_.tokens ? StoreString(member) : StoreAxis(member, 0));
+    return ids_->End();
+  }
+
+  Status StoreString(JsonView value) {
+    if (!value.IsString()) return Unexpected(value.TypeName());
+    ++stored_;
+    return ids_->Add(value.Text());
+  }
+
   // Stores the value of one place along the first `axis` axes.
   Status StoreAxis(JsonView value, size_t axis) {
-    if (axis == static_cast<size_t>(feature_.shape.rank())) return StoreNumber(value);
+    if (axis == static_cast<size_t>(feature_.shape.rank()))
+      return ids_ != nullptr ? StoreString(value) : StoreNumber(value);
     if (!value.IsArray()) return Unexpected(value.TypeName());
     const int64_t length = feature_.shape.dim(static_cast<int>(axis));
     int64_t count = 0;
@@ -111,13 +127,15 @@ class NumberStore {
   Status Unexpected(std::string_view got) const {
     return InvalidArgument("expected ", Expected(feature_), ", got ", got,
                            stored_ > 0
-                               ? StrCat(" after ", stored_, stored_ == 1 ? " number" : " numbers")
+                               ? StrCat(" after ", stored_, ids_ != nullptr ? " string" : " number",
+                                        stored_ == 1 ? "" : "s")
                                : std::string());
   }
 
   const ExampleFeature& feature_;
+  StringReader* const ids_;
   const std::span<std::byte> elements_;
-  size_t stored_ = 0;
+  size_t stored_ = 0;  // numbers or strings
 };
 
 // Says why the line is damaged.
@@ -143,6 +161,11 @@ StatusOr<JsonView> ParseObject(std::string_view line, JsonDocument& document) {
   return root;
 }
 
+ObjectParser::ObjectParser(const std::vector<ExampleFeature>& features) {
+  for (const ExampleFeature& feature : features)
+    ids_.push_back(HasIds(feature) ? std::make_unique<StringReader>(feature) : nullptr);
+}
+
 Status ObjectParser::Parse(std::string_view record, ExampleRow& row) {
   ASSIGN_OR_RETURN(const JsonView root, ParseObject(record, document_));
   RETURN_IF_ERROR(root.ForEachMember([&](std::string_view name, JsonView member) -> Status {
@@ -150,8 +173,9 @@ Status ObjectParser::Parse(std::string_view record, ExampleRow& row) {
     if (!number || !member.present()) return OkStatus();
     const ExampleFeature& feature = row.feature(*number);
     const StatusOr<std::span<std::byte>> elements = row.Take(*number);
-    const Status stored =
-        elements.ok() ? NumberStore(feature, *elements).Store(member) : elements.status();
+    const Status stored = elements.ok()
+                              ? MemberStore(feature, ids_[*number].get(), *elements).Store(member)
+                              : elements.status();
     return stored.ok() ? stored : Annotate(stored, StrCat("feature ", feature.name));
   }));
   return row.End(Expected);

@@ -17,7 +17,8 @@ void FillWith(double value, std::span<std::byte> to) {
 std::string CountText(const ExampleFeature& feature) {
   const int64_t count = feature.shape.num_elements();
   return StrCat(feature.variable ? "at most " : "", count,
-                feature.variable || count != 1 ? " values" : " value");
+                feature.vocabulary != nullptr ? " string" : " value",
+                feature.variable || count != 1 ? "s" : "");
 }
 
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@
 #include "absl/functional/function_ref.h"
 #include "runtime/base/status.h"
 #include "runtime/data/images/decode/image_reader.h"
+#include "runtime/data/text/sequence_encoder.h"
+#include "runtime/data/text/vocabulary.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
@@ -43,10 +46,16 @@ struct ExampleFeature {
   // [height, width, channels] that the options have. Excludes `raw` and `variable`. Not every
   // format has such strings.
   std::optional<ImageOptions> image = {};
+  // If set, the feature is one string, whose tokens become kInt64 of the shape [n]. Excludes `raw`,
+  // `variable`, `fill` and `image`.
+  std::optional<text::SequenceOptions> tokens = {};
+  // If set, the feature consists of strings instead of numbers, and each becomes its id (kInt64).
+  // Excludes `raw`, `sequence`, `image` and `tokens`.
+  std::shared_ptr<const text::Vocabulary> vocabulary = nullptr;
 };
 
-// Returns "at most 3 values" or "1 value", for messages. Requires a feature without `raw`, `image`
-// and `sequence`.
+// Returns "at most 3 values", "1 value" or "3 strings", for messages. Requires a feature without
+// `raw`, `image`, `tokens` and `sequence`.
 std::string CountText(const ExampleFeature& feature);
 
 // Sets all elements to the value that replaces missing ones.

@@ -32,7 +32,10 @@ std::string Print(const ExampleFeature& feature) {
                 feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
                 feature.sequence ? ", sequence" : "",
                 feature.fill ? StrCat(", missing: ", std::bit_cast<uint64_t>(*feature.fill)) : "",
-                feature.image ? StrCat(", ", Print(*feature.image)) : "", "\n");
+                feature.image ? StrCat(", ", Print(*feature.image)) : "",
+                feature.tokens ? StrCat(", ", feature.tokens->Print()) : "",
+                feature.vocabulary ? StrCat(", terms ", feature.vocabulary->fingerprint()) : "",
+                "\n");
 }
 
 // Returns one tensor per feature, for `rows` examples.

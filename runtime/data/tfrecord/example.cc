@@ -116,15 +116,25 @@ Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feat
   return reader.status();
 }
 
-StatusOr<size_t> ReadBytesList(std::string_view list, std::span<std::string_view> values) {
-  size_t count = 0;
-  for (std::string_view rest = list; !rest.empty(); ++count) {
+Status VisitBytesList(std::string_view list,
+                      absl::FunctionRef<Status(std::string_view value)> visit) {
+  for (std::string_view rest = list; !rest.empty();) {
     const bool known = rest.front() == kBytes;
     rest.remove_prefix(1);
     std::string_view value;
     if (!known || !TakeBytes(rest, value)) return Malformed(ListKind::kBytes, list, rest);
-    if (count < values.size()) values[count] = value;
+    RETURN_IF_ERROR(visit(value));
   }
+  return OkStatus();
+}
+
+StatusOr<size_t> ReadBytesList(std::string_view list, std::span<std::string_view> values) {
+  size_t count = 0;
+  RETURN_IF_ERROR(VisitBytesList(list, [&](std::string_view value) {
+    if (count < values.size()) values[count] = value;
+    ++count;
+    return OkStatus();
+  }));
   return count;
 }
 

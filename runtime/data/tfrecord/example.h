@@ -55,6 +55,11 @@ StatusOr<size_t> ReadBytesList(std::string_view list, std::span<std::string_view
 StatusOr<size_t> ReadFloatList(std::string_view list, std::span<float> values);
 StatusOr<size_t> ReadInt64List(std::string_view list, std::span<int64_t> values);
 
+// Calls `visit` for each string of a bytes_list. Returns its first error, or InvalidArgument if the
+// bytes are not such a list.
+Status VisitBytesList(std::string_view list,
+                      absl::FunctionRef<Status(std::string_view value)> visit);
+
 // Returns InvalidArgument if the bytes are not an example whose lists can all be read.
 Status CheckExample(std::string_view example);
 

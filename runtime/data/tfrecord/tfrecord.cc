@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/data/images/decode/image_reader.h"
+#include "runtime/data/records/string_reader.h"
 #include "runtime/data/tfrecord/example.h"
 #include "runtime/data/tfrecord/framing.h"
 
@@ -13,7 +14,7 @@ namespace tfjob::data {
 namespace {
 
 ListKind KindOf(const ExampleFeature& feature) {
-  if (feature.raw || feature.image) return ListKind::kBytes;
+  if (feature.raw || feature.image || HasIds(feature)) return ListKind::kBytes;
   return feature.dtype == DType::kFloat32 ? ListKind::kFloat : ListKind::kInt64;
 }
 
@@ -31,7 +32,7 @@ ExampleFeature StepOf(const ExampleFeature& feature) {
 std::string Describe(const ExampleFeature& feature) {
   if (feature.sequence)
     return StrCat("at most ", feature.shape.dim(0), " steps of ", Describe(StepOf(feature)));
-  if (feature.raw || feature.image) return "one string in a bytes_list";
+  if (feature.raw || feature.image || feature.tokens) return "one string in a bytes_list";
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
@@ -51,6 +52,14 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
 struct Reading {
   ExampleFeature step;                  // StepOf(the feature)
   std::unique_ptr<ImageReader> images;  // of a feature that is an image
+  std::unique_ptr<StringReader> ids;    // of a feature that consists of ids of strings
+
+  static Reading Of(const ExampleFeature& feature) {
+    Reading reading{.step = StepOf(feature)};
+    if (feature.image) reading.images = std::make_unique<ImageReader>(*feature.image);
+    if (HasIds(feature)) reading.ids = std::make_unique<StringReader>(feature);
+    return reading;
+  }
 };
 
 // Reads one feature, or the steps of one sequence.
@@ -58,11 +67,16 @@ class FeatureReader {
  public:
   // `to` is as large as the shape of `expected` requires.
   FeatureReader(const ExampleFeature& expected, const Reading& reading, std::span<std::byte> to)
-      : expected_(expected), step_(reading.step), images_(reading.images.get()), to_(to) {}
+      : expected_(expected),
+        step_(reading.step),
+        images_(reading.images.get()),
+        ids_(reading.ids.get()),
+        to_(to) {}
 
   // Reads the list of a feature. In a sequence, the steps follow each other in the list.
   Status Read(const Feature& found) const {
     RETURN_IF_ERROR(CheckKind(expected_, found));
+    if (ids_ != nullptr) return ReadIds(found.list);
     if (found.kind == ListKind::kBytes) return ReadStrings(found.list);
     return ReadNumbers(expected_, found, to_);
   }
@@ -129,6 +143,13 @@ class FeatureReader {
     return images_->Read(bytes, {reinterpret_cast<float*>(to.data()), to.size() / sizeof(float)});
   }
 
+  Status ReadIds(std::string_view list) const {
+    ids_->Begin(to_);
+    RETURN_IF_ERROR(
+        VisitBytesList(list, [this](std::string_view string) { return ids_->Add(string); }));
+    return ids_->End();
+  }
+
   Status ReadStrings(std::string_view list) const {
     if (!expected_.sequence) return ReadOneString(list, to_);
     ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {}));
@@ -143,6 +164,7 @@ class FeatureReader {
   const ExampleFeature& expected_;
   const ExampleFeature& step_;
   ImageReader* const images_;  // null unless the feature is an image
+  StringReader* const ids_;    // null unless the feature consists of ids of strings
   const std::span<std::byte> to_;
 };
 
@@ -156,11 +178,7 @@ Status CheckPayload(std::string_view payload) {
 class ExampleParser : public RecordParser {
  public:
   explicit ExampleParser(const std::vector<ExampleFeature>& features) {
-    for (const ExampleFeature& feature : features) {
-      readings_.push_back({StepOf(feature), feature.image
-                                                ? std::make_unique<ImageReader>(*feature.image)
-                                                : nullptr});
-    }
+    for (const ExampleFeature& feature : features) readings_.push_back(Reading::Of(feature));
   }
 
   Status Parse(std::string_view record, ExampleRow& row) override {

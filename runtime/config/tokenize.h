@@ -1,0 +1,14 @@
+// Converts the key `tokenize`.
+#pragma once
+
+#include "runtime/config/training_config.h"
+
+namespace tfjob::config {
+
+// Checks all keys. Errors are InvalidArgument and name the path.
+StatusOr<TokenizeConfig> ReadTokenize(const JsonField& field);
+Json TokenizeToJson(const TokenizeConfig& tokenize);
+// Returns the JSON Schema of the key.
+Json TokenizeSchema();
+
+}  // namespace tfjob::config

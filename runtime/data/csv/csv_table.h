@@ -1,0 +1,35 @@
+// Loads the columns of a CSV file by their names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/records/example_row.h"
+#include "runtime/data/records/record_source.h"
+
+namespace tfjob::data {
+
+// A feature, and the columns whose values are its elements, in this order. The feature is a number
+// (kFloat32 or kInt64), or has `tokens` or a `vocabulary`; with `tokens`, there is one column, and
+// otherwise one per element of the shape. `fill` replaces empty fields. Excludes `raw`, `image`,
+// `variable` and `sequence`.
+struct CsvFeature {
+  ExampleFeature feature;
+  std::vector<std::string> columns;
+};
+
+struct CsvTableOptions {
+  std::string file;  // plain or gzipped; its first record contains the names of the columns
+  char delimiter = ',';
+  std::vector<CsvFeature> features;
+  std::vector<RecordOptions::Value> fields;  // the arrays of the dataset
+};
+
+// Returns InvalidArgument, with the file and the line, if a column is missing or occurs twice, if a
+// record has another number of fields than the first, if a field is not a number or not a term of
+// the vocabulary, if it is empty and there is no `fill`, or if there are no records.
+StatusOr<Dataset> LoadCsvTable(const CsvTableOptions& options);
+
+}  // namespace tfjob::data

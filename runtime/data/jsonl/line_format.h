@@ -1,0 +1,35 @@
+// Defines what formats have in common whose records are the lines of text files. Lines end with
+// "\n" or "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/data/records/record_format.h"
+
+namespace tfjob::data {
+
+// Returns DataLoss if a line is damaged. Used by one thread.
+using LineCheck = std::function<Status(std::string_view line)>;
+
+class LineFormat : public RecordFormat {
+ public:
+  Status Scan(const RecordFiles& files, size_t file, RecordFileReader& reader, bool check,
+              const Visitor& visitor) const final;
+  StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
+                                  const RecordPlace& place) const final;
+  std::string Place(const RecordFiles& files, RecordFileReader& reader,
+                    const RecordPlace& place) const final;
+
+ private:
+  // Returns what a line is expected to be, such as "a JSON object".
+  virtual std::string_view LineName() const = 0;
+  // The check of a line's content, which RecordFileReader::kPadding readable bytes follow; null if
+  // any line is intact.
+  virtual LineCheck MakeCheck() const = 0;
+};
+
+}  // namespace tfjob::data

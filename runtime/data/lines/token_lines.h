@@ -1,0 +1,32 @@
+// Makes a source of examples for language models from text files: each line is an example, whose
+// inputs are its tokens, and whose labels are the tokens that follow them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/source.h"
+#include "runtime/data/text/sequence_encoder.h"
+
+namespace tfjob::data {
+
+struct TokenLinesOptions {
+  std::vector<std::string> files;  // paths, or patterns as in a shell
+  text::SequenceOptions sequence;
+  int64_t length = 0;  // number of inputs; a line may have one token more. At least 1
+  // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights`
+  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding.
+  std::string tokens = "tokens", next = "next", weights = "weights";
+  bool skip_damaged = false;  // as in RecordOptions
+  std::string cache_dir;      // as in RecordOptions
+  int threads = 1;            // as in RecordOptions
+};
+
+// Blank lines are ignored. Returns the errors of OpenRecords. RowReader::Read also returns
+// InvalidArgument, with the file and the line, if a line has too many tokens.
+StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& options);
+
+}  // namespace tfjob::data

@@ -1,0 +1,43 @@
+// Turns the strings of features into ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/data/records/example_row.h"
+
+namespace tfjob::data {
+
+// Returns whether the values of a feature are ids of strings.
+inline bool HasIds(const ExampleFeature& feature) {
+  return feature.tokens || feature.vocabulary != nullptr;
+}
+
+// Reads one feature, for which HasIds is true, of one example after another. Keeps its buffers.
+// Owned by one thread. The feature must outlive it.
+class StringReader {
+ public:
+  explicit StringReader(const ExampleFeature& feature);
+
+  // Begins an example. `elements` is the memory for all ids of the feature.
+  void Begin(std::span<std::byte> elements);
+  // Stores the id or, of a feature with `tokens`, the ids of the next string. Returns
+  // InvalidArgument if the term is not known, or if the text has too many tokens.
+  Status Add(std::string_view string);
+  // Fills in missing ids. Returns InvalidArgument if the number of strings is wrong.
+  Status End();
+
+ private:
+  Status WrongCount() const;
+
+  const ExampleFeature& feature_;
+  std::optional<text::SequenceEncoder> encoder_;
+  std::span<int64_t> ids_;
+  size_t strings_ = 0;  // that were added
+};
+
+}  // namespace tfjob::data

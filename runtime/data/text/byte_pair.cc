@@ -1,0 +1,74 @@
+#include "runtime/data/text/byte_pair.h"
+
+#include <span>
+#include <string>
+
+#include "runtime/data/text/code_points.h"
+#include "runtime/data/text/text_quote.h"
+#include "runtime/data/text/word_cache.h"
+#include "runtime/data/text/word_merger.h"
+#include "runtime/data/text/word_pattern.h"
+
+namespace tfjob::text {
+namespace {
+
+class BytePairEncoder : public TokenEncoder {
+ public:
+  explicit BytePairEncoder(const MergeTable& table) : merger_(table) {}
+
+  Status Encode(std::string_view text, TokenSink& to) override {
+    while (!text.empty() && !to.overflown()) {
+      const size_t bytes = FirstPart(text);
+      if (bytes > BytePairTokenizer::kMostWord) {
+        return InvalidArgument("expected words of at most ", BytePairTokenizer::kMostWord,
+                               " bytes, got one of ", bytes, ", which begins with ",
+                               Quote(text.substr(0, bytes)));
+      }
+      for (const int32_t id : TokensOf(text.substr(0, bytes))) to.Add(id);
+      text.remove_prefix(bytes);
+    }
+    return OkStatus();
+  }
+
+ private:
+  // Returns the tokens of a word, until the next call.
+  std::span<const int32_t> TokensOf(std::string_view word) {
+    const std::span<const int32_t> known = cache_.Find(word);
+    if (!known.empty()) return known;
+    const std::span<const int32_t> tokens = merger_.Merge(Repaired(word));
+    cache_.Add(word, tokens);
+    return tokens;
+  }
+
+  // Returns the word with U+FFFD in place of bytes that are not UTF-8.
+  std::string_view Repaired(std::string_view word) {
+    repaired_.clear();
+    for (std::string_view rest = word; !rest.empty();) {
+      const CodePoint next = FirstCodePoint(rest);
+      AppendUtf8(next.value, repaired_);
+      rest.remove_prefix(next.bytes);
+    }
+    return repaired_;
+  }
+
+  WordMerger merger_;
+  WordCache cache_;
+  std::string repaired_;
+};
+
+}  // namespace
+
+BytePairTokenizer::BytePairTokenizer(MergeTable table) : table_(std::move(table)) {
+  if (table_.end_of_text() >= 0) special_.end = special_.padding = table_.end_of_text();
+}
+
+StatusOr<std::shared_ptr<const Tokenizer>> BytePairTokenizer::Read(const BytePairFiles& files) {
+  ASSIGN_OR_RETURN(MergeTable table, MergeTable::Read(files));
+  return std::shared_ptr<const Tokenizer>(new BytePairTokenizer(std::move(table)));
+}
+
+std::unique_ptr<TokenEncoder> BytePairTokenizer::MakeEncoder() const {
+  return std::make_unique<BytePairEncoder>(table_);
+}
+
+}  // namespace tfjob::text

@@ -1,0 +1,67 @@
+// The tokens of a byte-level BPE tokenizer, and which two of them become one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::text {
+
+struct BytePairFiles {
+  // A JSON object that maps tokens to ids. Tokens are written in ByteAlphabet (byte_alphabet.h).
+  std::string vocabulary;
+  // Two tokens per line, separated by a space. Tokens of earlier lines are merged first. A line
+  // "#version: …" is ignored.
+  std::string merges;
+};
+
+// Immutable once read.
+class MergeTable {
+ public:
+  struct Merge {
+    int32_t rank = 0;  // lower ones come first
+    int32_t id = 0;    // of the merged token
+  };
+
+  // Returns InvalidArgument, with the file and the line or the token, if an id is not an integer
+  // from 0 to kMostId, if two tokens have the same id, if a single byte is not a token, or if a
+  // merge names a token that the vocabulary lacks. Also returns the errors of reading the files.
+  static StatusOr<MergeTable> Read(const BytePairFiles& files);
+
+  int32_t IdOf(unsigned char byte) const { return bytes_[byte]; }
+  // Returns null if the two tokens are not merged.
+  const Merge* Find(int32_t left, int32_t right) const {
+    const auto found = merges_.find(KeyOf(left, right));
+    return found == merges_.end() ? nullptr : &found->second;
+  }
+  // Returns the id of "<|endoftext|>", or -1.
+  int32_t end_of_text() const { return end_of_text_; }
+  int64_t size() const { return size_; }  // every id is in [0, size())
+  uint64_t fingerprint() const { return fingerprint_; }
+
+  static constexpr int64_t kMostId = (1 << 28) - 1;
+
+ private:
+  using Ids = absl::flat_hash_map<std::string, int32_t>;
+
+  MergeTable() = default;
+  static uint64_t KeyOf(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  }
+  Status AddTokens(const Json& tokens, Ids& ids);
+  Status AddBytes(const Ids& ids);
+  Status AddMerges(std::string_view content, const std::string& path, const Ids& ids);
+  Status AddMerge(std::string_view line, const Ids& ids);
+
+  std::array<int32_t, 256> bytes_{};
+  absl::flat_hash_map<uint64_t, Merge> merges_;
+  int32_t end_of_text_ = -1;
+  int64_t size_ = 0;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace tfjob::text

@@ -1,0 +1,48 @@
+// A tree of the bytes of terms, which finds the longest term at the beginning of a text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tfjob::text {
+
+// Immutable once built. Takes about 13 bytes per node.
+class TermTrie {
+ public:
+  static constexpr int32_t kNone = -1;  // no node, or no term
+
+  struct Term {
+    std::string_view text;
+    int32_t id = 0;
+  };
+  // The terms must be different, and not empty.
+  explicit TermTrie(std::vector<Term> terms);
+
+  int32_t root() const { return 0; }
+  // Returns the node that the bytes of `prefix` lead to, or kNone.
+  int32_t Find(std::string_view prefix) const;
+
+  struct Match {
+    int32_t id = kNone;  // of the longest term
+    size_t bytes = 0;    // that it has below the node
+  };
+  // Returns the longest term that `text` leads to from a node, by at least one byte.
+  Match Longest(int32_t node, std::string_view text) const;
+
+ private:
+  struct Node {
+    uint32_t first_child = 0;
+    uint32_t children = 0;  // up to 256, one after the other, in the order of their bytes
+    int32_t id = kNone;
+  };
+
+  int32_t Child(int32_t node, unsigned char byte) const;
+
+  std::vector<Node> nodes_;
+  std::vector<unsigned char> bytes_;  // by node: the byte that leads to it
+};
+
+}  // namespace tfjob::text

@@ -1,0 +1,42 @@
+// Assigns ids to the terms of a categorical feature, as keras.layers.StringLookup does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::text {
+
+// Immutable. Shared by threads.
+class Vocabulary {
+ public:
+  // The ids below `oov` stand for terms that are not in the vocabulary; with several, a hash of the
+  // term (FarmHash's Fingerprint64) selects one. The known terms follow, in their order. `name`
+  // names the vocabulary in messages. Returns InvalidArgument if a term occurs twice.
+  static StatusOr<Vocabulary> FromTerms(const std::vector<std::string>& terms, int64_t oov,
+                                        std::string name);
+  // Reads a file with one term per line. Returns InvalidArgument, with the file and the line, if
+  // there are no terms, if a line is empty or not UTF-8, or if a term occurs twice.
+  static StatusOr<Vocabulary> Read(const std::string& path, int64_t oov);
+
+  // Returns InvalidArgument if the term is not in the vocabulary and there is no id for such terms.
+  StatusOr<int64_t> Find(std::string_view term) const;
+  int64_t size() const { return oov_ + static_cast<int64_t>(ids_.size()); }  // number of ids
+  // Returns a hash of everything on which the ids depend.
+  uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  Vocabulary(int64_t oov, std::string name) : oov_(oov), name_(std::move(name)) {}
+  Status Add(std::string_view term);
+
+  int64_t oov_;
+  std::string name_;
+  uint64_t fingerprint_ = 0;
+  absl::flat_hash_map<std::string, int64_t> ids_;
+};
+
+}  // namespace tfjob::text

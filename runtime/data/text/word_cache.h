@@ -1,0 +1,39 @@
+// Remembers the tokens of short words. Takes a fixed amount of memory, whatever the words are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tfjob::text {
+
+// Owned by one thread.
+class WordCache {
+ public:
+  static constexpr size_t kSlots = 1 << 14;  // 64 bytes each
+  static constexpr size_t kMostBytes = 30, kMostTokens = 8;
+
+  WordCache() : slots_(kSlots) {}
+
+  // Returns the tokens of a word, or none if it is not in the cache. They stay valid until the next
+  // Add.
+  std::span<const int32_t> Find(std::string_view word) const;
+  // Stores the tokens of a word, unless the word or the list is too long. Replaces the word that is
+  // in the same slot.
+  void Add(std::string_view word, std::span<const int32_t> tokens);
+
+ private:
+  struct Slot {
+    uint8_t bytes = 0, tokens = 0;  // 0: the slot is empty
+    char word[kMostBytes];
+    int32_t ids[kMostTokens];
+  };
+
+  static size_t SlotOf(std::string_view word);
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace tfjob::text

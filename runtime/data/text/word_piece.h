@@ -1,0 +1,49 @@
+// BERT's tokenizer (https://github.com/google-research/bert/blob/master/tokenization.py): divides a
+// text into words (basic_tokenizer.h), and a word into the longest pieces that the vocabulary has.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/data/text/basic_tokenizer.h"
+#include "runtime/data/text/term_trie.h"
+#include "runtime/data/text/tokenizer.h"
+
+namespace tfjob::text {
+
+struct WordPieceOptions {
+  // A file with one token per line; the first has the id 0. Tokens that continue a word begin with
+  // "##". "[UNK]" is required; it stands for words that consist of no known tokens.
+  std::string vocabulary;
+  BasicOptions words = {};
+};
+
+// The special tokens are "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them.
+class WordPieceTokenizer : public Tokenizer {
+ public:
+  // Returns InvalidArgument, with the file and the line, if the vocabulary is not as described
+  // above, and the errors of reading it.
+  static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
+
+  std::unique_ptr<TokenEncoder> MakeEncoder() const override;
+  int64_t size() const override { return size_; }
+  const SpecialTokens& special() const override { return special_; }
+  uint64_t fingerprint() const override { return fingerprint_; }
+
+ private:
+  class Encoder;
+  WordPieceTokenizer(const std::vector<TermTrie::Term>& tokens, BasicOptions words);
+
+  const BasicOptions words_;
+  const TermTrie trie_;
+  const int64_t size_;
+  int32_t continuation_ = TermTrie::kNone;  // the node of "##"
+  int32_t unknown_ = TermTrie::kNone;
+  SpecialTokens special_;
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace tfjob::text

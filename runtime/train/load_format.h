@@ -1,0 +1,16 @@
+// Loads or opens the examples of one format, without operators.
+#pragma once
+
+#include "runtime/data/source.h"
+#include "runtime/model/model.h"
+#include "runtime/train/job_definition.h"
+#include "runtime/train/named_sources.h"
+
+namespace tfjob::train {
+
+// Loads data.train or data.eval, whose format must not consist of other datasets. Errors name the
+// key or the file.
+StatusOr<data::SourcePtr> LoadFormat(const config::TrainingConfig& config, Split split,
+                                     const model::Model& model, Extent extent);
+
+}  // namespace tfjob::train

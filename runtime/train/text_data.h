@@ -1,0 +1,34 @@
+// Reads the tokenizers and vocabularies that a training file names, and opens lines of text.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
+#include "runtime/data/source.h"
+#include "runtime/data/text/sequence_encoder.h"
+#include "runtime/data/text/vocabulary.h"
+#include "runtime/model/model.h"
+#include "runtime/train/job_definition.h"
+
+namespace tfjob::train {
+
+// Reads the files of a tokenizer. The padding is `padding`, or the tokenizer's own, or 0. Returns
+// InvalidArgument if special tokens are asked for that the vocabulary lacks, or if the files are
+// wrong, and the errors of reading them. Messages begin with `at`, the path of the key.
+StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& tokenize,
+                                              std::optional<double> padding, const std::string& at);
+
+// Reads the vocabulary of a feature that has one. Messages begin with `at`, the feature's path.
+StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(
+    const config::FeatureConfig& feature, const std::string& at);
+
+// Opens a source of the format `text`. Returns InvalidArgument if the model has several inputs or
+// outputs, and the errors of ReadTokenizer and data::OpenTokenLines.
+StatusOr<std::shared_ptr<const data::Source>> OpenText(const config::TrainingConfig& config,
+                                                       Split split, const model::Model& model,
+                                                       int threads);
+
+}  // namespace tfjob::train
