@@ -55,8 +55,9 @@ bool ParseInteger(const std::string& text, Json& value) {
     }
     return true;
   }
-  if (magnitude > static_cast<unsigned long long>(INT64_MAX)) return false;
-  value = -static_cast<int64_t>(magnitude);
+  // There is one more negative number than there are positive ones. The negation is modulo 2^64.
+  if (magnitude > static_cast<unsigned long long>(INT64_MAX) + 1) return false;
+  value = static_cast<int64_t>(-magnitude);
   return true;
 }
 

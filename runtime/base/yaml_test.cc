@@ -20,6 +20,14 @@ TEST(ParseYaml, ReadsScalarsAsKubernetesDoes) {
       R"({"a":1,"b":true,"c":"yes","d":1.5,"e":null,"f":16,"g":8,"h":"x","i":"3","j":1000.0,"k":-4})");
 }
 
+TEST(ParseYaml, ReadsIntegersUpToBothEndsOfTheirRange) {
+  EXPECT_EQ(OneAsJson("[-9223372036854775808, 9223372036854775807, 18446744073709551615]"),
+            "[-9223372036854775808,9223372036854775807,18446744073709551615]");
+  EXPECT_EQ(OneAsJson("[-0x8000000000000000, -0, -1]"), "[-9223372036854775808,0,-1]");
+  const Json beyond = ParseYaml("[-9223372036854775809, 18446744073709551616]", "doc")->front();
+  for (const Json& number : beyond) EXPECT_TRUE(number.is_number_float()) << number;
+}
+
 TEST(ParseYaml, KeepsWordsThatOnlyLookLikeNumbers) {
   EXPECT_EQ(OneAsJson("[1.2.3, 10m, 1Gi, '-', 12:30, v1]"),
             R"(["1.2.3","10m","1Gi","-","12:30","v1"])");

@@ -122,6 +122,12 @@ StatusOr<std::string> ParseProxyUrl(std::string_view text) {
     return InvalidArgument("expected a proxy http://host:port, got one of scheme \"", url.scheme,
                            "\", which is not supported");
   }
+  // If a password contains a '/', its beginning looks like a port. A proxy has no use for a path.
+  if (url.path.find('@') != url.path.npos) {
+    return InvalidArgument(
+        "expected a proxy http://user:password@host:port, got a '/' before '@': "
+        "write '/' in a user or password as %2F");
+  }
   if (url.port == 0) url.port = 80;
   url.path.clear();
   if (url.user.empty()) return url.Print();

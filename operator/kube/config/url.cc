@@ -88,11 +88,13 @@ StatusOr<Url> ParseUrl(std::string_view text) {
     url.user = authority.substr(0, at);
     authority.remove_prefix(at + 1);
   }
-  if (!SplitAuthority(authority, url)) {
-    return InvalidArgument("expected host, host:port or [IPv6 address]:port after ", url.scheme,
-                           "://, got \"", authority, "\"");
-  }
-  return url;
+  if (SplitAuthority(authority, url)) return url;
+  // An '@' after the authority shows that it may be a user and the beginning of a password.
+  const bool cut = path.find('@') != path.npos;
+  const std::string got = cut ? "a '/' before '@': write '/' in a user or password as %2F"
+                              : StrCat("\"", authority, "\"");
+  return InvalidArgument("expected host, host:port or [IPv6 address]:port after ", url.scheme,
+                         "://, got ", got);
 }
 
 }  // namespace tfjob::kube

@@ -56,14 +56,31 @@ TEST(Url, WhatIsNoneIsRefused) {
 }
 
 TEST(Url, ErrorsDoNotShowPasswords) {
-  const Status status = ParseUrl("https://me:secret@host:x").status();
-  EXPECT_FALSE(status.ok());
-  EXPECT_EQ(Message(status).find("secret"), std::string_view::npos) << status;
+  for (const char* text : {"https://me:secret@host:x", "http://me:secret/x@host:1",
+                           "http://me:secret?x@host:1", "http://me:secret#x@host:1",
+                           "http://me:a@b:secret/x@host:1", "http://me:secret/x@host/@:x"}) {
+    const Status status = ParseUrl(text).status();
+    EXPECT_FALSE(status.ok()) << text;
+    EXPECT_EQ(Message(status).find("secret"), std::string_view::npos) << status;
+  }
+  EXPECT_EQ(Message(ParseUrl("http://me:pa/ss@proxy:3128").status()),
+            "expected host, host:port or [IPv6 address]:port after http://, got a '/' before '@': "
+            "write '/' in a user or password as %2F");
+  EXPECT_EQ(Message(ParseUrl("http://ho%st/x").status()),
+            "expected host, host:port or [IPv6 address]:port after http://, got \"ho%st\"");
 }
 
 TEST(ProxyUrl, GetsAPortAndLosesItsPath) {
   EXPECT_EQ(*ParseProxyUrl("http://proxy"), "http://proxy:80");
   EXPECT_EQ(*ParseProxyUrl("http://u:p@proxy:3128/x"), "http://u:p@proxy:3128");
+}
+
+// Otherwise, the user would be taken for the host, and errors would name it.
+TEST(ProxyUrl, ASlashInThePasswordIsRefused) {
+  EXPECT_EQ(Message(ParseProxyUrl("http://me:12/34@proxy:3128").status()),
+            "expected a proxy http://user:password@host:port, got a '/' before '@': write '/' in a "
+            "user or password as %2F");
+  EXPECT_EQ(*ParseProxyUrl("http://me:12%2F34@proxy:3128"), "http://me:12%2F34@proxy:3128");
 }
 
 TEST(ProxyUrl, OtherSchemesAreRefused) {

@@ -34,6 +34,9 @@ api::TFJob JobOf(const std::string& name, const Json& workers, const Json& ps, i
 TEST(DryRun, TriesTheFirstServiceAndPodOfEachTypeThatHasReplicas) {
   const Json good = Template({{"name", "tensorflow"}, {"image", "a"}});
   const Json unnamed = Template({{"image", "a"}});
+  Json outside = good;
+  outside["spec"]["volumes"] =
+      Json::array({{{"name", "../../data"}, {"emptyDir", Json::object()}}});
   Json labelled = good;
   labelled["metadata"]["labels"]["team"] = "a team";
   const std::string long_name(60, 'a');
@@ -54,6 +57,9 @@ TEST(DryRun, TriesTheFirstServiceAndPodOfEachTypeThatHasReplicas) {
       {long_name, good, good, 0,
        StrCat("job.yaml: spec.tfReplicaSpecs.Worker.template: Service \"", long_name,
               "-worker-0\"")},
+      {"a", outside, good, 1,
+       "job.yaml: spec.tfReplicaSpecs.Worker.template: Pod \"a-worker-0\" is invalid: "
+       "spec.volumes[0].name: Invalid value: \"../../data\": "},
       {"a", unnamed, good, 1, "job.yaml: spec.tfReplicaSpecs.Worker.template"},
   };
   for (const auto& each : cases) {

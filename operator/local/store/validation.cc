@@ -48,12 +48,33 @@ Status Invalid(objects::Kind kind, const objects::ObjectMeta& metadata, std::str
                          ": Invalid value: \"", value, "\": ", expected);
 }
 
-Status ValidateContainers(const Json& object, const objects::ObjectMeta& metadata) {
-  const JsonField containers = JsonField(object)["spec"]["containers"];
-  if (containers.present() && containers.value()->is_array() && !containers.value()->empty()) {
-    return OkStatus();
+Status Required(const objects::ObjectMeta& metadata, std::string_view path) {
+  return InvalidArgument("Pod \"", metadata.name, "\" is invalid: ", path, ": Required value");
+}
+
+// Checks the name of a container or volume. The name becomes a part of paths.
+Status ValidatePartName(const JsonField& name, const objects::ObjectMeta& metadata) {
+  ASSIGN_OR_RETURN(const std::string text, name.StringOr(""));
+  if (text.empty()) return Required(metadata, name.path());
+  if (text.size() <= kMaximumLabel && IsDnsPart(text)) return OkStatus();
+  return Invalid(objects::Kind::kPod, metadata, name.path(), text,
+                 "a name is at most 63 lower case letters, digits and '-', with a letter or digit "
+                 "at both ends");
+}
+
+Status ValidatePod(const Json& object, const objects::ObjectMeta& metadata) {
+  const JsonField spec = JsonField(object)["spec"];
+  const JsonField containers = spec["containers"];
+  if (!containers.present() || !containers.value()->is_array() || containers.value()->empty()) {
+    return Required(metadata, containers.path());
   }
-  return InvalidArgument("Pod \"", metadata.name, "\" is invalid: spec.containers: Required value");
+  for (const char* list : {"volumes", "initContainers", "containers"}) {
+    ASSIGN_OR_RETURN(const auto elements, spec[list].Elements());
+    for (const JsonField& element : elements) {
+      RETURN_IF_ERROR(ValidatePartName(element["name"], metadata));
+    }
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -109,7 +130,7 @@ Status ValidateNew(objects::Kind kind, const Json& object, const objects::Object
                    "a namespace is at most 63 lower case letters, digits and '-'");
   }
   RETURN_IF_ERROR(ValidateLabels(kind, metadata));
-  return kind == objects::Kind::kPod ? ValidateContainers(object, metadata) : OkStatus();
+  return kind == objects::Kind::kPod ? ValidatePod(object, metadata) : OkStatus();
 }
 
 }  // namespace tfjob::store

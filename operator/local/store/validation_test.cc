@@ -45,5 +45,38 @@ TEST(Validation, NamesTheFieldOfAPodWithoutContainers) {
   EXPECT_EQ(Message(status), "Pod \"x\" is invalid: spec.containers: Required value");
 }
 
+// Returns the error for a pod if the second element of one of its lists has this name.
+std::string RefusalOf(const std::string& list, const Json& name) {
+  const Json container = {{"name", "tensorflow"}, {"image", "i"}};
+  Json spec = {{"containers", Json::array({container})},
+               {"initContainers", Json::array({container})},
+               {"volumes", Json::array({{{"name", "data"}}})}};
+  spec[list].push_back({{"name", name}});
+  const Json pod = {{"spec", spec}};
+  return std::string(Message(ValidateNew(objects::Kind::kPod, pod, Labelled("a", "b"))));
+}
+
+// These names become parts of paths.
+TEST(Validation, NamesOfContainersAndVolumesAreDnsLabels) {
+  for (const std::string list : {"containers", "initContainers", "volumes"}) {
+    for (const std::string& good : {std::string("1-a"), std::string(63, 'a')}) {
+      EXPECT_EQ(RefusalOf(list, good), "") << list;
+    }
+    for (const std::string& bad : {std::string("../../x"), std::string(".."), std::string("a.b"),
+                                   std::string("a/b"), std::string("A"), std::string("a_b"),
+                                   std::string("-a"), std::string("a-"), std::string(64, 'a')}) {
+      EXPECT_EQ(RefusalOf(list, bad),
+                StrCat("Pod \"x\" is invalid: spec.", list, "[1].name: Invalid value: \"", bad,
+                       "\": a name is at most 63 lower case letters, digits and '-', with a letter "
+                       "or digit at both ends"));
+    }
+    for (const Json& none : {Json(), Json("")}) {
+      EXPECT_EQ(RefusalOf(list, none),
+                StrCat("Pod \"x\" is invalid: spec.", list, "[1].name: Required value"));
+    }
+    EXPECT_EQ(RefusalOf(list, 7), StrCat("spec.", list, "[1].name: expected a string, got 7"));
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::store

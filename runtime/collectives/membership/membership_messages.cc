@@ -108,7 +108,7 @@ bool Mentions(const std::string& text, const std::string& mention) {
 // Reads the fields of one message. After the first error, its functions do nothing.
 class Fields {
  public:
-  explicit Fields(const Json& document) : root_(document) {}
+  explicit Fields(JsonField root) : root_(std::move(root)) {}
 
   std::string Text(std::string_view name, size_t most = kMostTextBytes) {
     StatusOr<std::string> text = root_[name].String();
@@ -142,7 +142,7 @@ class Fields {
     }
     std::vector<Member> members;
     for (const JsonField& element : *elements) {
-      Fields fields(*element.value());
+      Fields fields(element);
       members.push_back({.task = fields.Text("task", kMostNameBytes),
                          .address = fields.Text("address", kMostNameBytes),
                          .incarnation = fields.Number("incarnation", 0),
@@ -161,7 +161,7 @@ class Fields {
     }
     std::vector<KnownProcess> processes;
     for (const JsonField& element : *elements) {
-      Fields fields(*element.value());
+      Fields fields(element);
       processes.push_back({.task = fields.Text("task", kMostNameBytes),
                            .incarnation = fields.Number("incarnation", 0),
                            .replaced = fields.Flag("replaced")});
@@ -210,7 +210,7 @@ std::string Encode(const ToMember& message) {
 
 StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
   ASSIGN_OR_RETURN(const Json document, ParseMessage(text));
-  Fields fields(document);
+  Fields fields{JsonField(document)};
   const std::string kind = fields.Text("kind", kMostNameBytes);
   if (kind == "join") {
     JoinRequest join;
@@ -250,7 +250,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
 
 StatusOr<ToMember> DecodeToMember(std::string_view text) {
   ASSIGN_OR_RETURN(const Json document, ParseMessage(text));
-  Fields fields(document);
+  Fields fields{JsonField(document)};
   const std::string kind = fields.Text("kind", kMostNameBytes);
   if (kind == "form") {
     FormOrder form;

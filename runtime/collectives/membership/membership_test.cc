@@ -102,6 +102,7 @@ TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
       {join, "/lastGeneration", int64_t{1} << 62},
       {join, "/agreement", std::string(kMostAgreementBytes + 1, 'a')},
       {join, "/known", Json(std::vector<Json>(kMostKnown + 1, known))},
+      {join, "/known/0", nullptr},
       {join, "/known/0/task", long_name},
       {join, "/known/0/replaced", 1},
       {ready, "/generation", 0},
@@ -114,16 +115,20 @@ TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
     EXPECT_EQ(DecodeToLeader(Changed(message, path, value)).status().code(), StatusCode::kDataLoss)
         << path;
   }
-  const std::string form = Encode(
-      ToMember(FormOrder{.generation = 1, .members = {{.task = "worker 0", .incarnation = 7}}}));
+  const std::string form =
+      Encode(ToMember(FormOrder{.generation = 1,
+                                .members = {{.task = "worker 0", .incarnation = 7}},
+                                .replaced = {{"worker 1", 4, true}}}));
   const Json member = ParseJson(form, "a message")->at("members").at(0);
   const std::tuple<std::string, const char*, Json> to_member[] = {
       {form, "/source", 1},
       {form, "/source", -1},
       {form, "/members", Json::array()},
       {form, "/members", Json(std::vector<Json>(kMostMembers + 1, member))},
+      {form, "/members/0", nullptr},
       {form, "/members/0/task", long_name},
       {form, "/members/0/step", -2},
+      {form, "/replaced/0", nullptr},
       {Encode(ToMember(EndOrder())), "/failed", 1}};
   for (const auto& [message, path, value] : to_member) {
     ASSERT_TRUE(DecodeToMember(message).ok()) << message;

@@ -6,7 +6,8 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A commit with more names, or more sums of squares, than this is treated as unreadable.
+// A commit with more names, or more sums of squares, than this is treated as unreadable, and so is
+// a commit without names.
 constexpr size_t kMostNames = 1 << 20;
 
 std::ostream& operator<<(std::ostream& out, const Name& name) {
@@ -109,7 +110,7 @@ std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
     commit.measured = kind == "measure";
     size_t count = 0;
     in >> commit.epoch >> commit.step >> count;
-    if (in.fail() || count > kMostNames) return std::nullopt;
+    if (in.fail() || count == 0 || count > kMostNames) return std::nullopt;
     for (size_t i = 0; i < count && !in.fail(); ++i) in >> commit.set.emplace_back();
     return IfGood<ToParticipant>(in, std::move(commit));
   }

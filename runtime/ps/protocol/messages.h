@@ -50,7 +50,7 @@ using ToCoordinator = std::variant<Hello, StagedReport, AppliedReport, SquaresRe
 struct Commit {  // apply the mean of `set` as step `step`
   int64_t epoch = 0;
   int64_t step = 0;
-  std::vector<Name> set;  // in the order of summation
+  std::vector<Name> set;  // in the order of summation; not empty
   bool measured = false;  // report the mean's squares, and apply the mean once the Totals arrive
   bool operator==(const Commit&) const = default;
 };

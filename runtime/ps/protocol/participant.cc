@@ -11,10 +11,12 @@ constexpr int64_t kMostAhead = 1;
 
 }  // namespace
 
-ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step, bool backups) {
+ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step, bool backups,
+                                     bool measured) {
   ParticipantActions actions = Void();
   actions.voided = false;
   backups_ = backups;
+  measured_ = measured;
   epoch_ = epoch;
   step_ = step;
   // This ledger covers only one epoch. The ledgers in the Store record what the new state
@@ -114,10 +116,10 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   }
   const bool kept =
       std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
-  // A commit for a later step, or with a contribution that is not staged here, shows that a task
-  // has violated the protocol. A server that cannot apply the commit no longer holds the common
-  // state.
-  if (commit.step > step_ || !kept) {
+  // A commit for a later step, with a contribution that is not staged here, or measured (or not)
+  // contrary to the state, shows that a task has violated the protocol. A server that cannot apply
+  // the commit no longer holds the common state.
+  if (commit.step > step_ || !kept || commit.measured != measured_) {
     actions = Void();
     return;
   }

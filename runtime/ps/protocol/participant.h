@@ -63,8 +63,9 @@ class Participant {
   // Called when the server has been filled with the state of `step` under `epoch`. Voids any
   // earlier state. `backups` means that more workers train than a step needs: a batch then counts
   // as drawn even if its gradient is dropped. Otherwise, its worker is expected to compute it
-  // again.
-  ParticipantActions Fill(Duration now, int64_t epoch, int64_t step, bool backups = false);
+  // again. `measured` says whether the state's commits are measured (see Commit).
+  ParticipantActions Fill(Duration now, int64_t epoch, int64_t step, bool backups = false,
+                          bool measured = false);
   // Called when the server no longer has a valid state. Drops all staged contributions and refuses
   // their exchanges.
   ParticipantActions Void();
@@ -108,6 +109,7 @@ class Participant {
   int64_t epoch_ = 0;  // 0: no state
   int64_t step_ = 0;
   bool backups_ = false;
+  bool measured_ = false;
   std::map<Name, Contribution> staged_;
   std::set<Name> merged_;  // the staged contributions that were summed into another
   std::optional<Commit> applying_;

@@ -63,6 +63,9 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   }
   EXPECT_FALSE(DecodeToParticipant("commit 2 7 2 worker 0 1 3"));
   EXPECT_FALSE(DecodeToParticipant("commit 2 7 99999999999"));
+  for (const char* empty : {"commit 2 7 0", "measure 2 7 0"}) {
+    EXPECT_FALSE(DecodeToParticipant(empty)) << empty;
+  }
   EXPECT_FALSE(DecodeToParticipant(""));
   EXPECT_FALSE(DecodeToCoordinator("staged 1 x"));
   EXPECT_FALSE(DecodeToCoordinator("squares 1 2 3 4 5"));
@@ -356,7 +359,7 @@ TEST_F(CoordinatorTest, SumsTheSquaresOfAllServersInTheirOrder) {
 
 TEST(Participant, AppliesAMeasuredCommitOnceItsTotalsAreKnown) {
   Participant participant(1);
-  participant.Fill(0s, 3, 5);
+  participant.Fill(0s, 3, 5, false, true);
   participant.Staged(3, 5, Of(kA, 1));
   participant.Staged(3, 5, Of(kB, 1));
   const Commit commit{3, 5, {Of(kA, 1), Of(kB, 1)}, true};
@@ -398,15 +401,28 @@ TEST(Participant, KeepsWhatIsStagedIfItsNameComesAgain) {
   EXPECT_EQ(participant.OnMessage(Commit{3, 5, {Of(kA, 1)}}).apply, (Commit{3, 5, {Of(kA, 1)}}));
 }
 
+// A server cannot measure a mean without norms, and must not apply one that it has to clip first.
+TEST(Participant, RefusesACommitThatIsMeasuredUnlikeItsState) {
+  for (const bool measured : {false, true}) {
+    Participant participant(1);
+    participant.Fill(0s, 3, 5, false, measured);
+    participant.Staged(3, 5, Of(kA, 1));
+    const ParticipantActions actions = participant.OnMessage(Commit{3, 5, {Of(kA, 1)}, !measured});
+    EXPECT_FALSE(actions.measure) << measured;
+    EXPECT_FALSE(actions.apply) << measured;
+    EXPECT_TRUE(actions.voided) << measured;
+  }
+}
+
 TEST(Participant, ForgetsWhatItMeasuredWithItsState) {
   Participant participant(1);
-  participant.Fill(0s, 3, 5);
+  participant.Fill(0s, 3, 5, false, true);
   participant.Staged(3, 5, Of(kA, 1));
   participant.OnMessage(Commit{3, 5, {Of(kA, 1)}, true});
   participant.Measured(3, 5, {4});
   EXPECT_TRUE(participant.OnMessage(Abort{3}).voided);
   EXPECT_TRUE(participant.Measured(3, 5, {4}).messages.empty());
-  participant.Fill(0s, 4, 5);
+  participant.Fill(0s, 4, 5, false, true);
   EXPECT_FALSE(participant.OnMessage(Totals{3, 5, {4}}).apply);
   EXPECT_FALSE(participant.OnMessage(Totals{4, 5, {4}}).apply);
   EXPECT_TRUE(participant.Wants(4, 5, Of(kA, 1)));

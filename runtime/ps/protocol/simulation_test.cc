@@ -383,7 +383,7 @@ class Simulation {
         s.used = batches_.UsedBy(s.lineage);
         s.drawn = s.used;
         if (i == 0) GatherOn(s);
-        Carry(i, s.participant->Fill(now_, epoch, step, backups()));
+        Carry(i, s.participant->Fill(now_, epoch, step, backups(), squares_.groups() > 0));
         if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_, true, squares_.groups()));
       });
     }

@@ -93,7 +93,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   // If the tasks are unknown, there may be any number of them.
   const size_t tasks = store->definition().tasks.size();
   backups_ = tasks == 0 || aggregate < tasks;
-  Carry(participant_.Fill(Now(), store->epoch(), step, backups_));
+  const bool measured = NormsOf(store->definition()) > 0;
+  Carry(participant_.Fill(Now(), store->epoch(), step, backups_, measured));
 }
 
 void Synchronizer::Void() {
