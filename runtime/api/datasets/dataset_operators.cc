@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/api/access.h"
-#include "runtime/api/examples.h"
+#include "runtime/api/datasets/examples.h"
 #include "runtime/data/operators/cache.h"
 #include "runtime/data/operators/computed.h"
 #include "runtime/data/operators/filter.h"

@@ -1,4 +1,4 @@
-#include "runtime/api/job_role.h"
+#include "runtime/api/fit/job_role.h"
 
 #include <optional>
 #include <set>

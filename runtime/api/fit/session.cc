@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
-#include "runtime/api/job_role.h"
-#include "runtime/api/workspace.h"
+#include "runtime/api/fit/job_role.h"
+#include "runtime/api/loops/workspace.h"
 #include "runtime/base/log.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/train/compiled_model.h"

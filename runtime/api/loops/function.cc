@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/api/session.h"
-#include "runtime/api/step_data.h"
+#include "runtime/api/loops/step_data.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/steps/nodes.h"
 

@@ -6,9 +6,9 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/estimator.h"
-#include "runtime/api/estimator_data.h"
-#include "runtime/api/job_role.h"
-#include "runtime/api/local_evaluations.h"
+#include "runtime/api/estimators/estimator_data.h"
+#include "runtime/api/fit/job_role.h"
+#include "runtime/api/estimators/local_evaluations.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/job_definition.h"

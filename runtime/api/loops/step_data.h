@@ -11,7 +11,7 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/function.h"
-#include "runtime/api/workspace.h"
+#include "runtime/api/loops/workspace.h"
 #include "runtime/steps/definition.h"
 
 namespace tfjob::api {

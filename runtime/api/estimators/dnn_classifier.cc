@@ -1,8 +1,8 @@
 // Implements DNNClassifier.
 #include <utility>
 
-#include "runtime/api/canned_estimators.h"
-#include "runtime/api/estimator_data.h"
+#include "runtime/api/estimators/canned_estimators.h"
+#include "runtime/api/estimators/estimator_data.h"
 #include "runtime/api/layers.h"
 #include "runtime/api/optimizers.h"
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "runtime/api/backup.h"
+#include "runtime/api/fit/backup.h"
 #include "runtime/api/compiled_state.h"
-#include "runtime/api/fit.h"
-#include "runtime/api/job_role.h"
-#include "runtime/api/split_examples.h"
+#include "runtime/api/fit/fit.h"
+#include "runtime/api/fit/job_role.h"
+#include "runtime/api/datasets/split_examples.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job_definition.h"
 

@@ -1,9 +1,9 @@
-#include "runtime/api/step_data.h"
+#include "runtime/api/loops/step_data.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "runtime/api/calls.h"
+#include "runtime/api/loops/calls.h"
 #include "runtime/model/keras_call.h"
 #include "runtime/steps/nodes.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/api/backup.h"
+#include "runtime/api/fit/backup.h"
 
 #include <algorithm>
 #include <cmath>

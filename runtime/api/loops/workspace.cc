@@ -1,4 +1,4 @@
-#include "runtime/api/workspace.h"
+#include "runtime/api/loops/workspace.h"
 
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
-#include "runtime/api/estimator_data.h"
+#include "runtime/api/estimators/estimator_data.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/train/job_definition.h"

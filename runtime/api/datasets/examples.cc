@@ -1,4 +1,4 @@
-#include "runtime/api/examples.h"
+#include "runtime/api/datasets/examples.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "runtime/api/access.h"
-#include "runtime/api/calls.h"
+#include "runtime/api/loops/calls.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/layer/call_arguments.h"
 #include "runtime/model/layer_table.h"

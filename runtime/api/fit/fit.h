@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/api/compiled_state.h"
-#include "runtime/api/progress_bar.h"
+#include "runtime/api/fit/progress_bar.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/metric_totals.h"
 #include "runtime/train/evaluation.h"

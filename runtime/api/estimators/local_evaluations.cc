@@ -1,4 +1,4 @@
-#include "runtime/api/local_evaluations.h"
+#include "runtime/api/estimators/local_evaluations.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "runtime/api/progress_bar.h"
+#include "runtime/api/fit/progress_bar.h"
 
 #include <unistd.h>
 

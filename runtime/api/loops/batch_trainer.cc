@@ -1,4 +1,4 @@
-#include "runtime/api/batch_trainer.h"
+#include "runtime/api/loops/batch_trainer.h"
 
 #include <numeric>
 #include <utility>

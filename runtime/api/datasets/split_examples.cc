@@ -1,4 +1,4 @@
-#include "runtime/api/split_examples.h"
+#include "runtime/api/datasets/split_examples.h"
 
 #include <algorithm>
 #include <cmath>

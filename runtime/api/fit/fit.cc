@@ -1,10 +1,10 @@
-#include "runtime/api/fit.h"
+#include "runtime/api/fit/fit.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "runtime/api/job_role.h"
+#include "runtime/api/fit/job_role.h"
 #include "runtime/base/log.h"
 #include "runtime/model/build.h"
 #include "runtime/model/metrics/metric.h"
