@@ -36,6 +36,17 @@ Status CheckSpecialTokens(const config::TokenizeConfig& tokenize,
                          ", but it is missing; add it, or set add_special_tokens: false");
 }
 
+// Checks that the special tokens of `options` fit into max_length.
+Status CheckLength(const config::TokenizeConfig& tokenize, const text::SequenceOptions& options) {
+  if (!options.add_special_tokens) return OkStatus();
+  const text::SpecialTokens& special = options.tokenizer->special();
+  const int64_t least = (special.begin ? 1 : 0) + (special.end ? 1 : 0);
+  if (tokenize.max_length >= least) return OkStatus();
+  return InvalidArgument("expected a max_length of at least ", least, ", for the special tokens, ",
+                         "got ", tokenize.max_length,
+                         "; increase it, or set add_special_tokens: false");
+}
+
 }  // namespace
 
 StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& tokenize,
@@ -47,11 +58,13 @@ StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& toke
   const bool add = tokenize.add_special_tokens.value_or(tokenize.name != "bpe");
   const Status complete = add ? CheckSpecialTokens(tokenize, special) : OkStatus();
   if (!complete.ok()) return Annotate(complete, at);
-  return text::SequenceOptions{
+  text::SequenceOptions options{
       .tokenizer = *tokenizer,
       .add_special_tokens = add,
       .truncate = tokenize.truncate,
       .padding = padding ? static_cast<int64_t>(*padding) : special.padding.value_or(0)};
+  const Status fits = CheckLength(tokenize, options);
+  return fits.ok() ? StatusOr<text::SequenceOptions>(std::move(options)) : Annotate(fits, at);
 }
 
 StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(

@@ -16,8 +16,9 @@
 namespace tfjob::train {
 
 // Reads the files of a tokenizer. The padding is `padding`, or the tokenizer's own, or 0. Returns
-// InvalidArgument if special tokens are asked for that the vocabulary lacks, or if the files are
-// wrong, and the errors of reading them. Messages begin with `at`, the path of the key.
+// InvalidArgument if special tokens are asked for that the vocabulary lacks or for which max_length
+// is too small, or if the files are wrong, and the errors of reading them. Messages begin with
+// `at`, the path of the key.
 StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& tokenize,
                                               std::optional<double> padding, const std::string& at);
 

@@ -88,6 +88,16 @@ TEST_F(TextData, MissingSpecialTokensAndFilesAreNamed) {
               ::testing::HasSubstr("data.train.tokenize: " + folder_ + "/none.txt"));
 }
 
+TEST_F(TextData, SpecialTokensMustFit) {
+  const std::string path = Write("a.txt", "abc\n");
+  const std::string vocabulary = Write("v.txt", "[UNK]\n[CLS]\n[SEP]\n");
+  EXPECT_EQ(LoadError(NextByte(StrCat("format: text, files: [", path,
+                                      "], tokenize: {name: wordpiece, vocabulary: ", vocabulary,
+                                      ", max_length: 1}"))),
+            "data.train.tokenize: expected a max_length of at least 2, for the special tokens, got "
+            "1; increase it, or set add_special_tokens: false");
+}
+
 TEST_F(TextData, FeaturesOfJsonLinesAreTextsAndTerms) {
   std::string lines;
   for (int i = 0; i < 40; ++i) {

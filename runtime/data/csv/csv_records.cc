@@ -39,7 +39,9 @@ StatusOr<bool> CsvRecords::Next() {
 }
 
 StatusOr<CsvRecords::End> CsvRecords::TakeField() {
-  const size_t first = rest_.find_first_not_of(delimiter_ == '\t' ? " " : " \t");
+  // A delimiter is no white space before a quotation mark: it ends an empty field.
+  const char* const space = delimiter_ == '\t' ? " " : delimiter_ == ' ' ? "\t" : " \t";
+  const size_t first = rest_.find_first_not_of(space);
   if (first != std::string_view::npos && rest_[first] == kQuote) {
     rest_.remove_prefix(first + 1);
     return TakeQuoted();

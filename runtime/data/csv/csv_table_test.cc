@@ -32,6 +32,9 @@ TEST(CsvRecords, AreThoseOfRfc4180) {
   EXPECT_EQ(*RecordsOf("\"a,b\",\"c\nd\"\n"), (Records{{"a,b", "c\nd"}}));
   EXPECT_EQ(*RecordsOf("\"say \"\"x\"\"\", \"\"\"\" ,\"\"\n"), (Records{{"say \"x\"", "\"", ""}}));
   EXPECT_EQ(*RecordsOf("a\tb\t\"c\td\"\n", '\t'), (Records{{"a", "b", "c\td"}}));
+  EXPECT_EQ(*RecordsOf("x y z\n1  \"b c\"\n", ' '), (Records{{"x", "y", "z"}, {"1", "", "b c"}}));
+  EXPECT_EQ(RecordsOf(std::string(1 << 20, ' '), ' ')->front().size(), (1u << 20) + 1)
+      << "in a time that is proportional to the size";
   EXPECT_EQ(*RecordsOf("a,b\r"), (Records{{"a", "b"}}));
   EXPECT_EQ(*RecordsOf("it\"s,5\n"), (Records{{"it\"s", "5"}}));
 }

@@ -68,15 +68,18 @@ StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& 
                         .skip_damaged = options.skip_damaged,
                         .cache_dir = options.cache_dir,
                         .threads = options.threads};
+  text::SequenceOptions sequence = options.sequence;
+  sequence.end_if_complete = true;
   // The tokens are part of the first feature, so that the fingerprint covers them.
   records.features = {
-      {.name = "tokens", .dtype = DType::kInt64, .shape = shape, .tokens = options.sequence},
+      {.name = "tokens", .dtype = DType::kInt64, .shape = shape, .tokens = sequence},
       {.name = "next_token", .dtype = DType::kInt64, .shape = shape},
       {.name = "weights", .dtype = DType::kFloat32, .shape = shape}};
   records.fields = {{options.tokens, records.features[kTokens].name},
                     {options.next, records.features[kNext].name},
                     {options.weights, records.features[kWeights].name}};
-  return OpenRecords(std::make_unique<const TokenLines>(options.sequence, options.length), records);
+  return OpenRecords(std::make_unique<const TokenLines>(std::move(sequence), options.length),
+                     records);
 }
 
 }  // namespace tfjob::data

@@ -18,7 +18,8 @@ struct TokenLinesOptions {
   text::SequenceOptions sequence;
   int64_t length = 0;  // number of inputs; a line may have one token more. At least 1
   // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights`
-  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding.
+  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding. A line that is
+  // truncated has no end token, which would be a wrong label.
   std::string tokens = "tokens", next = "next", weights = "weights";
   bool skip_damaged = false;  // as in RecordOptions
   std::string cache_dir;      // as in RecordOptions

@@ -97,6 +97,19 @@ TEST(TokenLines, SpecialTokensAreLearnt) {
   EXPECT_EQ(rows->weights, (std::vector<float>{1, 1, 0, 0}));
 }
 
+TEST(TokenLines, LinesThatAreTruncatedHaveNoEnd) {
+  const TextFolder folder;
+  TokenLinesOptions options = BytesOf(folder.Write("a.txt", "abc\nabcd\nabcde\n"), 3, true);
+  options.sequence.add_special_tokens = true;
+  const auto source = OpenTokenLines(options);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto rows = ReadRows(**source, {0, 1, 2});
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->next, (Ids{Byte('b'), Byte('c'), 1,  // complete
+                             Byte('b'), Byte('c'), Byte('d'), Byte('b'), Byte('c'), Byte('d')}));
+  EXPECT_EQ(rows->weights, std::vector<float>(9, 1));
+}
+
 TEST(TokenLines, EmptyFilesAreErrorsUnlessDamageIsSkipped) {
   const TextFolder folder;
   const std::string empty = folder.Write("empty.txt", "");

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "runtime/data/text/code_points.h"
-#include "runtime/data/text/text_quote.h"
 #include "runtime/data/text/word_cache.h"
 #include "runtime/data/text/word_merger.h"
 #include "runtime/data/text/word_pattern.h"
@@ -18,12 +17,7 @@ class BytePairEncoder : public TokenEncoder {
 
   Status Encode(std::string_view text, TokenSink& to) override {
     while (!text.empty() && !to.overflown()) {
-      const size_t bytes = FirstPart(text);
-      if (bytes > BytePairTokenizer::kMostWord) {
-        return InvalidArgument("expected words of at most ", BytePairTokenizer::kMostWord,
-                               " bytes, got one of ", bytes, ", which begins with ",
-                               Quote(text.substr(0, bytes)));
-      }
+      const size_t bytes = FirstPart(Beginning(text));
       for (const int32_t id : TokensOf(text.substr(0, bytes))) to.Add(id);
       text.remove_prefix(bytes);
     }
@@ -31,6 +25,15 @@ class BytePairEncoder : public TokenEncoder {
   }
 
  private:
+  // Returns at most kMostWord bytes, which end where a character does.
+  static std::string_view Beginning(std::string_view text) {
+    if (text.size() <= BytePairTokenizer::kMostWord) return text;
+    size_t end = BytePairTokenizer::kMostWord;
+    const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; };
+    for (int i = 0; i < 3 && continues(); ++i) --end;  // a character has at most four bytes
+    return text.substr(0, end);
+  }
+
   // Returns the tokens of a word, until the next call.
   std::span<const int32_t> TokensOf(std::string_view word) {
     const std::span<const int32_t> known = cache_.Find(word);

@@ -15,7 +15,7 @@ namespace tfjob::text {
 // The special token "<|endoftext|>", if the vocabulary has it, is the end and the padding.
 class BytePairTokenizer : public Tokenizer {
  public:
-  // A longer word is an error.
+  // A longer word is divided, so that the work and the memory for one are bounded.
   static constexpr size_t kMostWord = 64 << 10;
 
   // Returns the errors of MergeTable::Read.

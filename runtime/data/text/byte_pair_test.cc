@@ -127,15 +127,30 @@ TEST(WordMerger, AgreesWithASearchForTheLowestRank) {
   }
 }
 
-TEST(BytePair, RefusesWordsThatAreTooLong) {
+TEST(BytePair, DividesWordsThatAreTooLong) {
   const auto tokenizer = Read(ByteVocabulary(kTokens).dump(), kMerges);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  Ids ids(1);
-  TokenSink sink(ids);
-  const Status encoded =
-      (*tokenizer)->MakeEncoder()->Encode(std::string(BytePairTokenizer::kMostWord + 1, 'a'), sink);
-  EXPECT_TRUE(absl::IsInvalidArgument(encoded));
-  EXPECT_THAT(std::string(encoded.message()), ::testing::HasSubstr("words of at most 65536 bytes"));
+  const auto encoder = (*tokenizer)->MakeEncoder();
+  const auto tokens_of = [&](std::string_view text) {
+    Ids ids(10 * BytePairTokenizer::kMostWord);
+    TokenSink sink(ids);
+    EXPECT_TRUE(encoder->Encode(text, sink).ok());
+    EXPECT_FALSE(sink.overflown());
+    ids.resize(sink.count());
+    return ids;
+  };
+  // "é" has the bytes C3 and A9. It does not begin within the first kMostWord bytes, or it ends
+  // after them; it is never divided.
+  for (const size_t letters : {BytePairTokenizer::kMostWord, BytePairTokenizer::kMostWord - 1}) {
+    const Ids ids = tokens_of(std::string(letters, 'a') + "élow");
+    ASSERT_EQ(ids.size(), letters + 3);
+    EXPECT_EQ(Ids(ids.end() - 3, ids.end()), (Ids{0xC3, 0xA9, 257}));
+  }
+  const Ids merged = tokens_of(std::string(BytePairTokenizer::kMostWord - 1, 'a') + "low");
+  EXPECT_EQ(Ids(merged.end() - 2, merged.end()), (Ids{'l', 261})) << "no merge across the cut";
+  EXPECT_EQ(tokens_of(std::string(3 * BytePairTokenizer::kMostWord, '\x80')).size(),
+            9 * BytePairTokenizer::kMostWord)
+      << "U+FFFD per byte";
 }
 
 TEST(BytePair, RefusesFilesWithTheLine) {

@@ -97,11 +97,11 @@ Status MergeTable::AddMerges(std::string_view content, const std::string& path, 
 StatusOr<MergeTable> MergeTable::Read(const BytePairFiles& files) {
   MergeTable table;
   Ids ids;
-  ASSIGN_OR_RETURN(const std::string tokens, ReadSmallFile(files.vocabulary));
+  ASSIGN_OR_RETURN(const std::string tokens, ReadSmallFile(files.vocabulary, kMostTokenizerBytes));
   ASSIGN_OR_RETURN(const Json parsed, ParseJson(tokens, files.vocabulary));
   const Status added = table.AddTokens(parsed, ids);
   if (!added.ok()) return Annotate(added, files.vocabulary);
-  ASSIGN_OR_RETURN(const std::string merges, ReadSmallFile(files.merges));
+  ASSIGN_OR_RETURN(const std::string merges, ReadSmallFile(files.merges, kMostTokenizerBytes));
   RETURN_IF_ERROR(table.AddMerges(merges, files.merges, ids));
   table.fingerprint_ = Fnv1a().Add("bpe\n").Add(tokens).Add("\n").Add(merges).hash();
   return table;

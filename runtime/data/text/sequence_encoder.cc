@@ -8,7 +8,8 @@ namespace tfjob::text {
 
 std::string SequenceOptions::Print() const {
   return StrCat("tokens ", tokenizer->fingerprint(), add_special_tokens ? ", special" : "",
-                truncate ? ", truncated" : "", ", padding ", padding);
+                truncate ? ", truncated" : "", end_if_complete ? ", end if complete" : "",
+                ", padding ", padding);
 }
 
 SequenceEncoder::SequenceEncoder(SequenceOptions options)
@@ -22,17 +23,19 @@ StatusOr<size_t> SequenceEncoder::Encode(std::string_view text, std::span<int64_
     return InvalidArgument("expected a length of at least ", before + after,
                            ", for the special tokens, got ", ids.size());
   }
-  const std::span<int64_t> content = ids.subspan(before, ids.size() - before - after);
-  TokenSink sink(content);
+  const size_t most = ids.size() - before - after;  // tokens of a complete text
+  const size_t room = options_.end_if_complete ? most + after : most;
+  TokenSink sink(ids.subspan(before, room));
   RETURN_IF_ERROR(encoder_->Encode(text, sink));
-  if (sink.overflown() && !options_.truncate) {
+  const bool complete = sink.count() <= most;
+  if (!complete && !options_.truncate) {
     return InvalidArgument("expected a text of at most ", ids.size(), " tokens",
                            before + after > 0 ? ", including special tokens" : "",
                            ", got more; increase max_length, or set truncate: true");
   }
-  size_t count = before + std::min(sink.count(), content.size());
+  size_t count = before + std::min(sink.count(), room);
   if (special.begin) ids[0] = *special.begin;
-  if (special.end) ids[count++] = *special.end;
+  if (special.end && (complete || !options_.end_if_complete)) ids[count++] = *special.end;
   std::ranges::fill(ids.subspan(count), options_.padding);
   return count;
 }

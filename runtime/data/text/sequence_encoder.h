@@ -21,6 +21,8 @@ struct SequenceOptions {
   // If set, tokens at the end of a text are left out if the text has too many. Otherwise, such a
   // text is an error.
   bool truncate = false;
+  // If set, a text that is truncated has no `end`: its place holds a token of the text.
+  bool end_if_complete = false;
   int64_t padding = 0;  // the id that fills the places behind the tokens
 
   // Returns different texts for different options.

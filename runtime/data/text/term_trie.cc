@@ -1,6 +1,7 @@
 #include "runtime/data/text/term_trie.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace tfjob::text {
 
@@ -11,11 +12,12 @@ TermTrie::TermTrie(std::vector<Term> terms) {
     size_t begin, end, depth;
   };
   std::ranges::sort(terms, {}, &Term::text);
-  std::vector<Range> ranges = {{0, terms.size(), 0}};
+  std::deque<Range> ranges = {{0, terms.size(), 0}};  // of the nodes from `node` on
   nodes_.emplace_back();
   bytes_.push_back(0);
-  for (size_t node = 0; node < ranges.size(); ++node) {
-    const Range range = ranges[node];
+  for (size_t node = 0; !ranges.empty(); ++node) {
+    const Range range = ranges.front();
+    ranges.pop_front();
     size_t begin = range.begin;
     if (begin < range.end && terms[begin].text.size() == range.depth)
       nodes_[node].id = terms[begin++].id;

@@ -9,7 +9,7 @@
 
 namespace tfjob::text {
 
-// Immutable once built. Takes about 13 bytes per node.
+// Immutable once built. Takes about 13 bytes per node; a term has at most one node per byte.
 class TermTrie {
  public:
   static constexpr int32_t kNone = -1;  // no node, or no term

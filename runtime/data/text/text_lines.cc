@@ -9,12 +9,11 @@
 
 namespace tfjob::text {
 
-StatusOr<std::string> ReadSmallFile(const std::string& path) {
+StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most) {
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  if (!error && size > kMostFileBytes) {
-    return InvalidArgument(path, ": expected a file of at most ", kMostFileBytes, " bytes, got ",
-                           size);
+  if (!error && size > most) {
+    return InvalidArgument(path, ": expected a file of at most ", most, " bytes, got ", size);
   }
   return ReadFile(path);
 }

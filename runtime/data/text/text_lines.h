@@ -11,9 +11,12 @@
 namespace tfjob::text {
 
 inline constexpr uint64_t kMostFileBytes = 256 << 20;
+// Of the files of a tokenizer, of which the largest published ones have about 10 MB. What is read
+// takes up to 50 bytes of memory per byte.
+inline constexpr uint64_t kMostTokenizerBytes = 32 << 20;
 
-// Returns the content. Returns InvalidArgument if the file has more than kMostFileBytes.
-StatusOr<std::string> ReadSmallFile(const std::string& path);
+// Returns the content. Returns InvalidArgument if the file has more than `most` bytes.
+StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most = kMostFileBytes);
 
 // Calls `visit` for each line of a text, without its end ("\n" or "\r\n") and without a byte order
 // mark. Lines are numbered from 1. Adds the place ("vocab.txt: line 7") to the errors of `visit`,

@@ -6,8 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/base/fnv1a.h"
+#include "runtime/data/text/code_points.h"
 #include "runtime/data/text/text_lines.h"
-#include "runtime/data/text/text_quote.h"
 
 namespace tfjob::text {
 namespace {
@@ -15,27 +15,48 @@ namespace {
 constexpr std::string_view kUnknown = "[UNK]";
 constexpr std::string_view kContinuation = "##";
 
-// Returns the tokens, which are parts of `content`.
-StatusOr<std::vector<TermTrie::Term>> ReadTokens(std::string_view content,
-                                                 const std::string& path) {
-  std::vector<TermTrie::Term> tokens;
-  absl::flat_hash_map<std::string_view, int64_t> lines;
-  RETURN_IF_ERROR(VisitLines(content, path, [&](std::string_view line, int64_t number) -> Status {
-    if (line.empty()) return InvalidArgument("expected a token, got an empty line");
-    const auto [place, added] = lines.emplace(line, number);
-    if (!added) {
-      return InvalidArgument("expected each token once, got ", Quote(line),
-                             ", which is also in line ", place->second);
-    }
-    tokens.push_back({.text = line, .id = static_cast<int32_t>(tokens.size())});
-    return OkStatus();
-  }));
-  if (lines.contains(kUnknown)) return tokens;
-  return InvalidArgument(path, ": expected the token ", kUnknown,
-                         ", which stands for unknown words, but it is missing");
+// No word has a longer token: it has at most kMostCharacters of at most four bytes.
+constexpr size_t kMostTokenBytes = 4 * BasicTokenizer::kMostCharacters + kContinuation.size();
+
+std::string_view WithoutSpaceAtTheEnd(std::string_view line) {
+  size_t end = 0;
+  for (size_t i = 0; i < line.size();) {
+    const CodePoint next = FirstCodePoint(line.substr(i));
+    i += next.bytes;
+    if (!IsSpace(next.value)) end = i;
+  }
+  return line.substr(0, end);
 }
 
 }  // namespace
+
+struct WordPieceTokenizer::Tokens {
+  std::vector<TermTrie::Term> terms;  // those that words may have, and the special ones
+  int64_t lines = 0;
+  uint64_t hash = 0;
+};
+
+// Returns the tokens, which are parts of `content`.
+StatusOr<WordPieceTokenizer::Tokens> WordPieceTokenizer::ReadTokens(std::string_view content,
+                                                                    const std::string& path) {
+  Tokens tokens;
+  Fnv1a hash;
+  absl::flat_hash_map<std::string_view, size_t> places;  // in tokens.terms
+  RETURN_IF_ERROR(VisitLines(content, path, [&](std::string_view line, int64_t number) -> Status {
+    const std::string_view token = WithoutSpaceAtTheEnd(line);
+    tokens.lines = number;
+    hash.Add("\n").Add(token);
+    if (token.empty() || token.size() > kMostTokenBytes) return OkStatus();
+    const auto [place, added] = places.emplace(token, tokens.terms.size());
+    if (added) tokens.terms.push_back({.text = token});
+    tokens.terms[place->second].id = static_cast<int32_t>(number - 1);
+    return OkStatus();
+  }));
+  tokens.hash = hash.hash();
+  if (places.contains(kUnknown)) return tokens;
+  return InvalidArgument(path, ": expected the token ", kUnknown,
+                         ", which stands for unknown words, but it is missing");
+}
 
 class WordPieceTokenizer::Encoder : public TokenEncoder {
  public:
@@ -70,28 +91,25 @@ class WordPieceTokenizer::Encoder : public TokenEncoder {
   BasicTokenizer words_;
 };
 
-WordPieceTokenizer::WordPieceTokenizer(const std::vector<TermTrie::Term>& tokens,
-                                       BasicOptions words)
-    : words_(words), trie_(tokens), size_(static_cast<int64_t>(tokens.size())) {
-  Fnv1a hash;
-  hash.Add(
-      StrCat("wordpiece ", words.lower_case ? "lower " : "", words.strip_accents ? "strip" : ""));
-  for (const TermTrie::Term& token : tokens) {
-    hash.Add("\n").Add(token.text);
+WordPieceTokenizer::WordPieceTokenizer(const Tokens& tokens, BasicOptions words)
+    : words_(words), trie_(tokens.terms), size_(tokens.lines) {
+  const std::string options =
+      StrCat("wordpiece ", words.lower_case ? "lower " : "", words.strip_accents ? "strip" : "");
+  fingerprint_ = Fnv1a().Add(options).AddWord(tokens.hash).hash();
+  for (const TermTrie::Term& token : tokens.terms) {
     if (token.text == kUnknown) unknown_ = token.id;
     if (token.text == "[CLS]") special_.begin = token.id;
     if (token.text == "[SEP]") special_.end = token.id;
     if (token.text == "[PAD]") special_.padding = token.id;
   }
   continuation_ = trie_.Find(kContinuation);
-  fingerprint_ = hash.hash();
 }
 
 StatusOr<std::shared_ptr<const Tokenizer>> WordPieceTokenizer::Read(
     const WordPieceOptions& options) {
-  ASSIGN_OR_RETURN(const std::string content, ReadSmallFile(options.vocabulary));
-  ASSIGN_OR_RETURN(const std::vector<TermTrie::Term> tokens,
-                   ReadTokens(content, options.vocabulary));
+  ASSIGN_OR_RETURN(const std::string content,
+                   ReadSmallFile(options.vocabulary, kMostTokenizerBytes));
+  ASSIGN_OR_RETURN(const Tokens tokens, ReadTokens(content, options.vocabulary));
   return std::shared_ptr<const Tokenizer>(new WordPieceTokenizer(tokens, options.words));
 }
 

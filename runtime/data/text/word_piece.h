@@ -15,8 +15,10 @@
 namespace tfjob::text {
 
 struct WordPieceOptions {
-  // A file with one token per line; the first has the id 0. Tokens that continue a word begin with
-  // "##". "[UNK]" is required; it stands for words that consist of no known tokens.
+  // A file with one token per line; the first has the id 0. White space at the end of a line is not
+  // part of the token. A blank line is no token, and the last of several equal ones counts, as in
+  // BERT. Tokens that continue a word begin with "##". "[UNK]" is required; it stands for words
+  // that consist of no known tokens.
   std::string vocabulary;
   BasicOptions words = {};
 };
@@ -29,13 +31,15 @@ class WordPieceTokenizer : public Tokenizer {
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return size_; }  // the number of lines
   const SpecialTokens& special() const override { return special_; }
   uint64_t fingerprint() const override { return fingerprint_; }
 
  private:
   class Encoder;
-  WordPieceTokenizer(const std::vector<TermTrie::Term>& tokens, BasicOptions words);
+  struct Tokens;
+  WordPieceTokenizer(const Tokens& tokens, BasicOptions words);
+  static StatusOr<Tokens> ReadTokens(std::string_view content, const std::string& path);
 
   const BasicOptions words_;
   const TermTrie trie_;
