@@ -30,7 +30,8 @@ class TableReader : public RowReader {
 
 class Table : public Source {
  public:
-  explicit Table(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {
+  Table(std::shared_ptr<const Dataset> dataset, uint64_t fingerprint)
+      : dataset_(std::move(dataset)), fingerprint_(fingerprint) {
     for (const Array& array : dataset_->arrays)
       fields_.push_back({array.name, array.file, array.values.dtype(), array.example_shape()});
   }
@@ -38,6 +39,7 @@ class Table : public Source {
   int64_t size() const override { return dataset_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return true; }
+  uint64_t fingerprint() const override { return fingerprint_; }
   std::string Describe() const override {
     std::vector<std::string> files;
     size_t bytes = 0;
@@ -58,13 +60,15 @@ class Table : public Source {
 
  private:
   const std::shared_ptr<const Dataset> dataset_;
+  const uint64_t fingerprint_;
   std::vector<Field> fields_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Source> TableSource(std::shared_ptr<const Dataset> dataset) {
-  return std::make_shared<const Table>(std::move(dataset));
+std::shared_ptr<const Source> TableSource(std::shared_ptr<const Dataset> dataset,
+                                          uint64_t fingerprint) {
+  return std::make_shared<const Table>(std::move(dataset), fingerprint);
 }
 
 }  // namespace tfjob::data

@@ -13,9 +13,10 @@ StatusOr<const data::Field*> FindField(const data::Source& source, Split split,
                                        const std::string& name) {
   const data::Field* field = source.Find(name);
   if (field != nullptr) return field;
-  return InvalidArgument(KeyOf(split), ": the data provide no ", name,
-                         ", which the model needs; a model with several inputs or outputs takes "
-                         "data of the formats npz, tfrecord, jsonl and synthetic");
+  return InvalidArgument(
+      KeyOf(split), ": the data provide no ", name,
+      ", which the model needs; a model with several inputs or outputs takes "
+      "data of the formats npz, tfrecord, jsonl, csv (with features) and synthetic");
 }
 
 // Returns InvalidArgument if an input has the same name as another of the graph's feeds.

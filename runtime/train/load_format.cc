@@ -1,9 +1,11 @@
 #include "runtime/train/load_format.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/data/csv/csv_table.h"
 #include "runtime/data/images/image_files.h"
 #include "runtime/data/images/image_source.h"
@@ -148,6 +150,22 @@ StatusOr<data::Dataset> LoadColumns(const config::TrainingConfig& config, Split 
   }
   StatusOr<data::Dataset> dataset = data::LoadCsvTable(options);
   return dataset.ok() ? std::move(dataset) : Annotate(dataset.status(), KeyOf(split));
+}
+
+// Returns a hash of all values, on which tasks agree only if their vocabularies are equal, too.
+uint64_t HashOf(const data::Dataset& dataset) {
+  Fnv1a hash;
+  for (const data::Array& array : dataset.arrays) {
+    hash.Add(StrCat(array.name, array.values.shape().ToString()));
+    const std::span<const std::byte> bytes = array.values.bytes();
+    size_t i = 0;
+    for (uint64_t word; i + sizeof(word) <= bytes.size(); i += sizeof(word)) {
+      std::memcpy(&word, &bytes[i], sizeof(word));
+      hash.AddWord(word);
+    }
+    for (; i < bytes.size(); ++i) hash.AddWord(std::to_integer<uint64_t>(bytes[i]));
+  }
+  return hash.hash();
 }
 
 // Returns an error if the folders of data.train and data.eval have other classes, because an image
@@ -326,7 +344,9 @@ StatusOr<data::SourcePtr> LoadFormat(const config::TrainingConfig& config, Split
   if (format == config::DataFormat::kText)
     return OpenText(config, split, model, DecodeThreads(config));
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model, extent));
-  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
+  const bool named = !SourceOf(config, split).features.empty();
+  const uint64_t fingerprint = named ? HashOf(dataset) : 0;
+  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)), fingerprint);
 }
 
 }  // namespace tfjob::train

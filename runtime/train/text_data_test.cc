@@ -98,6 +98,26 @@ TEST_F(TextData, SpecialTokensMustFit) {
             "1; increase it, or set add_special_tokens: false");
 }
 
+TEST_F(TextData, TablesWithOtherVocabulariesHaveOtherFingerprints) {
+  const std::string path = Write("a.csv", "x,sort\n1,up\n2,down\n");
+  const auto fingerprint = [&](const std::string& vocabulary) {
+    const config::TrainingConfig config = Parsed(StrCat(
+        "model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 2}}]}\n",
+        "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n",
+        "data: {train: {format: csv, file: ", path,
+        ", features: {x: {dtype: float32, shape: [1]}, ",
+        "sort: {dtype: string, shape: [], vocabulary: ", vocabulary, ", num_oov_indices: 0}}, ",
+        "inputs: x, targets: sort}}\nbatch_size: 2\nmax_steps: 1\nmodel_dir: ", folder_,
+        "/model\n"));
+    const auto source = LoadDataset(config, Split::kTrain);
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? (*source)->fingerprint() : 0;
+  };
+  EXPECT_NE(fingerprint("[up, down]"), 0u);
+  EXPECT_EQ(fingerprint("[up, down]"), fingerprint("[up, down]"));
+  EXPECT_NE(fingerprint("[up, down]"), fingerprint("[down, up]"));
+}
+
 TEST_F(TextData, FeaturesOfJsonLinesAreTextsAndTerms) {
   std::string lines;
   for (int i = 0; i < 40; ++i) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/base/env.h"
 #include "runtime/data/byte_source.h"
 #include "runtime/data/csv/csv_records.h"
 #include "runtime/data/csv_line.h"
@@ -39,13 +40,27 @@ StatusOr<int64_t> ParseInteger(std::string_view text) {
   return InvalidArgument("expected an integer of 64 bits, got ", text::Quote(text));
 }
 
+size_t BytesOf(const ExampleFeature& feature) {
+  return static_cast<size_t>(feature.shape.num_elements()) * SizeOf(feature.dtype);
+}
+
+// Checks that the values of all records fit into memory.
+Status CheckMemory(const CsvTableOptions& options, int64_t records) {
+  const size_t most =
+      options.most_bytes > 0 ? options.most_bytes : static_cast<size_t>(AvailableMemory()) / 4 * 3;
+  size_t each = 0;
+  for (const CsvFeature& feature : options.features) each += BytesOf(feature.feature);
+  if (static_cast<size_t>(records) <= most / std::max<size_t>(each, 1)) return OkStatus();
+  return InvalidArgument("the values of ", records, " records, of ", each,
+                         " bytes each, need more ", "than the ", most,
+                         " bytes that they may take; reduce max_length, or ",
+                         "write the records as JSON lines, which are read when a batch needs them");
+}
+
 // Reads one feature of all records.
 class FeatureColumn {
  public:
-  explicit FeatureColumn(const CsvFeature& of)
-      : feature_(of.feature),
-        names_(of.columns),
-        elements_(static_cast<size_t>(of.feature.shape.num_elements())) {
+  explicit FeatureColumn(const CsvFeature& of) : feature_(of.feature), names_(of.columns) {
     if (HasIds(feature_)) strings_ = std::make_unique<StringReader>(feature_);
   }
 
@@ -63,10 +78,17 @@ class FeatureColumn {
     return OkStatus();
   }
 
-  Status Add(const Fields& record) {
-    const size_t size = SizeOf(feature_.dtype), begin = bytes_.size();
-    bytes_.resize(begin + elements_ * size);
-    const std::span<std::byte> all = std::span(bytes_).subspan(begin);
+  // Allocates memory for the values.
+  void Begin(int64_t records) {
+    std::vector<int64_t> dims = feature_.shape.dims();
+    dims.insert(dims.begin(), records);
+    values_ = Tensor(feature_.dtype, Shape(std::move(dims)));
+  }
+
+  // Reads record number `index`.
+  Status Set(size_t index, const Fields& record) {
+    const size_t size = SizeOf(feature_.dtype), bytes = BytesOf(feature_);
+    const std::span<std::byte> all = values_.bytes().subspan(index * bytes, bytes);
     for (size_t i = 0; i < columns_.size(); ++i) {
       const std::span<std::byte> to = feature_.tokens ? all : all.subspan(i * size, size);
       const Status stored = Store(record[columns_[i]], to);
@@ -75,16 +97,7 @@ class FeatureColumn {
     return OkStatus();
   }
 
-  // Returns all values. Call it once.
-  Tensor Finish(int64_t records) {
-    std::vector<int64_t> dims = feature_.shape.dims();
-    dims.insert(dims.begin(), records);
-    Tensor values(feature_.dtype, Shape(std::move(dims)), Buffer::Contents::kUndefined);
-    std::ranges::copy(bytes_, values.bytes().begin());
-    bytes_ = {};
-    return values;
-  }
-
+  const Tensor& values() const { return values_; }
   const ExampleFeature& feature() const { return feature_; }
 
  private:
@@ -108,10 +121,9 @@ class FeatureColumn {
 
   const ExampleFeature& feature_;
   const std::vector<std::string>& names_;
-  const size_t elements_;
   std::unique_ptr<StringReader> strings_;  // null unless the feature consists of ids
   std::vector<size_t> columns_;
-  std::vector<std::byte> bytes_;  // the values of all records
+  Tensor values_;  // of all records
 };
 
 // The features of the records read so far.
@@ -121,26 +133,30 @@ class Table {
     for (const CsvFeature& feature : options.features) columns_.emplace_back(feature);
   }
 
-  Status Begin(const Fields& header) {
+  Status Find(const Fields& header) {
     width_ = header.size();
     for (FeatureColumn& column : columns_) RETURN_IF_ERROR(column.Find(header));
     return OkStatus();
   }
 
+  // Allocates memory for as many records as Add will be called for.
+  void Begin(int64_t records) {
+    for (FeatureColumn& column : columns_) column.Begin(records);
+    lines_.reserve(static_cast<size_t>(records));
+  }
+
   Status Add(const Fields& record, int64_t line) {
     if (record.size() != width_)
       return InvalidArgument("expected ", width_, " fields, got ", record.size());
-    for (FeatureColumn& column : columns_) RETURN_IF_ERROR(column.Add(record));
+    for (FeatureColumn& column : columns_) RETURN_IF_ERROR(column.Set(lines_.size(), record));
     lines_.push_back(line);
     return OkStatus();
   }
 
-  StatusOr<Dataset> Finish() {
-    if (lines_.empty())
-      return InvalidArgument("the file has no records after its header; expected at least one");
+  Dataset Finish() {
     std::map<std::string, Tensor> values;
-    for (FeatureColumn& column : columns_)
-      values.emplace(column.feature().name, column.Finish(static_cast<int64_t>(lines_.size())));
+    for (const FeatureColumn& column : columns_)
+      values.emplace(column.feature().name, column.values());
     Dataset dataset;
     for (const RecordOptions::Value& field : options_.fields) {
       dataset.arrays.push_back({field.name, StrCat(options_.file, ": feature ", field.feature),
@@ -159,14 +175,27 @@ class Table {
   std::vector<int64_t> lines_;  // in which the records begin
 };
 
+// Counts the records that follow.
+StatusOr<int64_t> CountRecords(CsvRecords records) {
+  for (int64_t count = 0;; ++count) {
+    ASSIGN_OR_RETURN(const bool more, records.Next());
+    if (!more) return count;
+  }
+}
+
 // Reads the text. The errors do not name the file.
 StatusOr<Dataset> ReadTable(const CsvTableOptions& options, std::string_view text) {
   CsvRecords records(text, options.delimiter);
   Table table(options);
   ASSIGN_OR_RETURN(const bool header, records.Next());
   if (!header) return InvalidArgument("the file is empty; expected the names of columns");
-  const Status found = table.Begin(records.fields());
+  const Status found = table.Find(records.fields());
   if (!found.ok()) return Annotate(found, StrCat("line ", records.line()));
+  ASSIGN_OR_RETURN(const int64_t count, CountRecords(records));
+  if (count == 0)
+    return InvalidArgument("the file has no records after its header; expected at least one");
+  RETURN_IF_ERROR(CheckMemory(options, count));
+  table.Begin(count);
   while (true) {
     ASSIGN_OR_RETURN(const bool more, records.Next());
     if (!more) return table.Finish();

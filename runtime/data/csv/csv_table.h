@@ -1,6 +1,7 @@
 // Loads the columns of a CSV file by their names.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,14 @@ struct CsvTableOptions {
   char delimiter = ',';
   std::vector<CsvFeature> features;
   std::vector<RecordOptions::Value> fields;  // the arrays of the dataset
+  // That the values may take; 0: three quarters of the memory that the process may use.
+  size_t most_bytes = 0;
 };
 
 // Returns InvalidArgument, with the file and the line, if a column is missing or occurs twice, if a
 // record has another number of fields than the first, if a field is not a number or not a term of
-// the vocabulary, if it is empty and there is no `fill`, or if there are no records.
+// the vocabulary, if it is empty and there is no `fill`, if there are no records, or if the values
+// need more than `most_bytes`; they are allocated once, when the records have been counted.
 StatusOr<Dataset> LoadCsvTable(const CsvTableOptions& options);
 
 }  // namespace tfjob::data

@@ -105,6 +105,21 @@ TEST(CsvTable, EmptyFieldsHaveADefaultOrAreErrors) {
               ::testing::HasSubstr("t.csv: line 3: column n: expected a value, got an empty"));
 }
 
+TEST(CsvTable, ValuesMustFitIntoMemory) {
+  const TextFolder folder;
+  const CsvFeature feature = Number("n", DType::kInt64);
+  CsvTableOptions options{.file = folder.Write("t.csv", "n\n1\n\"2\"\n3\n"),
+                          .features = {feature},
+                          .fields = {{"x", "n"}},
+                          .most_bytes = 24};
+  EXPECT_EQ(IdsOf(LoadCsvTable(options)), (Ids{1, 2, 3}));
+  options.most_bytes = 23;
+  const Status error = LoadCsvTable(options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(error)) << error;
+  EXPECT_THAT(Message(error), ::testing::HasSubstr("t.csv: the values of 3 records, of 8 bytes "
+                                                   "each, need more than the 23 bytes that"));
+}
+
 TEST(CsvTable, IntegersAreExact) {
   EXPECT_EQ(IdsOf(Load("n\n9007199254740993\n-5\n7.0\n", Number("n", DType::kInt64))),
             (Ids{9007199254740993, -5, 7}));

@@ -68,7 +68,12 @@ bool BasicTokenizer::AddStarter(char32_t value, OnWord on_word) {
 
 // Marks are neither punctuation nor upper case.
 void BasicTokenizer::AddWaitingMarks() {
-  if (marks_.size() > 1) std::ranges::stable_sort(marks_, {}, &Mark::combining_class);
+  // Sorts by insertion: there are few marks, and std::stable_sort would allocate memory.
+  for (auto mark = marks_.begin(); mark != marks_.end(); ++mark) {
+    const auto place = std::ranges::upper_bound(marks_.begin(), mark, mark->combining_class, {},
+                                                &Mark::combining_class);
+    std::rotate(place, mark, mark + 1);
+  }
   for (const Mark& mark : marks_) Append(mark.value);
   marks_.clear();
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/data/text/test_files.h"
+#include "runtime/data/text/text_quote.h"
 
 namespace tfjob::text {
 namespace {
@@ -53,6 +54,13 @@ TEST(Vocabulary, IsReadFromAFile) {
   EXPECT_NE(read->fingerprint(), Vocabulary::FromTerms({"red", "green"}, 2, "")->fingerprint());
 }
 
+TEST(Vocabulary, MessagesQuoteTermsWithoutControlCharacters) {
+  EXPECT_EQ(Quote("größe\t\"x\""), "\"größe\\t\\\"x\\\"\"");
+  EXPECT_EQ(Quote("a\u009Bm"), "\"a\\xc2\\x9bm\"") << "U+009B begins a command of terminals";
+  EXPECT_EQ(Quote("ö\xFF"), "\"\\xc3\\xb6\\xff\"");
+  EXPECT_EQ(Quote(std::string(59, 'a') + "ö"), "\"" + std::string(59, 'a') + "…\"");
+}
+
 TEST(Vocabulary, RefusesFilesWithTheLine) {
   const TextFolder folder;
   const auto error = [&](std::string_view content) {
@@ -60,7 +68,8 @@ TEST(Vocabulary, RefusesFilesWithTheLine) {
   };
   EXPECT_THAT(error("red\nred\n"), ::testing::HasSubstr("v.txt: line 2: expected each term once"));
   EXPECT_THAT(error("red\n\ngreen"), ::testing::HasSubstr("v.txt: line 2: expected a term"));
-  EXPECT_THAT(error("red\n\xC0\n"), ::testing::HasSubstr("v.txt: line 2: expected UTF-8"));
+  EXPECT_THAT(error("red\n\xC0\n"),
+              ::testing::HasSubstr("v.txt: line 2: expected UTF-8, got \"\\xc0\""));
   EXPECT_THAT(error(""), ::testing::HasSubstr("expected one term per line, got an empty file"));
   EXPECT_TRUE(absl::IsNotFound(Vocabulary::Read("/nonexistent/v.txt", 1).status()));
 }

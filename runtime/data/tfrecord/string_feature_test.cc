@@ -12,6 +12,7 @@ using testing::BytesFeature;
 using testing::ExampleOf;
 using testing::Folder;
 using testing::Int64Feature;
+using testing::SequenceExampleOf;
 using Ids = std::vector<int64_t>;
 
 ExampleFeature Text(int64_t length) {
@@ -70,6 +71,10 @@ TEST(StringFeatures, AreCheckedWithTheRecord) {
                                    "string, got 2"));
   EXPECT_THAT(ErrorOf(ExampleOf({{"text", Int64Feature({1})}}), Text(3)),
               ::testing::HasSubstr("expected one string in a bytes_list, got an int64_list"));
+  EXPECT_THAT(
+      ErrorOf(SequenceExampleOf({}, {{"colour", {BytesFeature({"red"})}}}), Colours({3}, true)),
+      ::testing::HasSubstr("got a list of steps; lists of steps are supported for numbers and "
+                           "decode_raw only"));
   EXPECT_THAT(ErrorOf(ExampleOf({{"text", BytesFeature({"abcd"})}}), Text(3)),
               ::testing::HasSubstr("expected a text of at most 3 tokens, got more"));
   EXPECT_THAT(ErrorOf(ExampleOf({{"colour", BytesFeature({"blue"})}}), Colours({}, false)),

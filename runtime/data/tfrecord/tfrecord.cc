@@ -83,6 +83,10 @@ class FeatureReader {
 
   // Reads the feature list of a sequence.
   Status Read(const FeatureSteps& found) const {
+    if (ids_ != nullptr) {
+      return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; lists of ",
+                             "steps are supported for numbers and decode_raw only");
+    }
     if (!expected_.sequence) {
       return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; set shape ",
                              "(of one step) and max_length");
