@@ -257,10 +257,10 @@ class Session {
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
   // Returns the number of devices of all tasks that take part in a step.
   int NumReplicasInSync() const;
-  // In a ps task, serves variables until the chief has ended the job, and then returns the kCancelled
-  // of a task without a model, with which value() ends the process with 0. In all other tasks,
-  // returns OK at once. Fit does the same in a ps task; a program that calls this function first
-  // needs neither data nor a model there:
+  // In a ps task, serves variables until the chief has ended the job, and then returns the
+  // kCancelled of a task without a model, with which value() ends the process with 0. In all other
+  // tasks, returns OK at once. Fit does the same in a ps task; a program that calls this function
+  // first needs neither data nor a model there:
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/api/session.h"
 #include "runtime/api/loops/step_data.h"
+#include "runtime/api/session.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/steps/nodes.h"
 
