@@ -234,6 +234,12 @@ tfjob::Status CompiledData::ExpectBuilt() const {
                             "Input{.shape = …}, or call Fit, Evaluate or Predict first");
 }
 
+bool IsAlone(const cluster::TfConfig& tf_config) {
+  return cluster::RoleOf(tf_config) == cluster::Role::kChief &&
+         cluster::TrainingTaskCount(tf_config) == 1 && !HasServers(tf_config) &&
+         tf_config.cluster.size("evaluator") == 0;
+}
+
 train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config) {
   return {.config = std::move(config),
           .inputs = {},

@@ -9,12 +9,6 @@
 
 namespace tfjob::api {
 
-bool IsAlone(const cluster::TfConfig& tf_config) {
-  return cluster::RoleOf(tf_config) == cluster::Role::kChief &&
-         cluster::TrainingTaskCount(tf_config) == 1 && !HasServers(tf_config) &&
-         tf_config.cluster.size("evaluator") == 0;
-}
-
 tfjob::Status UntilSignal(const SessionOptions& options,
                           const std::function<tfjob::Status(const StopSource&)>& run) {
   std::optional<ScopedStopOnSignals> signals;
