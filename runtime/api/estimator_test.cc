@@ -93,8 +93,8 @@ struct Counted {
 TEST(TrainAndEvaluate, ReturnsTheResultOfTheLastStep) {
   Counted train, eval;
   const tj::Estimator regressor = Regressor(Folder("both"));
-  const auto last = tj::TrainAndEvaluate(
-      regressor, {.input_fn = train.Function(), .max_steps = 4}, {.input_fn = eval.Function()});
+  const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = train.Function(), .max_steps = 4},
+                                         {.input_fn = eval.Function()});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ((*last)["global_step"], 4);
   EXPECT_NEAR((*last)["loss"], std::pow(0.2, 8), 1e-8);
@@ -121,8 +121,8 @@ TEST(TrainAndEvaluate, EvaluatesEachCheckpointUnlessItIsTooSoon) {
     const std::string folder = Folder("throttle");
     tj::RunConfig config = ConfigIn(folder);
     config.save_checkpoints_steps = 1;
-    const tj::Estimator regressor = tj::LinearRegressor{
-        .feature_columns = {{"feats"}}, .optimizer = "sgd", .config = config};
+    const tj::Estimator regressor =
+        tj::LinearRegressor{.feature_columns = {{"feats"}}, .optimizer = "sgd", .config = config};
     const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 5000},
                                            {.input_fn = Ones(20), .throttle_secs = throttle});
     ASSERT_TRUE(last.ok()) << last.status();
@@ -142,8 +142,8 @@ TEST(TrainAndEvaluate, MirroredReplicasHaveABatchEach) {
   config.session.threads = 2;
   const tj::Estimator regressor =
       tj::LinearRegressor{.feature_columns = {{"feats"}}, .optimizer = "sgd", .config = config};
-  const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 2},
-                                         {.input_fn = Ones(20)});
+  const auto last =
+      tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 2}, {.input_fn = Ones(20)});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_NEAR((*last)["loss"], std::pow(0.2, 4), 1e-7);
 }
@@ -194,7 +194,7 @@ TEST(Estimator, ErrorsNameTheArgument) {
   EXPECT_NE(error(tj::LinearRegressor{.config = ConfigIn(folder)}).find("feature_columns"),
             std::string::npos);
   EXPECT_NE(error(tj::LinearClassifier{
-                .feature_columns = {{"x"}}, .n_classes = 1, .config = ConfigIn(folder)})
+                      .feature_columns = {{"x"}}, .n_classes = 1, .config = ConfigIn(folder)})
                 .find("n_classes: expected at least 2, got 1"),
             std::string::npos);
   tj::RunConfig config = ConfigIn(folder);

@@ -272,8 +272,7 @@ tfjob::Status FitRun::BeginEpoch() {
   epoch_begun_ = true;
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
-  RETURN_IF_ERROR(
-      Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
+  RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
   // A callback that has changed the learning rate has ended the run before this batch.
   return run_->global_step() < run_->total_steps() ? BeginBatch() : OkStatus();
 }

@@ -29,7 +29,8 @@ tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config) {
   MutexLock lock(mutex);
   if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
   return Unimplemented(
-      "Fit: a task of a job can call Fit only once in a process; train for all epochs in one call, ",
+      "Fit: a task of a job can call Fit only once in a process; train for all epochs in one "
+      "call, ",
       "and start the process again if that call has failed");
 }
 

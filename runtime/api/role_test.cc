@@ -152,8 +152,8 @@ TEST(ParameterServers, SynchronousTasksHaveTheBitsOfTheTrainersJob) {
     const auto weights = job[i].model.Weights().value();
     ASSERT_EQ(weights.size(), expected->variables.size());
     for (size_t v = 0; v < weights.size(); ++v) {
-      EXPECT_TRUE(std::ranges::equal(weights[v].second.bytes(),
-                                     expected->variables[v].value.bytes()))
+      EXPECT_TRUE(
+          std::ranges::equal(weights[v].second.bytes(), expected->variables[v].value.bytes()))
           << "task " << i << ": " << weights[v].first;
     }
   }

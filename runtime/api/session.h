@@ -62,8 +62,9 @@ struct FitOptions {
   int64_t epochs = 1;         // the number of the epoch at which training ends
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
   bool shuffle = true;        // whether each epoch has a new order
-  int64_t steps_per_epoch = 0;  // 0: all batches; otherwise an epoch begins where the last one ended
-  const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
+  int64_t steps_per_epoch =
+      0;  // 0: all batches; otherwise an epoch begins where the last one ended
+  const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last
   // ones, before the order is shuffled. For arrays in memory, without `validation`.
   double validation_split = 0;
@@ -215,10 +216,10 @@ class Session {
   // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
-  // In a ps task, serves variables until the chief has ended the job, and then returns the kCancelled
-  // of a task without a model, with which value() ends the process with 0. In all other tasks,
-  // returns OK at once. Fit does the same in a ps task; a program that calls this function first
-  // needs neither data nor a model there:
+  // In a ps task, serves variables until the chief has ended the job, and then returns the
+  // kCancelled of a task without a model, with which value() ends the process with 0. In all other
+  // tasks, returns OK at once. Fit does the same in a ps task; a program that calls this function
+  // first needs neither data nor a model there:
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;
