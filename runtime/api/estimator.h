@@ -5,7 +5,7 @@
 //                                         .optimizer = "sgd",
 //                                         .config = {.model_dir = "/model"}};
 //   const auto input = [](const InputContext&) -> Result<InputBatches> {
-//     return InputBatches{.examples = data::Arrays{.inputs = {{"feats", x}}, .y = y},
+//     return InputBatches{.examples = data::Arrays{.y = y, .inputs = {{"feats", x}}},
 //                         .batch_size = 10};
 //   };
 //   Metrics last = TrainAndEvaluate(regressor, {.input_fn = input, .max_steps = 1000},
