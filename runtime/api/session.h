@@ -68,8 +68,9 @@ struct FitOptions {
   // If above 0, the examples are shuffled only within windows of this many, which suits disks that
   // are slow to read at random places.
   int64_t shuffle_buffer = 0;
-  int64_t steps_per_epoch = 0;  // 0: all batches; otherwise an epoch begins where the last one ended
-  const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
+  // The batches per epoch; 0: all. An epoch begins where the last one has ended.
+  int64_t steps_per_epoch = 0;
+  const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last
   // ones, before the order is shuffled. For arrays in memory, without `validation`.
   double validation_split = 0;

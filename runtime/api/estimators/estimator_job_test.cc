@@ -27,7 +27,7 @@ Dataset Line() {
     x.data<float>()[i] = static_cast<float>(i) / 40;
     y.data<float>()[i] = 2 * x.data<float>()[i] + 1;
   }
-  return data::Arrays{.inputs = {{"x", Access::MakeTensor(x)}}, .y = Access::MakeTensor(y)};
+  return data::Arrays{.y = Access::MakeTensor(y), .inputs = {{"x", Access::MakeTensor(x)}}};
 }
 
 // Records the contexts with which the tasks call their input functions. Thread-safe.

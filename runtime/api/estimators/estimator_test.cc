@@ -25,8 +25,8 @@ tj::InputFunction Ones(int64_t examples = 100) {
     const std::vector<float> ones(static_cast<size_t>(examples), 1.0F);
     return tj::InputBatches{
         .examples =
-            tj::data::Arrays{.inputs = {{"feats", tj::Tensor::Of({examples, 1}, ones).value()}},
-                             .y = tj::Tensor::Of({examples, 1}, ones).value()},
+            tj::data::Arrays{.y = tj::Tensor::Of({examples, 1}, ones).value(),
+                             .inputs = {{"feats", tj::Tensor::Of({examples, 1}, ones).value()}}},
         .batch_size = 10};
   };
 }
@@ -159,8 +159,8 @@ tj::InputFunction Sides(int64_t classes) {
       y.push_back(label);
     }
     return tj::InputBatches{
-        .examples = tj::data::Arrays{.inputs = {{"x", tj::Tensor::Of({60, 1}, x).value()}},
-                                     .y = tj::Tensor::Of({60}, y).value()},
+        .examples = tj::data::Arrays{.y = tj::Tensor::Of({60}, y).value(),
+                                     .inputs = {{"x", tj::Tensor::Of({60, 1}, x).value()}}},
         .batch_size = 20};
   };
 }
