@@ -25,7 +25,7 @@ TEST(Function, TheLoopOfTensorFlowsGuideCanBeWritten) {
     const tj::CompiledModel model =
         session
             .Compile(tj::Sequential({tj::Input{.shape = {1}}, tj::Dense{.units = 1}}),
-                     {.optimizer = tj::SGD{.learning_rate = 0.5}})
+                     {.optimizer = tj::SGD{.learning_rate = 0.2}})
             .value();
     const tj::data::Arrays ones = {.x = Column(std::vector<float>(100, 1)),
                                    .y = Column(std::vector<float>(100, 1))};
