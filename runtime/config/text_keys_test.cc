@@ -161,6 +161,7 @@ TEST(TextFeatures, ArePrinted) {
         {"vocabulary", {"red", "green"}},
         {"num_oov_indices", 2}}},
       {"text", {{"dtype", "string"}, {"tokenize", {{"name", "byte"}, {"max_length", 4}}}}}};
+  ASSERT_TRUE(Override(*config, "data.train.format", "jsonl").ok());
   ASSERT_TRUE(Override(*config, "data.train.features", written.dump()).ok());
   EXPECT_EQ(TrainingConfigToJson(*config)["data"]["train"]["features"], written);
 }
