@@ -100,7 +100,8 @@ TEST(TextFormat, NeedsFilesAndATokenizer) {
 
 TEST(TextFeatures, AreChecked) {
   EXPECT_EQ(JsonFeatureError("{dtype: string, tokenize: {name: byte, max_length: 8}}"), "");
-  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [], vocabulary: [a, b], num_oov_indices: 0}"), "");
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [], vocabulary: [a, b], num_oov_indices: 0}"),
+            "");
   EXPECT_EQ(JsonFeatureError("{dtype: string, max_length: 3, vocabulary: v.txt, default_value: 7}"),
             "");
   EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [8], tokenize: {name: byte, max_length: 8}}"),
