@@ -66,7 +66,7 @@ class Source {
   // Returns a number that is equal in two tasks if their records, the order of the records and the
   // way in which they are read are equal. Otherwise, the numbers differ, except by accident, and
   // except for images in folders, of which only the names and sizes count. A source in memory
-  // returns 0, except for a CSV file with named columns, whose ids depend on vocabularies.
+  // returns 0.
   virtual uint64_t fingerprint() const { return 0; }
   // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
   // (column.h). A source in memory checks every value now, and its readers never fail and allocate

@@ -92,9 +92,8 @@ StatusOr<data::SourcePtr> Operate(data::SourcePtr source, const SourceConfig& co
 StatusOr<data::SourcePtr> LoadPart(const config::TrainingConfig& config, Split split,
                                    const model::Model& model, Extent extent) {
   const bool joined = !SourceOf(config, split).datasets.empty();
-  ASSIGN_OR_RETURN(data::SourcePtr source, joined
-                                               ? LoadJoined(config, split, model, extent)
-                                               : LoadFormat(config, split, model, extent));
+  ASSIGN_OR_RETURN(data::SourcePtr source, joined ? LoadJoined(config, split, model, extent)
+                                                  : LoadFormat(config, split, model, extent));
   StatusOr<data::SourcePtr> changed = Operate(std::move(source), SourceOf(config, split));
   if (changed.ok()) return changed;
   return Annotate(changed.status(), KeyOf(split));
