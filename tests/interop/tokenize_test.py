@@ -8,7 +8,7 @@ import unittest
 
 from harness import tool
 
-from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 POOLS = (
     "abcdefghij ABC  .,'!?-0123",
@@ -76,15 +76,19 @@ class Tokenize(unittest.TestCase):
                 size = rng.randrange(1, 6)
                 add(word[:size])
                 add("##" + word[size:size + 3])
+        # Published vocabularies also have white space at the end of lines, blank lines and repeated tokens.
+        lines = [token + rng.choice(("", "", "", " ", "\t", "\u3000")) for token in tokens]
+        for line in ("", " ", *rng.sample(lines[4:], 20)):
+            lines.insert(rng.randrange(4, len(lines)), line)
         with open(self.path("vocab.txt"), "w", newline="\n", encoding="utf-8") as file:
-            file.writelines(token + "\n" for token in tokens)
-        return tokens
+            file.writelines(line + "\n" for line in lines)
+        return models.WordPiece.from_file(self.path("vocab.txt"), unk_token="[UNK]")
 
     def test_wordpiece(self):
-        tokens = self.write_vocabulary()
+        model = self.write_vocabulary()
         for lower, strip in ((True, True), (True, False), (False, False), (False, True)):
             with self.subTest(lower=lower, strip=strip):
-                peer = Tokenizer(models.WordPiece(tokens, unk_token="[UNK]"))
+                peer = Tokenizer(model)
                 peer.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
                 peer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
                 ours = ids_of({"name": "wordpiece", "vocabulary": self.path("vocab.txt"), "lower_case": lower,
@@ -123,11 +127,17 @@ class Tokenize(unittest.TestCase):
             self.assertEqual(peer.encode(text).ids, ids, repr(text))
 
     def test_special_tokens(self):
-        tokens = self.write_vocabulary()
-        settings = {"name": "wordpiece", "vocabulary": self.path("vocab.txt"), "add_special_tokens": True,
-                    "max_length": 4, "truncate": True}
-        [ids] = ids_of(settings, ["a b c d e f"])
-        self.assertEqual(ids, [2, tokens["a"], tokens["b"], 3])
+        peer = Tokenizer(self.write_vocabulary())
+        peer.normalizer = normalizers.BertNormalizer()
+        peer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        peer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+        for length in (2, 4, 16):
+            with self.subTest(length=length):
+                peer.enable_truncation(max_length=length)
+                settings = {"name": "wordpiece", "vocabulary": self.path("vocab.txt"), "add_special_tokens": True,
+                            "max_length": length, "truncate": True}
+                for text, ids in zip(self.texts, ids_of(settings, self.texts)):
+                    self.assertEqual(peer.encode(text).ids, ids, repr(text))
 
 
 class Terms(unittest.TestCase):
