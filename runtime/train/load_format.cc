@@ -136,6 +136,22 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
+// Returns a hash of all values, on which tasks agree only if their vocabularies are equal, too.
+uint64_t HashOf(const data::Dataset& dataset) {
+  Fnv1a hash;
+  for (const data::Array& array : dataset.arrays) {
+    hash.Add(StrCat(array.name, array.values.shape().ToString()));
+    const std::span<const std::byte> bytes = array.values.bytes();
+    size_t i = 0;
+    for (uint64_t word; i + sizeof(word) <= bytes.size(); i += sizeof(word)) {
+      std::memcpy(&word, &bytes[i], sizeof(word));
+      hash.AddWord(word);
+    }
+    for (; i < bytes.size(); ++i) hash.AddWord(std::to_integer<uint64_t>(bytes[i]));
+  }
+  return hash.hash();
+}
+
 // Loads a CSV file with features.
 StatusOr<data::Dataset> LoadColumns(const config::TrainingConfig& config, Split split,
                                     const model::Model& model, Extent extent) {
@@ -151,22 +167,6 @@ StatusOr<data::Dataset> LoadColumns(const config::TrainingConfig& config, Split 
   }
   StatusOr<data::Dataset> dataset = data::LoadCsvTable(options);
   return dataset.ok() ? std::move(dataset) : Annotate(dataset.status(), KeyOf(split));
-}
-
-// Returns a hash of all values, on which tasks agree only if their vocabularies are equal, too.
-uint64_t HashOf(const data::Dataset& dataset) {
-  Fnv1a hash;
-  for (const data::Array& array : dataset.arrays) {
-    hash.Add(StrCat(array.name, array.values.shape().ToString()));
-    const std::span<const std::byte> bytes = array.values.bytes();
-    size_t i = 0;
-    for (uint64_t word; i + sizeof(word) <= bytes.size(); i += sizeof(word)) {
-      std::memcpy(&word, &bytes[i], sizeof(word));
-      hash.AddWord(word);
-    }
-    for (; i < bytes.size(); ++i) hash.AddWord(std::to_integer<uint64_t>(bytes[i]));
-  }
-  return hash.hash();
 }
 
 // Returns an error if the folders of data.train and data.eval have other classes, because an image
