@@ -39,7 +39,6 @@ class Table : public Source {
   int64_t size() const override { return dataset_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return true; }
-  uint64_t fingerprint() const override { return fingerprint_; }
   std::string Describe() const override {
     std::vector<std::string> files;
     size_t bytes = 0;
@@ -49,6 +48,7 @@ class Table : public Source {
     }
     return StrCat(absl::StrJoin(files, ", "), "; ", bytes, " bytes in memory");
   }
+  uint64_t fingerprint() const override { return fingerprint_; }
 
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<ColumnValues> values;
