@@ -1,4 +1,5 @@
-// Summarises tables, line by line. A column may also contain text, which training cannot read.
+// Summarises tables, line by line. A column may also contain text, which training reads only
+// with the key `features`. Quotation marks are part of the text.
 #include <algorithm>
 #include <optional>
 #include <set>
