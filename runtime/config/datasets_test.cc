@@ -77,11 +77,11 @@ TEST(Datasets, ErrorsNameTheDataset) {
       {"{format: mix, datasets: [{format: csv, fille: x}]}",
        "t.yaml: data.train.datasets[0].fille: unknown key; did you mean \"file\"?"},
       {"{format: mix, datasets: [{file: a.csv}]}",
-       "data.train.datasets[0]: data.train.file: belongs to data.train.format csv, npz, but "
-       "data.train.format is not set; set it, or remove data.train.file"},
+       "data.train.datasets[0].file: belongs to data.train.datasets[0].format csv, npz, but "
+       "data.train.datasets[0].format is not set; set it, or remove data.train.datasets[0].file"},
       {"{format: mix, datasets: [{format: csv, file: a.csv, folder: x}]}",
-       "data.train.datasets[0]: data.train.folder: belongs to data.train.format images, but "
-       "data.train.format is csv; remove one of the two"},
+       "data.train.datasets[0].folder: belongs to data.train.datasets[0].format images, but "
+       "data.train.datasets[0].format is csv; remove one of the two"},
       {"{format: mix, datasets: [{format: csv, file: a.csv, weight: 0}]}",
        "data.train.datasets[0].weight: expected a finite number above 0, got 0; remove a dataset "
        "that is not used"},

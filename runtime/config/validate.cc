@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
@@ -196,6 +197,12 @@ Status CheckZipped(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
+// Makes keys of data.train in the message those of the dataset `at`.
+Status Renamed(const Status& error, const std::string& at) {
+  if (error.ok()) return error;
+  return {error.code(), absl::StrReplaceAll(Message(error), {{"data.train.", at + "."}})};
+}
+
 Status CheckDatasets(const SourceConfig& source, const std::string& at) {
   if (source.datasets.empty()) return Missing(at + ".datasets", "a list of datasets");
   const TrainingConfig defaults;
@@ -205,7 +212,7 @@ Status CheckDatasets(const SourceConfig& source, const std::string& at) {
     own.data.train = source.datasets[i];
     for (const Key& key : Keys()) {
       if (key.path.starts_with("data.train."))
-        RETURN_IF_ERROR(Annotate(CheckSelected(own, defaults, key), below));
+        RETURN_IF_ERROR(Renamed(CheckSelected(own, defaults, key), below));
     }
     RETURN_IF_ERROR(CheckWeight(source.datasets[i], below, source.format == DataFormat::kMix));
     RETURN_IF_ERROR(CheckSource(source.datasets[i], below));

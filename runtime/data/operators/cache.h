@@ -9,7 +9,8 @@
 namespace tfjob::data {
 
 struct CacheOptions {
-  // 0: three quarters of the memory that the process may use
+  // 0: three quarters of the memory that the process may use, for all of its caches together.
+  // Pipelines copy the columns whose type is not that of the field, which is not counted.
   size_t most_bytes = 0;
 };
 
