@@ -200,7 +200,8 @@ Status CheckZipped(const SourceConfig& source, const std::string& at) {
 // Makes keys of data.train in the message those of the dataset `at`.
 Status Renamed(const Status& error, const std::string& at) {
   if (error.ok()) return error;
-  return {error.code(), absl::StrReplaceAll(Message(error), {{"data.train.", at + "."}})};
+  return {error.code(),
+          absl::StrReplaceAll(std::string(Message(error)), {{"data.train.", at + "."}})};
 }
 
 Status CheckDatasets(const SourceConfig& source, const std::string& at) {
