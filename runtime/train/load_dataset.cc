@@ -24,7 +24,7 @@ constexpr int kMostThreads = 512;
 // Where a dataset is among the datasets in datasets.
 struct Place {
   int64_t seed = 0;            // of the training file
-  std::string path;            // "1.0" for datasets[1].datasets[0]; "" for the whole
+  std::string path = {};       // "1.0" for datasets[1].datasets[0]; "" for the whole
   bool first = true;           // the path has no other numbers than 0
   int threads = kMostThreads;  // of this dataset, at most
 
