@@ -1,6 +1,7 @@
 """Files that the linker reads for -lX in place of Debian's libX.so."""
 
-# Libraries whose code is in libtfjob.so already: :libtfjob.so depends on @debian_sources.
+# Libraries whose code is in libtfjob.so already, because it depends on @debian_sources. A linker script cannot be empty;
+# libc is linked anyway.
 _COMPILED = [
     "absl_" + name
     for name in [
@@ -9,19 +10,24 @@ _COMPILED = [
         "status", "statusor", "str_format_internal", "strings", "strings_internal", "synchronization", "throw_delegate",
         "time", "time_zone",
     ]
-] + ["fmt", "protobuf", "re2", "simdjson", "snappy", "spdlog", "yaml-cpp"]
+] + ["fmt", "protobuf", "simdjson", "snappy", "spdlog", "yaml-cpp"]
 
 # Libraries whose archives, unlike those of other libraries, Debian compiles as position-independent code. They need each
 # other, so that each name stands for all.
 _ARCHIVES = ["grpc++", "grpc", "gpr", "leveldb"]
+_ARCHIVE = "/usr/lib/x86_64-linux-gnu/lib%s.a"
 _GROUP = "GROUP ( %s -lssl -lcrypto -lz )" % " ".join(
-    ["-l:lib%s.a" % name for name in _ARCHIVES + ["upb", "cares", "address_sorting"]],
+    [_ARCHIVE % name for name in _ARCHIVES + ["upb", "cares", "address_sorting"]],
 )
+
+# Debian generates the tables of re2 while it builds re2, so they are not in the sources. They contain no code.
+_TABLES = ["re2"]
 
 def link_names(name):
     """Defines the folder NAME with a linker script libX.so for each X."""
-    scripts = {"%s/lib%s.so" % (name, x): "INPUT ( )" for x in _COMPILED}
+    scripts = {"%s/lib%s.so" % (name, x): "INPUT ( -lc )" for x in _COMPILED}
     scripts.update([("%s/lib%s.so" % (name, x), _GROUP) for x in _ARCHIVES])
+    scripts.update([("%s/lib%s.so" % (name, x), "INPUT ( %s )" % (_ARCHIVE % x)) for x in _TABLES])
     native.genrule(
         name = name,
         outs = scripts.keys(),

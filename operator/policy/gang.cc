@@ -16,6 +16,11 @@ using Totals = std::map<std::string, api::Quantity>;
 
 constexpr char kDefaultQueue[] = "default";
 
+std::string TextOf(const JsonField& field) {
+  if (!field.present()) return "";
+  return field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
+}
+
 // Adds to `totals` the resources that `times` pods of the template request. Skips invalid
 // quantities, because the API server will reject them.
 void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
@@ -28,9 +33,7 @@ void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
     const auto members = asked.Members();
     if (!members.ok()) continue;
     for (const auto& [name, field] : *members) {
-      const std::string text =
-          field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
-      const auto quantity = api::ParseQuantity(text);
+      const auto quantity = api::ParseQuantity(TextOf(field));
       if (!quantity.ok()) continue;
       Totals::mapped_type& total = totals[name];
       total = total + api::Quantity{quantity->nanos * times, quantity->binary};
@@ -52,11 +55,6 @@ std::map<std::string, std::string> SumOfRequests(const api::TFJob& job, int64_t 
   std::map<std::string, std::string> texts;
   for (const auto& [name, total] : totals) texts[name] = api::ToString(total);
   return texts;
-}
-
-std::string TextOf(const JsonField& field) {
-  if (!field.present()) return "";
-  return field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
 }
 
 // Compares quantities by value: the server may return "1000m" where the operator wrote "1".

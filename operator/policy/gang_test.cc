@@ -168,6 +168,18 @@ TEST(Gang, AsksForWhatItsFirstPodsRequest) {
             (std::map<std::string, std::string>{{"cpu", "7"}}));
 }
 
+TEST(Gang, SkipsRequestsThatAreNoQuantities) {
+  api::TFJob job = MakeJob({{ReplicaType::kWorker, 1}});
+  const Json requests = {
+      {"cpu", nullptr}, {"memory", "much"}, {"pods", Json::object()}, {"gpu", 1}};
+  const Json container = {
+      {"name", "tensorflow"}, {"image", "i"}, {"resources", {{"requests", requests}}}};
+  job.spec.replicas.at(ReplicaType::kWorker).pod_template =
+      std::make_shared<const Json>(Json{{"spec", {{"containers", Json::array({container})}}}});
+  EXPECT_EQ(WantedPodGroup(job, kVolcano).min_resources,
+            (std::map<std::string, std::string>{{"gpu", "1"}}));
+}
+
 TEST(Gang, VolcanosPodsWaitUntilTheGroupIsInItsQueue) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}}));
   scene.options.gang = kVolcano;

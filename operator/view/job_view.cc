@@ -20,6 +20,13 @@ std::string Number(double value, int digits) {
   return text;
 }
 
+// Rounds to whole seconds. A trainer may report any finite number; one below 0 counts as 0, and one
+// beyond a hundred years as a hundred years.
+Duration Seconds(double seconds) {
+  constexpr double kHundredYears = 100.0 * 366 * 24 * 3600;
+  return std::chrono::seconds(std::llround(std::clamp(seconds, 0.0, kHundredYears)));
+}
+
 void Append(std::string& text, std::string_view separator, std::string_view part) {
   if (part.empty()) return;
   if (!text.empty()) text += separator;
@@ -103,8 +110,7 @@ std::string ProgressText(const JobView& view) {
     if (training.loss) Append(text, ", ", "loss " + Number(*training.loss, 4));
     Append(text, ", ", MetricsText(training));
     if (training.seconds_left) {
-      Append(text, ", ",
-             FormatDuration(std::chrono::seconds(std::llround(*training.seconds_left))) + " left");
+      Append(text, ", ", FormatDuration(Seconds(*training.seconds_left)) + " left");
     }
   }
   if (view.evaluation && !view.evaluation->metrics.empty()) {

@@ -41,6 +41,11 @@ TEST(JobViewTest, WritesProgress) {
   view.training = training;
   EXPECT_EQ(ProgressText(view),
             "step 300/9380, 812.3 steps/s, loss 0.4124, accuracy 0.8519, 1m11s left");
+  view.training = progress::Progress();
+  view.training->seconds_left = 1e300;
+  EXPECT_EQ(ProgressText(view), "878400h left");
+  view.training->seconds_left = -1e300;
+  EXPECT_EQ(ProgressText(view), "0 left");
   view.evaluation = progress::Progress();
   view.evaluation->metrics = {{"accuracy", 0.87}, {"loss", 0.3}};
   view.training = progress::Progress();

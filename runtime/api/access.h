@@ -147,9 +147,6 @@ struct Access {
   static void RunStep(StepData& data, const StepBody& body, const std::vector<Symbol>& inputs);
   static Function MakeFunction(std::shared_ptr<FunctionData> data);
   static Batches MakeBatches(std::shared_ptr<BatchesData> data);
-  static const std::shared_ptr<CompiledData>& Data(const CompiledModel& model) {
-    return model.data_;
-  }
   static Estimator MakeEstimator(EstimatorData data);
 
   static const LayerData& Data(const Layer& layer) { return *layer.data_; }
@@ -160,6 +157,9 @@ struct Access {
   static const DatasetData& Data(const Dataset& dataset) { return *dataset.data_; }
   static const StrategyData& Data(const Strategy& strategy) { return *strategy.data_; }
   static CompiledData& Data(const CompiledModel& model) { return *model.data_; }
+  static const std::shared_ptr<CompiledData>& Shared(const CompiledModel& model) {
+    return model.data_;
+  }
   static const EstimatorData& Data(const Estimator& estimator);
   static const CallData* Call(const Symbol& symbol) { return symbol.call_.get(); }
   static int Output(const Symbol& symbol) { return symbol.output_; }

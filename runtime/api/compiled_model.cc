@@ -234,6 +234,12 @@ tfjob::Status CompiledData::ExpectBuilt() const {
                             "Input{.shape = …}, or call Fit, Evaluate or Predict first");
 }
 
+bool IsAlone(const cluster::TfConfig& tf_config) {
+  return cluster::RoleOf(tf_config) == cluster::Role::kChief &&
+         cluster::TrainingTaskCount(tf_config) == 1 && !HasServers(tf_config) &&
+         tf_config.cluster.size("evaluator") == 0;
+}
+
 train::TaskOptions TaskOptionsOf(const StrategyData& strategy, config::TrainingConfig config) {
   return {.config = std::move(config),
           .inputs = {},
@@ -252,6 +258,8 @@ tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& 
                          const state::Snapshot& values) {
   const std::vector<tfjob::Tensor> tensors = ValuesOf(values);
   keras::WholeModel whole{definition.model, definition.variables, tensors};
+  // A model without a loss, which functions train, is saved without the settings of compile().
+  if (config.loss.name.empty() && config.outputs == nullptr) return keras::Write(path, whole);
   ASSIGN_OR_RETURN(const auto run, train::CompileForKeras(config, definition, values));
   if (run) {
     whole.compiled.emplace(keras::CompiledModel{*run->compile_config, run->optimizer,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/api/access.h"
+#include "runtime/cluster/cluster.h"
 #include "runtime/data/source.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/metric_totals.h"
@@ -84,6 +85,14 @@ struct CompiledData {
   // Returns FailedPrecondition if Fit is running, or if the variables have no values.
   tfjob::Status ExpectBuilt() const;
 };
+
+// Returns whether the process is the only task of its job, or belongs to none.
+bool IsAlone(const cluster::TfConfig& tf_config);
+
+// Returns whether the variables of the job are on parameter servers.
+inline bool HasServers(const cluster::TfConfig& tf_config) {
+  return tf_config.cluster.size("ps") > 0;
+}
 
 constexpr int64_t kMostBatch = int64_t{1} << 24;
 // Returns InvalidArgument unless the size is from 1 to kMostBatch.

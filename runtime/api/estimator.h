@@ -5,14 +5,14 @@
 //                                         .optimizer = "sgd",
 //                                         .config = {.model_dir = "/model"}};
 //   const auto input = [](const InputContext&) -> Result<InputBatches> {
-//     return InputBatches{.examples = data::Arrays{.inputs = {{"feats", x}}, .y = y},
+//     return InputBatches{.examples = data::Arrays{.y = y, .inputs = {{"feats", x}}},
 //                         .batch_size = 10};
 //   };
 //   Metrics last = TrainAndEvaluate(regressor, {.input_fn = input, .max_steps = 1000},
 //                                   {.input_fn = input}).value();
 //
-// A program that calls TrainAndEvaluate runs unchanged alone and as a chief, worker, ps or evaluator
-// of a TFJob. docs/guides/estimators.md says how this differs from TensorFlow.
+// A program that calls TrainAndEvaluate runs unchanged alone and as a chief, worker, ps or
+// evaluator of a TFJob. docs/guides/estimators.md says how this differs from TensorFlow.
 #pragma once
 
 #include <cstdint>
@@ -90,9 +90,9 @@ class Estimator {
   // Errors of the arguments are returned by the functions below.
   Estimator(const Model& model, const CompileOptions& options, const RunConfig& config = {});
 
-  // Trains from the newest checkpoint in the folder, if there is one, and saves the last state. Does
-  // nothing if the checkpoint has reached max_steps. For a process that trains alone: in a job,
-  // returns FailedPrecondition; use TrainAndEvaluate there.
+  // Trains from the newest checkpoint in the folder, if there is one, and saves the last state.
+  // Does nothing if the checkpoint has reached max_steps. For a process that trains alone: in a
+  // job, returns FailedPrecondition; use TrainAndEvaluate there.
   Status Train(const InputFunction& input_fn, const EstimatorTrainOptions& options) const;
   // Returns the loss and the metrics of the newest checkpoint, and its "global_step". Returns
   // NotFound if there is no checkpoint.
@@ -123,7 +123,7 @@ struct TrainSpec {
 
 struct EvalSpec {
   InputFunction input_fn = {};
-  int64_t steps = 100;           // batches per evaluation; 0: all
+  int64_t steps = 100;            // batches per evaluation; 0: all
   double start_delay_secs = 120;  // how long an evaluator waits before its first evaluation
   double throttle_secs = 600;     // from one evaluation to the next, at least
 };
@@ -137,8 +137,8 @@ struct EvalSpec {
 //   evaluator  evaluates new checkpoints until the job has ended.
 //   ps         serves variables until the job has ended.
 // In a ps and in an evaluator, returns the kCancelled of a task without a model, with which value()
-// ends the process with 0. Each task of a job may call it only once. A process that is asked to stop
-// (SessionOptions::handle_signals) saves a checkpoint, and returns kCancelled.
+// ends the process with 0. Each task of a job may call it only once. A process that is asked to
+// stop (SessionOptions::handle_signals) saves a checkpoint, and returns kCancelled.
 Result<Metrics> TrainAndEvaluate(const Estimator& estimator, const TrainSpec& train_spec,
                                  const EvalSpec& eval_spec);
 

@@ -68,8 +68,9 @@ struct FitOptions {
   // If above 0, the examples are shuffled only within windows of this many, which suits disks that
   // are slow to read at random places.
   int64_t shuffle_buffer = 0;
-  int64_t steps_per_epoch = 0;  // 0: all batches; otherwise an epoch begins where the last one ended
-  const Dataset* validation = nullptr;          // evaluated at the end of an epoch; may be null
+  // The batches per epoch; 0: all. An epoch begins where the last one has ended.
+  int64_t steps_per_epoch = 0;
+  const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last
   // ones, before the order is shuffled. For arrays in memory, without `validation`.
   double validation_split = 0;
@@ -257,10 +258,10 @@ class Session {
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
   // Returns the number of devices of all tasks that take part in a step.
   int NumReplicasInSync() const;
-  // In a ps task, serves variables until the chief has ended the job, and then returns the kCancelled
-  // of a task without a model, with which value() ends the process with 0. In all other tasks,
-  // returns OK at once. Fit does the same in a ps task; a program that calls this function first
-  // needs neither data nor a model there:
+  // In a ps task, serves variables until the chief has ended the job, and then returns the
+  // kCancelled of a task without a model, with which value() ends the process with 0. In all other
+  // tasks, returns OK at once. Fit does the same in a ps task; a program that calls this function
+  // first needs neither data nor a model there:
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;

@@ -61,8 +61,7 @@ void Exit(const Status& status) {
   const bool error = CodeOf(status) != 0;
   if (!status.ok())
     std::fprintf(stderr, "%s%s\n", error ? "error: " : "", status.message().c_str());
-  if (error)
-    cluster::WriteTerminationMessage(cluster::TerminationLog(), status.message());
+  if (error) cluster::WriteTerminationMessage(cluster::TerminationLog(), status.message());
   std::fflush(nullptr);
   // Without destructors: other threads may still compute.
   std::_Exit(CodeOf(status));

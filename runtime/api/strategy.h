@@ -24,11 +24,11 @@ struct MultiWorkerMirroredOptions {
 };
 
 struct ParameterServerOptions {
-  std::string mode = "async";         // or "sync"
-  int64_t replicas_to_aggregate = 0;  // gradients per synchronous step; 0: one per task
-  std::string placement = "round_robin";  // of variables on servers; or "balanced"
-  int64_t shard_bytes = 32 << 20;         // larger variables are split across servers; 0: never
-  int64_t table_bytes = 4 << 20;          // larger tables stay on the servers; 0: never
+  std::string mode = "async";                 // or "sync"
+  int64_t replicas_to_aggregate = 0;          // gradients per synchronous step; 0: one per task
+  std::string placement = "round_robin";      // of variables on servers; or "balanced"
+  int64_t shard_bytes = 32 << 20;             // larger variables are split across servers; 0: never
+  int64_t table_bytes = 4 << 20;              // larger tables stay on the servers; 0: never
   std::optional<int64_t> max_staleness = {};  // with "async", in updates; nullopt: unlimited
   // With "sync": how long the others wait for a task that responds but makes no step, as a multiple
   // of the median step time (0: without limit), and at least.

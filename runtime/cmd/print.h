@@ -19,8 +19,8 @@ std::string PrintCluster(const cluster::TfConfig& config);
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
 // Returns the output of one stage ("config", "data", "model", "graph", "graph_def", "placement",
-// "program" or "collectives") for the training task, at the full batch size. Reads the data, since the shapes
-// come from it. Returns InvalidArgument for "placement" if there are no parameter servers.
+// "program" or "collectives") for the training task, at the full batch size. Reads the data, since
+// the shapes come from it. Returns InvalidArgument for "placement" if there are no parameter servers.
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config);
 

@@ -36,10 +36,16 @@ Json DatasetsSchema() {
 // Returns the schema of the whole file or, if `per_output` is set, of the keys of one output.
 Json KeysSchema(bool per_output);
 
-Json TypeSchema(const Key& key) {
+// Returns the schema of a text, which is one of the key's names if it has some.
+Json TextSchema(const Key& key) {
   const std::vector<std::string> names = Writable(key);
   Json text = {{"type", "string"}};
   if (!names.empty()) text["enum"] = names;
+  return text;
+}
+
+Json TypeSchema(const Key& key) {
+  const Json text = TextSchema(key);
   Json number = {{"type", "number"}};
   Json integer = {{"type", "integer"}};
   AddRange(number, key);

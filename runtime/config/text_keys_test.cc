@@ -38,7 +38,7 @@ std::string TokenizeError(const std::string& value) {
   return error.starts_with(kAt) ? error.substr(kAt.size()) : error;
 }
 
-std::string FeatureError(const std::string& value) {
+std::string JsonFeatureError(const std::string& value) {
   const std::string error =
       TextError({{"format", "jsonl"}, {"tokenize", ""}, {"features", "{x: " + value + "}"}});
   constexpr std::string_view kAt = "data.train.features.x";
@@ -99,24 +99,25 @@ TEST(TextFormat, NeedsFilesAndATokenizer) {
 }
 
 TEST(TextFeatures, AreChecked) {
-  EXPECT_EQ(FeatureError("{dtype: string, tokenize: {name: byte, max_length: 8}}"), "");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: [], vocabulary: [a, b], num_oov_indices: 0}"), "");
-  EXPECT_EQ(FeatureError("{dtype: string, max_length: 3, vocabulary: v.txt, default_value: 7}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: string, tokenize: {name: byte, max_length: 8}}"), "");
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [], vocabulary: [a, b], num_oov_indices: 0}"),
             "");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: [8], tokenize: {name: byte, max_length: 8}}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: string, max_length: 3, vocabulary: v.txt, default_value: 7}"),
+            "");
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [8], tokenize: {name: byte, max_length: 8}}"),
             ".shape: cannot be combined with tokenize, whose max_length gives the shape; remove "
             "it");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: [1], max_length: 3, vocabulary: [a]}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [1], max_length: 3, vocabulary: [a]}"),
             ".max_length: cannot be combined with shape and a vocabulary; remove one of the two");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: [], vocabulary: []}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [], vocabulary: []}"),
             ".vocabulary: expected a list of terms, or a file with one term per line, got a list");
-  EXPECT_EQ(FeatureError("{dtype: int64, shape: [], vocabulary: [a]}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: int64, shape: [], vocabulary: [a]}"),
             ".vocabulary: belongs to dtype string, but dtype is int64; remove one of the two");
-  EXPECT_EQ(FeatureError("{dtype: int64, shape: [], num_oov_indices: 1}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: int64, shape: [], num_oov_indices: 1}"),
             ".num_oov_indices: belongs to vocabulary, which is not set; set it, or remove the key");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: [], vocabulary: [a], num_oov_indices: -1}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [], vocabulary: [a], num_oov_indices: -1}"),
             ".num_oov_indices: expected a number of ids from 0 to 16777216, got -1");
-  EXPECT_EQ(FeatureError("{dtype: string, shape: [], vocabulary: [a], default_value: 0.5}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: string, shape: [], vocabulary: [a], default_value: 0.5}"),
             ".default_value: expected an integer, which is an id, got 0.5");
 }
 
@@ -147,7 +148,7 @@ TEST(CsvFeatures, AreChecked) {
   EXPECT_EQ(CsvError({{"features", "{x: {dtype: float32, max_length: 2}}"}}),
             "data.train.features.x.max_length: cannot be combined with format csv, whose fields "
             "are single values; remove it");
-  EXPECT_EQ(FeatureError("{dtype: float32, columns: [a]}"),
+  EXPECT_EQ(JsonFeatureError("{dtype: float32, columns: [a]}"),
             ".columns: belongs to format csv; remove it");
 }
 
@@ -161,6 +162,7 @@ TEST(TextFeatures, ArePrinted) {
         {"vocabulary", {"red", "green"}},
         {"num_oov_indices", 2}}},
       {"text", {{"dtype", "string"}, {"tokenize", {{"name", "byte"}, {"max_length", 4}}}}}};
+  ASSERT_TRUE(Override(*config, "data.train.format", "jsonl").ok());
   ASSERT_TRUE(Override(*config, "data.train.features", written.dump()).ok());
   EXPECT_EQ(TrainingConfigToJson(*config)["data"]["train"]["features"], written);
 }

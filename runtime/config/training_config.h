@@ -141,8 +141,8 @@ struct SourceConfig {
 
   // npz, tfrecord, jsonl, csv with features: map the names of inputs and outputs to the arrays or
   // features that hold the inputs, the labels and the sample weights. An array is given by its name
-  // in `file`, or by the path of an NPY file. The name "" stands for the only input, for the only output, or, for
-  // sample weights, for all outputs.
+  // in `file`, or by the path of an NPY file. The name "" stands for the only input, for the only
+  // output, or, for sample weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // tfrecord, jsonl

@@ -85,8 +85,9 @@ void OnFakeFault(const void* address) {
     const Block* const block = memory->Find(address);
     if (block == nullptr) continue;
     char text[400];
+    // 300 bytes of the name leave room for the rest, so `text` contains the whole line.
     const int length = std::snprintf(
-        text, sizeof text, "fake device: the host touches %s memory of %s%s\n",
+        text, sizeof text, "fake device: the host touches %s memory of %.300s%s\n",
         Name(block->kind).data(), block->name.c_str(),
         block->freed ? ", which has been freed"
                      : (block->kind == MemoryKind::kPinned ? ", which an operation may use" : ""));

@@ -174,6 +174,13 @@ TEST_F(FakeRuntimeDeathTest, TheHostCannotTouchDeviceMemory) {
                "the host touches device memory of dense/kernel");
 }
 
+TEST_F(FakeRuntimeDeathTest, ALongNameIsShortened) {
+  Memory memory = Allocate(MemoryKind::kDevice, std::string(1000, 'x'));
+  int* const address = Ints(memory);
+  memory.reset();
+  EXPECT_DEATH(*address = 1, "device memory of xxx*, which has been freed\n");
+}
+
 TEST_F(FakeRuntimeDeathTest, TheHostCannotTouchPinnedMemoryThatIsInUse) {
   const Memory memory = Allocate(MemoryKind::kDevice, "memory");
   const Memory pinned = Allocate(MemoryKind::kPinned, "images");

@@ -52,7 +52,7 @@ StatusOr<std::string_view> Block(std::string_view file, const BlockHandle& handl
 
 // Reads the entries of a block. Each begins with the number of bytes that its key shares with the
 // previous key, the number of further bytes of the key, and the size of the value. The array of
-// restart points, which only searches need, follows the last entry. `budget` limits the bytes that
+// restart points, which only searches need, follows the last entry. `budget` limits the memory that
 // the entries may take, so that a small file cannot fill the memory.
 Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
   const auto damaged = [] { return DataLoss("an entry of a block is damaged"); };
@@ -69,9 +69,11 @@ Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
       return damaged();
     key.resize(shared);
     key.append(block.substr(0, unshared));
-    if (key.size() > kMaxKeyBytes || key.size() + value > budget)
+    // The strings themselves count, too: 64 bytes, where an entry of a checkpoint takes 16 or more.
+    const size_t cost = sizeof(Entries::value_type) + key.size() + value;
+    if (key.size() > kMaxKeyBytes || cost > budget)
       return DataLoss("its entries take more memory than a checkpoint's index may");
-    budget -= key.size() + value;
+    budget -= cost;
     entries.emplace_back(key, block.substr(unshared, value));
     block.remove_prefix(unshared + value);
   }
@@ -94,11 +96,15 @@ StatusOr<Entries> ReadTable(std::string_view file) {
   Entries blocks, entries;
   ASSIGN_OR_RETURN(std::string_view index_block, Block(file, index));
   RETURN_IF_ERROR(ReadBlock(index_block, budget, blocks));
+  uint64_t end = 0;
   for (const auto& [last_key, place] : blocks) {
     std::string_view text = place;
     BlockHandle handle;
     if (!TakeHandle(text, handle)) return DataLoss("an entry of its index is damaged");
     ASSIGN_OR_RETURN(std::string_view block, Block(file, handle));
+    // Otherwise, an index could list one block many times, each of which takes time and memory.
+    if (handle.offset < end) return DataLoss("its blocks overlap, or are not in order");
+    end = handle.offset + handle.size;
     RETURN_IF_ERROR(ReadBlock(block, budget, entries));
   }
   return entries;

@@ -100,6 +100,37 @@ TEST(TableReader, LimitsWhatASmallFileExpandsTo) {
   EXPECT_NE(Message(status).find("more memory"), std::string::npos) << status;
 }
 
+// Each entry takes 3 bytes of the file. In memory, the strings take more than their bytes.
+TEST(TableReader, CountsTheMemoryOfTheStringsThemselves) {
+  const std::string key(40, 'k');
+  std::string entries = Entry(0, key, "");
+  for (int i = 0; i < 1'000'000; ++i) entries += Entry(key.size(), "", "");
+  const Status status = ReadTable(TableOf(entries)).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(Message(status).find("more memory"), std::string::npos) << status;
+}
+
+// Returns a table whose index lists these blocks.
+std::string TableWithIndex(const std::string& blocks, const std::vector<std::string>& handles) {
+  std::string entries;
+  for (const std::string& handle : handles) entries += Entry(0, "z", handle);
+  const std::string index = BlockOf(entries);
+  return blocks + index + Footer(Handle(blocks.size(), index.size() - 5));
+}
+
+TEST(TableReader, ReadsEachBlockOnce) {
+  const std::string first = BlockOf(Entry(0, "a", "1")), second = BlockOf(Entry(0, "b", "2"));
+  const std::string one = Handle(0, first.size() - 5),
+                    two = Handle(first.size(), second.size() - 5);
+  const auto both = ReadTable(TableWithIndex(first + second, {one, two}));
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->size(), 2u);
+  for (const std::vector<std::string>& handles : {std::vector{one, one}, std::vector{two, one}}) {
+    EXPECT_EQ(Message(ReadTable(TableWithIndex(first + second, handles)).status()),
+              "its blocks overlap, or are not in order");
+  }
+}
+
 TEST(TableReader, RefusesOtherFilesDamageAndCompression) {
   EXPECT_TRUE(absl::IsDataLoss(ReadTable("").status()));
   EXPECT_TRUE(absl::IsDataLoss(ReadTable(std::string(48, 'x')).status()));

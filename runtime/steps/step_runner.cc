@@ -118,7 +118,7 @@ StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(Definition definition,
   ASSIGN_OR_RETURN(const BuiltStep built, BuildStep(own, 1, 0, /*updates=*/false));
   RETURN_IF_ERROR(CheckReductions(own, built));
   for (const Change& change : built.changes) runner->changes_[change.model] = true;
-  if (runner->memory_->devices() == 1) return runner;
+  if (runner->memory_->devices() == 1 || built.changes.empty()) return runner;
   ASSIGN_OR_RETURN(const graph::Graph updates, BuildUpdates(own, built));
   for (int i = 0; i < runner->memory_->devices(); ++i) {
     OnDevice& device = *runner->devices_[static_cast<size_t>(i)];

@@ -56,7 +56,9 @@ class Evaluator {
   }
 
  private:
-  static Duration Seconds(double seconds) { return Duration(static_cast<int64_t>(seconds * 1e6)); }
+  static Duration Seconds(double seconds) {
+    return Duration(static_cast<int64_t>(std::min(seconds, 1e9) * 1e6));
+  }
   static Status Stopped() { return Cancelled("the evaluator was asked to stop"); }
 
   Status Prepare() {

@@ -26,8 +26,8 @@ namespace tfjob::train {
 struct JobInputs {
   std::shared_ptr<const model::Model> model;
   std::shared_ptr<const data::Source> train, eval;  // with the fields of LoadDataset
-  // True if `train` has the examples of this task only, so that it reads all of them, in an order of
-  // its own. Not for tasks that make batches together. The batch size is then that of the task
+  // True if `train` has the examples of this task only, so that it reads all of them, in an order
+  // of its own. Not for tasks that make batches together. The batch size is then that of the task
   // (batch_size).
   bool own_examples = false;
 

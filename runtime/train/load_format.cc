@@ -4,6 +4,7 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
+#include "runtime/base/philox.h"
 #include "runtime/data/csv/csv_table.h"
 #include "runtime/data/images/image_files.h"
 #include "runtime/data/images/image_source.h"
@@ -284,8 +285,9 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
 
 }  // namespace
 
-StatusOr<data::SourcePtr> LoadFormat(const config::TrainingConfig& config, Split split,
-                                     const model::Model& model, Extent extent) {
+StatusOr<std::shared_ptr<const data::Source>> LoadFormat(const config::TrainingConfig& config,
+                                                         Split split, const model::Model& model,
+                                                         Extent extent) {
   const config::DataFormat format = SourceOf(config, split).format;
   if (format == config::DataFormat::kTfRecord || format == config::DataFormat::kJsonLines)
     return OpenRecords(config, split, model, extent);

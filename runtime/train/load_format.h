@@ -1,6 +1,8 @@
 // Loads or opens the examples of one format, without operators.
 #pragma once
 
+#include <memory>
+
 #include "runtime/data/source.h"
 #include "runtime/model/model.h"
 #include "runtime/train/job_definition.h"
@@ -10,7 +12,8 @@ namespace tfjob::train {
 
 // Loads data.train or data.eval, whose format must not consist of other datasets. Errors name the
 // key or the file.
-StatusOr<data::SourcePtr> LoadFormat(const config::TrainingConfig& config, Split split,
-                                     const model::Model& model, Extent extent);
+StatusOr<std::shared_ptr<const data::Source>> LoadFormat(const config::TrainingConfig& config,
+                                                         Split split, const model::Model& model,
+                                                         Extent extent);
 
 }  // namespace tfjob::train

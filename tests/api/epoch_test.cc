@@ -86,18 +86,17 @@ TEST(ValidationSteps, LimitTheValidation) {
 TEST(OnBatchBegin, PrecedesEachStep) {
   std::string calls;
   tj::FitOptions options = Quietly(2);
-  options.callbacks = {
-      tj::LambdaCallback{.on_batch_begin =
-                             [&](tj::FitControl& run, int64_t batch) {
-                               calls += "b" + std::to_string(batch) + "@" +
-                                        std::to_string(run.step()) + " ";
-                               return tj::Status();
-                             },
-                         .on_batch_end =
-                             [&](tj::FitControl&, int64_t batch, const tj::Metrics&) {
-                               calls += "e" + std::to_string(batch) + " ";
-                               return tj::Status();
-                             }}};
+  options.callbacks = {tj::LambdaCallback{
+      .on_batch_begin =
+          [&](tj::FitControl& run, int64_t batch) {
+            calls += "b" + std::to_string(batch) + "@" + std::to_string(run.step()) + " ";
+            return tj::Status();
+          },
+      .on_batch_end =
+          [&](tj::FitControl&, int64_t batch, const tj::Metrics&) {
+            calls += "e" + std::to_string(batch) + " ";
+            return tj::Status();
+          }}};
   ASSERT_TRUE(Compiled().Fit(Points(64), options).ok());
   EXPECT_EQ(calls, "b0@0 e0 b1@1 e1 b0@2 e0 b1@3 e1 ");
 }
@@ -109,8 +108,7 @@ TEST(History, HasTheLearningRateThatACallbackSets) {
   const auto history = Compiled().Fit(Points(64), options);
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_EQ(history->values.at("learning_rate"), (std::vector<double>{0.02, 0.005, 0.005}));
-  EXPECT_FALSE(
-      Compiled().Fit(Points(64), Quietly(1)).value().values.contains("learning_rate"));
+  EXPECT_FALSE(Compiled().Fit(Points(64), Quietly(1)).value().values.contains("learning_rate"));
 }
 
 TEST(Metrics, AnUnknownNameIsAnErrorThatListsTheOthers) {

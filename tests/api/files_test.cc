@@ -141,7 +141,8 @@ TEST(TfRecord, ItsFeaturesAreChecked) {
   };
   for (const auto& [feature, part] : std::vector<std::pair<tj::data::Feature, std::string>>{
            {{.dtype = "float"}, "features.x.dtype: expected one of float32, int64, string"},
-           {{.dtype = "string"}, "features.x: expected one of decode_raw (the type of the elements"},
+           {{.dtype = "string"},
+            "features.x: expected one of decode_raw (the type of the elements"},
            {{.shape = {-1}}, "features.x.shape[0]: expected a length from 1 to"},
            {{.shape = {3}, .max_length = 1 << 28},
             "features.x.max_length: expected steps with at most"},

@@ -24,19 +24,18 @@ class EstimatorJob {
     std::filesystem::create_directories(folder_);
     std::string cluster;
     for (const std::string& type : types) {
-      cluster += StrCat(cluster.empty() ? "" : ",", "\"", type, "\":[\"", wire::TestAddress(),
-                        "\"]");
+      cluster +=
+          StrCat(cluster.empty() ? "" : ",", "\"", type, "\":[\"", wire::TestAddress(), "\"]");
     }
     for (const std::string& type : types) {
-      const std::string tf_config = StrCat("{\"cluster\":{", cluster, "},\"task\":{\"type\":\"",
-                                           type, "\",\"index\":0}}");
+      const std::string tf_config =
+          StrCat("{\"cluster\":{", cluster, "},\"task\":{\"type\":\"", type, "\",\"index\":0}}");
       programs_.emplace_back(
-          type, std::make_unique<Program>(
-                    Runfile("deploy/examples/cpp/estimator"),
-                    std::vector<std::string>{folder_ + "/model"},
-                    std::map<std::string, std::string>{{"TF_CONFIG", tf_config},
-                                                       {"TFJOB_UID", "job"}},
-                    folder_ + "/" + type + ".log"));
+          type, std::make_unique<Program>(Runfile("deploy/examples/cpp/estimator"),
+                                          std::vector<std::string>{folder_ + "/model"},
+                                          std::map<std::string, std::string>{
+                                              {"TF_CONFIG", tf_config}, {"TFJOB_UID", "job"}},
+                                          folder_ + "/" + type + ".log"));
     }
   }
 

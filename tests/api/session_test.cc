@@ -171,8 +171,10 @@ TEST(Strategy, OptionsAreThoseOfTheTrainingFile) {
   EXPECT_NE(
       tj::Strategy::ParameterServer({.mode = "fast"}).status().message().find("strategy.mode"),
       std::string::npos);
-  EXPECT_NE(tj::Strategy::ParameterServer({.shard_bytes = -1}).status().message().find(
-                "strategy.shard_bytes"),
+  EXPECT_NE(tj::Strategy::ParameterServer({.shard_bytes = -1})
+                .status()
+                .message()
+                .find("strategy.shard_bytes"),
             std::string::npos);
   EXPECT_NE(tj::Strategy::MultiWorkerMirrored({.transport = "pigeons"})
                 .status()

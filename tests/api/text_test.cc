@@ -22,9 +22,9 @@ std::string TextError(const tj::Dataset& data) {
 }
 
 tj::CompiledModel NextByte() {
-  const tj::Model model = tj::Sequential({tj::Input{.shape = {6}, .dtype = "int64"},
-                                          tj::Embedding{.input_dim = 259, .output_dim = 8},
-                                          tj::Dense{.units = 259}});
+  const tj::Model model =
+      tj::Sequential({tj::Input{.shape = {6}, .dtype = "int64"},
+                      tj::Embedding{.input_dim = 259, .output_dim = 8}, tj::Dense{.units = 259}});
   return tj::Session(tj::Strategy::OneDevice(), {.threads = 1})
       .Compile(model, {.optimizer = tj::Adam{.learning_rate = 0.05},
                        .loss = tj::SparseCategoricalCrossentropy{.from_logits = true}})
@@ -51,8 +51,7 @@ TEST(Text, ItsKeysAreChecked) {
   EXPECT_NE(TextError(tj::data::Text{}).find("data.eval.tokenize.name: expected one of wordpiece"),
             std::string::npos);
   const std::string error = TextError(tj::data::Text{
-      .files = {"x.txt"},
-      .tokenize = {.name = "bpe", .vocabulary = "v.json", .max_length = 4}});
+      .files = {"x.txt"}, .tokenize = {.name = "bpe", .vocabulary = "v.json", .max_length = 4}});
   EXPECT_NE(error.find("data.eval.tokenize.merges: expected a file"), std::string::npos) << error;
 }
 

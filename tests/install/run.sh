@@ -59,10 +59,10 @@ trains() {
 
 exports_only_the_api() {
   local others
-  others=$(nm -D --defined-only --demangle "$library" | sed 's/^[0-9a-f]* . //' |
+  others=$(nm -D --defined-only --extern-only --demangle "$library" | sed 's/^[0-9a-f]* . //' |
     grep -vE '^((vtable|typeinfo|typeinfo name) for )?tfjob::api::|^TFJOB_0$')
   [ -z "$others" ] || { head -n 40 <<<"$others" && return 1; }
-  nm -D --defined-only --demangle "$library" | grep -q 'tfjob::api::CompiledModel::Fit('
+  nm -D --defined-only --extern-only --demangle "$library" | grep -q 'tfjob::api::CompiledModel::Fit('
 }
 
 # libraries: lists the libraries that the library loads, apart from those of every C++ program.
@@ -86,7 +86,7 @@ includes_only_the_standard() {
   g++ -std=c++20 -I"$prefix/include" -M deploy/examples/cpp/fashion-mnist.cc | tr -d '\\' | tr ' ' '\n' | grep / >"$folder/included"
   others=$(xargs realpath <"$folder/included" |
     grep -vE "^$prefix/include/tfjob/|^/usr/include/(c\+\+|x86_64-linux-gnu|bits|linux|asm-generic)/|^/usr/lib/gcc/|/fashion-mnist.cc$" |
-    grep -vE '^/usr/include/[a-z0-9]+\.h$') || return 0
+    grep -vE '^/usr/include/[a-z0-9-]+\.h$') || return 0
   head -n 20 <<<"$others" && return 1
 }
 

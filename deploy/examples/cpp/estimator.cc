@@ -17,8 +17,8 @@ static tj::Result<tj::InputBatches> Points(const tj::InputContext& context) {
   }
   const auto rows = static_cast<int64_t>(x.size());
   return tj::InputBatches{
-      .examples = tj::data::Arrays{.inputs = {{"x", tj::Tensor::Of({rows, 1}, x).value()}},
-                                   .y = tj::Tensor::Of({rows, 1}, y).value()},
+      .examples = tj::data::Arrays{.y = tj::Tensor::Of({rows, 1}, y).value(),
+                                   .inputs = {{"x", tj::Tensor::Of({rows, 1}, x).value()}}},
       .batch_size = 10};
 }
 

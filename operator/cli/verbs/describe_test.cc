@@ -75,6 +75,18 @@ TEST(DescribeTest, ShowsAJobWhole) {
       "Insufficient cpu.\n");
 }
 
+TEST(DescribeTest, ADeadlineThatNoClockReachesIsYearsAway) {
+  testing::World world;
+  world.cluster.CreateJob(
+      "mnist", "{Worker: {}}",
+      "{" + Conditions({{"Running", "True"}}) + ", startTime: \"2026-11-21T09:00:00Z\"}",
+      "{activeDeadlineSeconds: 9223372036854775807}");
+  EXPECT_EQ(world.Call(MakeDescribeVerb(), {"mnist"}), view::kSucceeded) << world.Err();
+  EXPECT_NE(world.Out().find("Deadline:    9223372036854775807 s after its start (100y left)\n"),
+            std::string::npos)
+      << world.Out();
+}
+
 TEST(DescribeTest, EventsThatMayNotBeReadAreNoError) {
   testing::World world;
   world.cluster.CreateJob("mnist", "{Worker: {}}");

@@ -6,6 +6,7 @@
 #include "operator/api/replicas.h"
 #include "operator/cli/verbs/job_row.h"
 #include "operator/cli/verbs/why.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/policy/last_words.h"
 #include "operator/view/human.h"
 #include "operator/view/job_view.h"
@@ -40,7 +41,7 @@ std::string DeadlineText(const api::TFJob& job, Time now) {
   if (!seconds) return "";
   std::string text = StrCat(*seconds, " s after its start");
   if (job.status.start_time && !job.status.completion_time) {
-    const Time end = *job.status.start_time + std::chrono::seconds(*seconds);
+    const Time end = *job.status.start_time + policy::Seconds(*seconds);
     text += end > now ? StrCat(" (", view::HumanDuration(end - now), " left)") : " (over)";
   }
   return text;

@@ -170,6 +170,16 @@ TEST(PodSpecTest, WarnsOnceForEachFieldWithoutEffect) {
                 spec + "containers[0].resources", spec + "volumes[0].persistentVolumeClaim"}));
 }
 
+TEST(PodSpecTest, AFieldThatIsNullHasNoEffectToWarnOf) {
+  const Json context = {{"allowPrivilegeEscalation", nullptr}, {"privileged", nullptr}};
+  const Json container = {
+      {"name", "tensorflow"}, {"command", {"true"}}, {"securityContext", context}};
+  const auto warnings =
+      CheckTemplate({}, {{"spec", {{"containers", Json::array({container})}}}}, "template");
+  ASSERT_TRUE(warnings.ok()) << warnings.status();
+  EXPECT_EQ(*warnings, std::vector<std::string>());
+}
+
 TEST(PodSpecTest, RefusesWhatCannotBeRun) {
   const auto refusal = [](Json spec) {
     return std::string(Message(ParsePodSpec({{"spec", std::move(spec)}}).status()));

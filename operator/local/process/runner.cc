@@ -30,8 +30,11 @@ bool HasEnded(const objects::Pod& pod) {
   return pod.phase == objects::PodPhase::kSucceeded || pod.phase == objects::PodPhase::kFailed;
 }
 
+// A longer grace period counts as a hundred years, which can be added to any time.
 Duration GraceOf(const objects::Pod& pod) {
-  return std::chrono::seconds(pod.metadata.deletion_grace_period_seconds.value_or(30));
+  constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
+  const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(30);
+  return std::chrono::seconds(std::clamp<int64_t>(grace, 0, kHundredYears));
 }
 
 }  // namespace

@@ -126,6 +126,18 @@ TEST_F(RunnerTest, DeletesGracefullyTheWholeGroup) {
   Eventually([&] { return !Alive(child); }, "the child lives");
 }
 
+TEST_F(RunnerTest, AnEndlessGracePeriodDoesNotKillAtOnce) {
+  Start();
+  Json pod =
+      PodJson("pod", "trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+  pod["spec"]["terminationGracePeriodSeconds"] = INT64_MAX;
+  Create(pod);
+  AwaitLog("ready");
+  ASSERT_TRUE(store_.Delete(KeyOf("pod"), {}).ok());
+  Eventually([&] { return Get("pod") == nullptr; }, "the pod stays");
+  EXPECT_NE(Log("pod").find("got TERM"), std::string::npos);
+}
+
 TEST_F(RunnerTest, KillsAfterTheGracePeriod) {
   Start();
   Create(PodJson("pod", "trap '' TERM; echo ready; while :; do sleep 0.05; done"));

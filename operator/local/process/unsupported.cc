@@ -51,6 +51,7 @@ bool OnlyRestricts(const JsonField& context) {
   if (!members.ok()) return false;
   return std::ranges::all_of(*members, [](const auto& member) {
     const auto& [name, value] = member;
+    if (!value.present()) return true;
     if (name == "allowPrivilegeEscalation") return DescribeJson(*value.value()) == "false";
     if (name == "capabilities") return !value["add"].present();
     return std::ranges::find(kRestrictions, name) != kRestrictions.end();

@@ -18,6 +18,10 @@ using client::Object;
 using objects::Kind;
 using objects::ObjectMeta;
 
+// An API server accepts any grace period. Here, a longer one counts as a hundred years, which can
+// be added to any time.
+constexpr int64_t kLongestGraceSeconds = 100LL * 366 * 24 * 3600;
+
 // Returns the key that the object's own metadata specifies.
 StatusOr<Key> KeyOf(Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
@@ -231,7 +235,8 @@ Status Store::Delete(const Key& key, const client::DeleteOptions& options) {
 }
 
 void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_period_seconds) {
-  const int64_t grace = grace_period_seconds.value_or(found->second.grace_period_seconds);
+  const int64_t grace = std::min(grace_period_seconds.value_or(found->second.grace_period_seconds),
+                                 kLongestGraceSeconds);
   if (grace <= 0 || !EndsGracefully(found->second)) return Remove(found);
   const ObjectMeta metadata = MetadataOf(found->second);
   // If the object is already terminating, another deletion can only shorten its grace period.

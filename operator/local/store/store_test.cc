@@ -82,6 +82,30 @@ TEST(Store, BindsNewPodsToItsNodeAndUsesTheirGracePeriod) {
   EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2026-11-21T09:30:07Z");
 }
 
+TEST(Store, AnEndlessGracePeriodCountsAsAHundredYears) {
+  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
+  StoreOptions options;
+  options.clock = &clock;
+  options.node_name = "localhost";
+  Store store(options);
+  const client::Key key{Kind::kPod, "ns", "a"};
+  for (const int64_t grace : {int64_t{10'000'000'000'000}, INT64_MAX}) {
+    Json object = Pod("a");
+    object["spec"]["terminationGracePeriodSeconds"] = grace;
+    ASSERT_TRUE(store.Create(Kind::kPod, object).ok());
+    ASSERT_TRUE(store.Delete(key, {}).ok());
+    auto pod = store.Get(key);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2127-02-05T09:30:00Z");
+    EXPECT_EQ(client::MetadataOf(*pod).deletion_grace_period_seconds, 3'162'240'000);
+    // A second request counts from the first, so the period that it shortens must fit, too.
+    ASSERT_TRUE(store.Delete(key, {std::nullopt, 9}).ok());
+    pod = store.Get(key);
+    EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2026-11-21T09:30:09Z");
+    ASSERT_TRUE(store.Delete(key, {std::nullopt, 0}).ok());
+  }
+}
+
 // As on an API server, deletionTimestamp minus the grace period is always the time of the first
 // request.
 TEST(Store, AShorterGracePeriodCountsFromTheFirstRequest) {

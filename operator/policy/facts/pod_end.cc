@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 
 #include "operator/api/names.h"
 #include "operator/policy/facts/restart_policy.h"
@@ -45,10 +46,14 @@ bool ExitedBefore(const objects::Pod& pod, Time began) {
          container->finished_at != Time() && container->finished_at < began - kClockSkew;
 }
 
-// Returns the time at which the deletion of the pod was requested; meaningless if it was not.
+// Returns the time at which the deletion of the pod was requested; Time() if it is unknown, or if
+// none was requested. An API server adds the grace period as nanoseconds in 64 bits, so the
+// timestamp is wrong if the period does not fit.
 Time DeletionBegan(const objects::Pod& pod) {
+  constexpr int64_t kLongestGrace = INT64_MAX / 1'000'000'000;
   const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(0);
-  return pod.metadata.deletion_timestamp.value_or(Time()) - std::chrono::seconds(grace);
+  if (!pod.metadata.terminating() || grace < 0 || grace > kLongestGrace) return Time();
+  return *pod.metadata.deletion_timestamp - std::chrono::seconds(grace);
 }
 
 // Returns the time at which the pod's disruption began; Time() if it is unknown. If status.reason

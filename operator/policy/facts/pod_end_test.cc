@@ -283,6 +283,19 @@ TEST(JudgeEnd, TakesAnExitWithoutATimeForAnAnswer) {
   EXPECT_EQ(JudgeEnd(pod, RestartPolicy::kOnFailure), PodEnd::kDeleted);
 }
 
+// The grace period comes from the pod's template, and an API server accepts any number of seconds.
+TEST(JudgeEnd, TakesTheDeletionForTheCauseIfItsGracePeriodIsImpossible) {
+  constexpr int64_t kLongest = INT64_MAX / 1'000'000'000;
+  EXPECT_EQ(JudgeEnd(Terminating(Exited("p", 0), 5, kLongest), RestartPolicy::kNever),
+            PodEnd::kDone);
+  objects::Pod pod = Terminating(Exited("p", 0), 5);
+  for (const int64_t grace :
+       {kLongest + 1, int64_t{10'000'000'000'000}, INT64_MAX, int64_t{-100}, INT64_MIN}) {
+    pod.metadata.deletion_grace_period_seconds = grace;
+    EXPECT_EQ(JudgeEnd(pod, RestartPolicy::kNever), PodEnd::kDeleted) << grace;
+  }
+}
+
 // A pod counts as disrupted if it has one of the cluster's reasons or the condition
 // DisruptionTarget, but not if its program ended on its own.
 TEST(Disruption, NamesReasonAndMessage) {

@@ -114,20 +114,21 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
   RETURN_IF_ERROR(data.error);
   config::TrainingConfig config;
   config.seed = session.options.seed;
-  config.loss.name = "mean_squared_error";  // Validate needs one; it is not used
-  if (data.keys.is_null()) {
-    config.data.train = data.source;
-  } else {
+  // Validate needs a loss and an end; they are not used.
+  config.loss.name = "mean_squared_error";
+  config.epochs = 1;
+  const bool files = !data.keys.is_null();
+  if (files) {
     Json keys = Json::object();
     keys["data"]["train"] = data.keys;
     RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
   }
   RETURN_IF_ERROR(config::Validate(config, {.model = true, .data = true}));
+  if (!files) config.data.train = data.source;  // which Validate takes for an incomplete format
   ASSIGN_OR_RETURN(const Reading reading, ReadingOf(data, config.data.train));
   StatusOr<std::shared_ptr<const tfjob::data::Source>> source =
-      data.keys.is_null()
-          ? train::ArraySource(data.source, train::Split::kTrain, reading.model, data.arrays)
-          : train::LoadDataset(config, train::Split::kTrain, reading.model);
+      files ? train::LoadDataset(config, train::Split::kTrain, reading.model)
+            : train::ArraySource(data.source, train::Split::kTrain, reading.model, data.arrays);
   RETURN_IF_ERROR(source.status());
   auto made = std::make_shared<BatchesData>();
   ASSIGN_OR_RETURN(auto columns,

@@ -26,7 +26,8 @@ StatusOr<std::pair<Dataset, Dataset>> SplitExamples(const Dataset& dataset, doub
   RETURN_IF_ERROR(data.error);
   if (data.arrays.empty()) {
     return InvalidArgument(
-        "validation_split: only arrays in memory (data::Arrays) can be split; give the examples to ",
+        "validation_split: only arrays in memory (data::Arrays) can be split; give the examples "
+        "to ",
         "evaluate as `validation`");
   }
   DatasetData first = data, last = data;

@@ -26,15 +26,15 @@ tfjob::Status CheckRunConfig(const RunConfig& config) {
   RETURN_IF_ERROR(FromPublic(config.train_distribute.status()));
   if (config.save_checkpoints_steps && config.save_checkpoints_secs) {
     return InvalidArgument(
-        "RunConfig: expected save_checkpoints_steps or save_checkpoints_secs, got both; remove one");
+        "RunConfig: expected save_checkpoints_steps or save_checkpoints_secs, got both; remove "
+        "one");
   }
   const auto steps = static_cast<double>(config.save_checkpoints_steps.value_or(1));
   RETURN_IF_ERROR(AtLeast("save_checkpoints_steps", 1, steps));
   RETURN_IF_ERROR(AtLeast("save_checkpoints_secs", 0, config.save_checkpoints_secs.value_or(0)));
   RETURN_IF_ERROR(
       AtLeast("keep_checkpoint_max", 0, static_cast<double>(config.keep_checkpoint_max)));
-  RETURN_IF_ERROR(
-      AtLeast("save_summary_steps", 0, static_cast<double>(config.save_summary_steps)));
+  RETURN_IF_ERROR(AtLeast("save_summary_steps", 0, static_cast<double>(config.save_summary_steps)));
   RETURN_IF_ERROR(
       AtLeast("log_step_count_steps", 0, static_cast<double>(config.log_step_count_steps)));
   RETURN_IF_ERROR(FromPublic(config.eval_distribute.status()));
@@ -91,8 +91,8 @@ StatusOr<Metrics> EvaluateNewest(const EstimatorData& estimator, const InputFunc
                    train::DefineModel(config, train::Split::kEval, *source, 1, model));
   RETURN_IF_ERROR(state.Build(definition.build.features));
   RETURN_IF_ERROR(FromPublic(compiled.LoadCheckpoint(estimator.config.model_dir)));
-  const Result<Metrics> measured = compiled.Evaluate(
-      input.examples, {.batch_size = input.batch_size, .steps = options.steps});
+  const Result<Metrics> measured =
+      compiled.Evaluate(input.examples, {.batch_size = input.batch_size, .steps = options.steps});
   if (!measured.ok()) return FromPublic(measured.status());
   return WithStep(measured->values(), compiled.step());
 }
@@ -125,8 +125,8 @@ StatusOr<InputBatches> CallInput(const InputFunction& input_fn, const char* name
     return InvalidArgument(name, ": input_fn: expected a function that returns the examples");
   const Result<InputBatches> input = input_fn(context);
   if (!input.ok()) return Annotate(FromPublic(input.status()), StrCat(name, ": input_fn"));
-  RETURN_IF_ERROR(Annotate(CheckBatchSize("batch_size", input->batch_size),
-                           StrCat(name, ": input_fn")));
+  RETURN_IF_ERROR(
+      Annotate(CheckBatchSize("batch_size", input->batch_size), StrCat(name, ": input_fn")));
   return *input;
 }
 

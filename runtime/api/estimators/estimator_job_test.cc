@@ -27,7 +27,7 @@ Dataset Line() {
     x.data<float>()[i] = static_cast<float>(i) / 40;
     y.data<float>()[i] = 2 * x.data<float>()[i] + 1;
   }
-  return data::Arrays{.inputs = {{"x", Access::MakeTensor(x)}}, .y = Access::MakeTensor(y)};
+  return data::Arrays{.y = Access::MakeTensor(y), .inputs = {{"x", Access::MakeTensor(x)}}};
 }
 
 // Records the contexts with which the tasks call their input functions. Thread-safe.
@@ -98,9 +98,9 @@ TEST(EstimatorJob, HasTheRolesOfItsTasks) {
 
 TEST(EstimatorJob, TheChiefEvaluatesTheLastStepIfThereIsNoEvaluator) {
   Contexts train, eval;
-  const auto results = RunJob({{"chief", 0}, {"worker", 0}, {"ps", 0}}, NewFolder("chief"),
-                              {.input_fn = train.Function(), .max_steps = 400},
-                              {.input_fn = eval.Function()});
+  const auto results =
+      RunJob({{"chief", 0}, {"worker", 0}, {"ps", 0}}, NewFolder("chief"),
+             {.input_fn = train.Function(), .max_steps = 400}, {.input_fn = eval.Function()});
   ASSERT_TRUE(results[0].ok()) << results[0].status();
   EXPECT_GE((*results[0])["global_step"], 400);
   EXPECT_LT((*results[0])["loss"], 0.05);
@@ -109,9 +109,9 @@ TEST(EstimatorJob, TheChiefEvaluatesTheLastStepIfThereIsNoEvaluator) {
 
 TEST(EstimatorJob, AGroupSharesOnePipeline) {
   Contexts train, eval;
-  const auto results = RunJob({{"worker", 0}, {"worker", 1}}, NewFolder("group"),
-                              {.input_fn = train.Function(), .max_steps = 20},
-                              {.input_fn = eval.Function()});
+  const auto results =
+      RunJob({{"worker", 0}, {"worker", 1}}, NewFolder("group"),
+             {.input_fn = train.Function(), .max_steps = 20}, {.input_fn = eval.Function()});
   ASSERT_TRUE(results[0].ok()) << results[0].status();
   ASSERT_TRUE(results[1].ok()) << results[1].status();
   EXPECT_EQ((*results[0])["global_step"], 20);

@@ -7,8 +7,8 @@
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/estimator.h"
 #include "runtime/api/estimators/estimator_data.h"
-#include "runtime/api/fit/job_role.h"
 #include "runtime/api/estimators/local_evaluations.h"
+#include "runtime/api/fit/job_role.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/job_definition.h"
@@ -105,8 +105,8 @@ tfjob::Status OpenEvaluation(const EvalSpec& spec, Run& run) {
                      .steps = spec.steps,
                      .start_delay_secs = spec.start_delay_secs,
                      .throttle_secs = spec.throttle_secs};
-  ASSIGN_OR_RETURN(run.inputs.eval, OpenDataset(input.examples, train::Split::kEval,
-                                                *run.inputs.model, run.config));
+  ASSIGN_OR_RETURN(run.inputs.eval,
+                   OpenDataset(input.examples, train::Split::kEval, *run.inputs.model, run.config));
   return OkStatus();
 }
 
@@ -155,8 +155,7 @@ StatusOr<Metrics> RunRole(const EstimatorData& estimator, const TrainSpec& train
     return RunUntilTheEnd(run);
   }
   RETURN_IF_ERROR(OpenTraining(train_spec.input_fn, run));
-  const bool evaluates =
-      role == cluster::Role::kChief && tf_config.cluster.size("evaluator") == 0;
+  const bool evaluates = role == cluster::Role::kChief && tf_config.cluster.size("evaluator") == 0;
   if (evaluates) RETURN_IF_ERROR(OpenEvaluation(eval_spec, run));
   return TrainHere(run);
 }
@@ -180,10 +179,9 @@ tfjob::Status TrainAlone(const EstimatorData& estimator, const InputFunction& in
                          const EstimatorTrainOptions& options) {
   RETURN_IF_ERROR(estimator.invalid);
   if (!IsAlone(Access::Data(estimator.config.train_distribute).tf_config)) {
-    return FailedPrecondition("Train: this process is ",
-                              estimator.config.train_distribute.task_type(), " ",
-                              estimator.config.train_distribute.task_index(),
-                              " of a job; use TrainAndEvaluate");
+    return FailedPrecondition(
+        "Train: this process is ", estimator.config.train_distribute.task_type(), " ",
+        estimator.config.train_distribute.task_index(), " of a job; use TrainAndEvaluate");
   }
   ASSIGN_OR_RETURN(const std::optional<int64_t> last,
                    LastStep(estimator.config.model_dir, options));

@@ -25,8 +25,8 @@ tj::InputFunction Ones(int64_t examples = 100) {
     const std::vector<float> ones(static_cast<size_t>(examples), 1.0F);
     return tj::InputBatches{
         .examples =
-            tj::data::Arrays{.inputs = {{"feats", tj::Tensor::Of({examples, 1}, ones).value()}},
-                             .y = tj::Tensor::Of({examples, 1}, ones).value()},
+            tj::data::Arrays{.y = tj::Tensor::Of({examples, 1}, ones).value(),
+                             .inputs = {{"feats", tj::Tensor::Of({examples, 1}, ones).value()}}},
         .batch_size = 10};
   };
 }
@@ -93,8 +93,8 @@ struct Counted {
 TEST(TrainAndEvaluate, ReturnsTheResultOfTheLastStep) {
   Counted train, eval;
   const tj::Estimator regressor = Regressor(Folder("both"));
-  const auto last = tj::TrainAndEvaluate(
-      regressor, {.input_fn = train.Function(), .max_steps = 4}, {.input_fn = eval.Function()});
+  const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = train.Function(), .max_steps = 4},
+                                         {.input_fn = eval.Function()});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ((*last)["global_step"], 4);
   EXPECT_NEAR((*last)["loss"], std::pow(0.2, 8), 1e-8);
@@ -121,8 +121,8 @@ TEST(TrainAndEvaluate, EvaluatesEachCheckpointUnlessItIsTooSoon) {
     const std::string folder = Folder("throttle");
     tj::RunConfig config = ConfigIn(folder);
     config.save_checkpoints_steps = 1;
-    const tj::Estimator regressor = tj::LinearRegressor{
-        .feature_columns = {{"feats"}}, .optimizer = "sgd", .config = config};
+    const tj::Estimator regressor =
+        tj::LinearRegressor{.feature_columns = {{"feats"}}, .optimizer = "sgd", .config = config};
     const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 5000},
                                            {.input_fn = Ones(20), .throttle_secs = throttle});
     ASSERT_TRUE(last.ok()) << last.status();
@@ -142,8 +142,8 @@ TEST(TrainAndEvaluate, MirroredReplicasHaveABatchEach) {
   config.session.threads = 2;
   const tj::Estimator regressor =
       tj::LinearRegressor{.feature_columns = {{"feats"}}, .optimizer = "sgd", .config = config};
-  const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 2},
-                                         {.input_fn = Ones(20)});
+  const auto last =
+      tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 2}, {.input_fn = Ones(20)});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_NEAR((*last)["loss"], std::pow(0.2, 4), 1e-7);
 }
@@ -159,8 +159,8 @@ tj::InputFunction Sides(int64_t classes) {
       y.push_back(label);
     }
     return tj::InputBatches{
-        .examples = tj::data::Arrays{.inputs = {{"x", tj::Tensor::Of({60, 1}, x).value()}},
-                                     .y = tj::Tensor::Of({60}, y).value()},
+        .examples = tj::data::Arrays{.y = tj::Tensor::Of({60}, y).value(),
+                                     .inputs = {{"x", tj::Tensor::Of({60, 1}, x).value()}}},
         .batch_size = 20};
   };
 }
@@ -194,7 +194,7 @@ TEST(Estimator, ErrorsNameTheArgument) {
   EXPECT_NE(error(tj::LinearRegressor{.config = ConfigIn(folder)}).find("feature_columns"),
             std::string::npos);
   EXPECT_NE(error(tj::LinearClassifier{
-                .feature_columns = {{"x"}}, .n_classes = 1, .config = ConfigIn(folder)})
+                      .feature_columns = {{"x"}}, .n_classes = 1, .config = ConfigIn(folder)})
                 .find("n_classes: expected at least 2, got 1"),
             std::string::npos);
   tj::RunConfig config = ConfigIn(folder);

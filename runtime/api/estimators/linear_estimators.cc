@@ -18,16 +18,14 @@ constexpr double kLinearRate = 0.2;
 
 Optimizer LinearOptimizer(const std::optional<Optimizer>& given, size_t columns) {
   if (given) return WithDefaultRate(*given, kLinearRate);
-  return Ftrl{.learning_rate =
-                  std::min(kLinearRate, 1 / std::sqrt(static_cast<double>(columns)))};
+  return Ftrl{.learning_rate = std::min(kLinearRate, 1 / std::sqrt(static_cast<double>(columns)))};
 }
 
 // Returns the outputs of a linear model.
 StatusOr<Model> LinearModel(const std::vector<NumericColumn>& columns, int64_t outputs) {
   ASSIGN_OR_RETURN(const FeatureInputs made, InputsOf(columns));
-  const Symbol logits = Dense{.units = outputs,
-                              .kernel_initializer = "zeros",
-                              .name = "linear_model"}(made.features);
+  const Symbol logits =
+      Dense{.units = outputs, .kernel_initializer = "zeros", .name = "linear_model"}(made.features);
   Model model = Functional(made.inputs, logits, "linear");
   RETURN_IF_ERROR(FromPublic(model.status()));
   return model;
@@ -66,8 +64,7 @@ StatusOr<FeatureInputs> InputsOf(const std::vector<NumericColumn>& columns) {
 
 Optimizer WithDefaultRate(const Optimizer& optimizer, double rate) {
   const FormData& form = Access::Data(optimizer);
-  if (form.arguments.contains("learning_rate") ||
-      form.arguments.contains("learning_rate_schedule"))
+  if (form.arguments.contains("learning_rate") || form.arguments.contains("learning_rate_schedule"))
     return optimizer;
   Form with_rate(form.name.c_str());
   with_rate.data() = form;
@@ -94,10 +91,10 @@ CompileOptions OptionsOfClassifier(int64_t n_classes, const Optimizer& optimizer
 LinearRegressor::operator Estimator() const {
   const StatusOr<Model> model = LinearModel(feature_columns, label_dimension);
   if (!model.ok()) return InvalidEstimator(config, Annotate(model.status(), "LinearRegressor"));
-  return Estimator(*model,
-                   {.optimizer = LinearOptimizer(optimizer, feature_columns.size()),
-                    .loss = MeanSquaredError{}},
-                   config);
+  return Estimator(
+      *model,
+      {.optimizer = LinearOptimizer(optimizer, feature_columns.size()), .loss = MeanSquaredError{}},
+      config);
 }
 
 LinearClassifier::operator Estimator() const {
@@ -106,8 +103,8 @@ LinearClassifier::operator Estimator() const {
       logits.ok() ? LinearModel(feature_columns, *logits) : logits.status();
   if (!model.ok()) return InvalidEstimator(config, Annotate(model.status(), "LinearClassifier"));
   return Estimator(
-      *model,
-      OptionsOfClassifier(n_classes, LinearOptimizer(optimizer, feature_columns.size())), config);
+      *model, OptionsOfClassifier(n_classes, LinearOptimizer(optimizer, feature_columns.size())),
+      config);
 }
 
 }  // namespace tfjob::api

@@ -13,8 +13,8 @@ tfjob::Status LocalEvaluations::OnStart(train::Trainer& run) {
   start_step_ = run.global_step();
   if (evaluation_ != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(const exec::Device device, context_.device());
-  ASSIGN_OR_RETURN(evaluation_, train::Evaluation::Create(context_.config(), run.definition(),
-                                                          source_, device));
+  ASSIGN_OR_RETURN(evaluation_,
+                   train::Evaluation::Create(context_.config(), run.definition(), source_, device));
   const std::string folder = context_.config().model_dir + "/eval";
   RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
   train::SummaryOptions options{

@@ -44,7 +44,7 @@ class LocalEvaluations : public train::RunGuest {
   std::unique_ptr<train::Evaluation> evaluation_;
   std::unique_ptr<train::SummaryWriter> summaries_;
   int64_t start_step_ = 0;
-  int64_t evaluated_ = -1;              // the step of the last evaluation
+  int64_t evaluated_ = -1;                // the step of the last evaluation
   std::optional<Duration> evaluated_at_;  // when that evaluation began
 };
 

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/api/access.h"
-#include "runtime/api/fit/backup.h"
 #include "runtime/api/callback.h"
+#include "runtime/api/fit/backup.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/model/keras/write.h"

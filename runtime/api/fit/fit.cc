@@ -272,8 +272,7 @@ tfjob::Status FitRun::BeginEpoch() {
   epoch_begun_ = true;
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
-  RETURN_IF_ERROR(
-      Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
+  RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
   // A callback that has changed the learning rate has ended the run before this batch.
   return run_->global_step() < run_->total_steps() ? BeginBatch() : OkStatus();
 }
@@ -357,7 +356,16 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   completed_ = CheckCompleted();
   if (!completed_.ok()) return OnStop(run);
   if (servers_) taken_ = nullptr;  // other tasks may have changed the values since the last step
-  ASSIGN_OR_RETURN(result_, Snapshot());
+  const auto last = Snapshot();
+  // The chief may end a short job before it has heard of this task, and the servers end with it.
+  if (servers_ && absl::IsCancelled(last.status()) && !context_->stop().requested()) {
+    completed_ = JobOver(
+        Cancelled("the job ended before this task had read its values from the servers; use those ",
+                  "of the chief"));
+    return OnStop(run);
+  }
+  RETURN_IF_ERROR(last.status());
+  result_ = *last;
   if (next_rate()) return OkStatus();
   RETURN_IF_ERROR(EndTraining());
   ended_ = true;

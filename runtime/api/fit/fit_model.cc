@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "runtime/api/fit/backup.h"
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/datasets/split_examples.h"
+#include "runtime/api/fit/backup.h"
 #include "runtime/api/fit/fit.h"
 #include "runtime/api/fit/job_role.h"
-#include "runtime/api/datasets/split_examples.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job_definition.h"
 
@@ -95,7 +95,8 @@ tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const BackupAnd
                          tf_config.cluster.size("evaluator") > 0;
   if (!evaluator || backup != nullptr) return OkStatus();
   return InvalidArgument(
-      "callbacks: the job has an evaluator, which reads the checkpoints of a BackupAndRestore, but ",
+      "callbacks: the job has an evaluator, which reads the checkpoints of a BackupAndRestore, "
+      "but ",
       "there is none; add one, with a folder that all tasks share, or remove the evaluator");
 }
 
@@ -133,8 +134,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   made.batches_per_epoch = train::BatchesPerEpoch(made.config, examples, tasks, together);
   made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, examples, tasks, together);
   if (options.steps_per_epoch > 0) {
-    const int64_t per_step =
-        together ? 1 : config::GradientsPerStep(made.config.strategy, tasks);
+    const int64_t per_step = together ? 1 : config::GradientsPerStep(made.config.strategy, tasks);
     if (options.steps_per_epoch > (int64_t{1} << 53) / per_step)
       return InvalidArgument("steps_per_epoch: expected fewer steps, got ",
                              options.steps_per_epoch);

@@ -9,12 +9,6 @@
 
 namespace tfjob::api {
 
-bool IsAlone(const cluster::TfConfig& tf_config) {
-  return cluster::RoleOf(tf_config) == cluster::Role::kChief &&
-         cluster::TrainingTaskCount(tf_config) == 1 && !HasServers(tf_config) &&
-         tf_config.cluster.size("evaluator") == 0;
-}
-
 tfjob::Status UntilSignal(const SessionOptions& options,
                           const std::function<tfjob::Status(const StopSource&)>& run) {
   std::optional<ScopedStopOnSignals> signals;
@@ -29,7 +23,8 @@ tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config) {
   MutexLock lock(mutex);
   if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
   return Unimplemented(
-      "Fit: a task of a job can call Fit only once in a process; train for all epochs in one call, ",
+      "Fit: a task of a job can call Fit only once in a process; train for all epochs in one "
+      "call, ",
       "and start the process again if that call has failed");
 }
 

@@ -6,18 +6,9 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/base/stop.h"
-#include "runtime/cluster/cluster.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::api {
-
-// Returns whether the process is the only task of its job, or belongs to none.
-bool IsAlone(const cluster::TfConfig& tf_config);
-
-// Returns whether the variables of the job are on parameter servers.
-inline bool HasServers(const cluster::TfConfig& tf_config) {
-  return tf_config.cluster.size("ps") > 0;
-}
 
 // Calls `run` with what asks the process to stop: its signals, unless the session leaves them to
 // the program.

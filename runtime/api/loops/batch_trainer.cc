@@ -62,10 +62,9 @@ StatusOr<config::TrainingConfig> ConfigOfBatches(const CompiledData& model,
 }
 
 tfjob::Status CheckAlone(const CompiledData& model) {
-  const int tasks = cluster::TrainingTaskCount(model.strategy().tf_config);
-  if (tasks <= 1) return OkStatus();
-  return Unimplemented("a job of several tasks cannot take single steps yet, and this one has ",
-                       tasks, "; use Fit, or the devices of one task (Strategy::Mirrored)");
+  if (IsAlone(model.strategy().tf_config)) return OkStatus();
+  return Unimplemented("a job of several tasks cannot take single steps yet; use Fit, or the ",
+                       "devices of one task (Strategy::Mirrored)");
 }
 
 void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {

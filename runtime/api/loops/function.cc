@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/api/session.h"
 #include "runtime/api/loops/step_data.h"
+#include "runtime/api/session.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/steps/nodes.h"
 
@@ -165,7 +165,7 @@ Function Access::MakeFunction(std::shared_ptr<FunctionData> data) {
 
 Symbol Step::Call(const CompiledModel& model, const Symbols& inputs, bool training) {
   const size_t number = data_.NumberOf(model, "Call");
-  const Symbol made = data_.Make(StrCat("Call of model ", Access::Data(model)->model.name()),
+  const Symbol made = data_.Make(StrCat("Call of model ", Access::Data(model).model.name()),
                                  inputs.values(), steps::ModelNode(number, training));
   data_.roots.push_back(made);
   return made;
@@ -206,7 +206,7 @@ void Step::Apply(const CompiledModel& model, const std::vector<Symbol>& gradient
   for (const StepData::Application& other : data_.applications) {
     if (other.model != number) continue;
     data_.Fail(InvalidArgument("Apply: the step already applies gradients to model ",
-                               Access::Data(model)->model.name(), "; add the gradients up"));
+                               Access::Data(model).model.name(), "; add the gradients up"));
   }
   data_.applications.push_back({number, gradients});
 }

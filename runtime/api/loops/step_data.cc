@@ -37,7 +37,7 @@ Symbol StepData::Make(const std::string& name, std::vector<Symbol> inputs, steps
 }
 
 size_t StepData::NumberOf(const CompiledModel& model, const char* function) {
-  const std::shared_ptr<CompiledData>& data = Access::Data(model);
+  const std::shared_ptr<CompiledData>& data = Access::Shared(model);
   const auto found = std::ranges::find(models, data);
   if (found != models.end()) return static_cast<size_t>(found - models.begin());
   const auto prepare = [&]() -> tfjob::Status {

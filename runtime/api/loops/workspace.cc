@@ -30,7 +30,7 @@ steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefi
 
 tfjob::Status Workspace::Prepare(const CompiledData& model) {
   const StrategyData& strategy = model.strategy();
-  if (cluster::TrainingTaskCount(strategy.tf_config) > 1) {
+  if (!IsAlone(strategy.tf_config)) {
     return Unimplemented("Function: a job of several tasks cannot run functions yet; use Fit, or ",
                          "the devices of one task (Strategy::Mirrored)");
   }

@@ -90,6 +90,7 @@ bool IsPunctuation(char32_t value) {
 }
 
 bool IsControl(char32_t value) {
+  if (value < 0x80) return value < 0x20 || value == 0x7F;
   const utf8proc_category_t category = CategoryOf(value);
   return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
          category == UTF8PROC_CATEGORY_CO;
@@ -118,6 +119,10 @@ size_t Decompose(char32_t value, char32_t (&to)[kMostDecomposed]) {
 }
 
 size_t Lower(char32_t value, char32_t (&to)[kMostLower]) {
+  if (value < 0x80) {
+    to[0] = value >= 'A' && value <= 'Z' ? value | 0x20 : value;
+    return 1;
+  }
   if (value == kDottedI) {
     to[0] = 'i';
     to[1] = kDotAbove;

@@ -1,6 +1,8 @@
 #include <sys/stat.h>
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "runtime/io/bundle_reader.h"
@@ -42,7 +44,9 @@ StatusOr<Weights> OpenCheckpoint(const std::string& prefix, const model::Model& 
     const auto saved = io::ObjectVariables(*shared);
     RETURN_IF_ERROR(Annotate(saved.status(), weights.file));
     renamed = MatchObjectNames(model, variables, *saved);
-    for (const auto& [name, tensor] : renamed) weights.entries[name] = weights.entries.at(tensor);
+    // A variable may be called like the tensor of another one.
+    const std::map<std::string, StoredTensor> tensors = weights.entries;
+    for (const auto& [name, tensor] : renamed) weights.entries[name] = tensors.at(tensor);
   }
   weights.read = [shared, renamed = std::move(renamed)](const std::string& name) {
     const auto tensor = renamed.find(name);
