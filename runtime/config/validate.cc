@@ -185,10 +185,12 @@ Status CheckWeight(const SourceConfig& source, const std::string& at, bool of_mi
 Status CheckZipped(const SourceConfig& source, const std::string& at) {
   const bool joined = !source.datasets.empty();
   const bool named = source.format == DataFormat::kNpz || source.format == DataFormat::kTfRecord ||
-                     source.format == DataFormat::kJsonLines;
+                     source.format == DataFormat::kJsonLines ||
+                     (source.format == DataFormat::kCsv && !source.features.empty());
   if (!joined && !named) {
-    return InvalidArgument(at, ".format: expected npz, tfrecord or jsonl for datasets that are ",
-                           "zipped, since only these name the inputs and targets they provide");
+    return InvalidArgument(at, ".format: expected npz, tfrecord, jsonl or csv with features for ",
+                           "datasets that are zipped, since only these name the inputs and ",
+                           "targets they provide");
   }
   if (!joined && source.inputs.empty() && source.targets.empty() && source.sample_weights.empty())
     return Missing(at + ".inputs", "the inputs or targets that this dataset provides");
