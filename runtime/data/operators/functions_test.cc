@@ -130,6 +130,8 @@ TEST(ComputeRows, ReadsAnyRow) {
   EXPECT_EQ(numbers[19], 81);
   EXPECT_EQ(Message(ComputeRows("mine", 0, 1, row).status()),
             "mine: expected at least one example, got 0");
+  EXPECT_EQ(Message(ComputeRows("mine", INT64_MAX, 1, row).status()),
+            "mine: expected at most 281474976710656 examples, got 9223372036854775807");
 }
 
 // Yields the numbers 0 to `last`, and counts the passes.
@@ -183,6 +185,27 @@ TEST(Stream, SaysWhenAPassIsTooShort) {
   EXPECT_EQ(Message(status),
             "numbers: example 6: expected 10 examples in every pass, but this one ended after 6; "
             "state the number of examples that every pass has");
+  // OutOfRange is the code of a run that failed.
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Stream, BeginsANewPassAfterAPassThatDidNotStart) {
+  int passes = 0;
+  const StartPass counting = Counting(9, passes);
+  const SourcePtr stream = Valid(Stream("numbers", 10, [&]() -> StatusOr<NextExample> {
+    if (passes != 2) return counting();
+    ++passes;
+    return Unavailable("no connection");
+  }));
+  const auto reader = stream->Open(ColumnsOfFields(*stream));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<NamedTensor> tensors;
+  for (const Field& field : stream->fields()) tensors.push_back({field.name, TensorFor(field, 1)});
+  const auto read = [&](int64_t row) { return (*reader)->Read({&row, 1}, tensors); };
+  ASSERT_TRUE(read(5).ok());
+  EXPECT_FALSE(read(0).ok()) << "this pass does not start";
+  ASSERT_TRUE(read(0).ok());
+  EXPECT_EQ(tensors[0].value.data<int64_t>()[0], 0);
 }
 
 }  // namespace
