@@ -138,7 +138,7 @@ TEST_F(Datasets, ScaleNoIntegers) {
              "loss: mean_squared_error\nmax_steps: 1\nbatch_size: 1\n",
              "data: {train: {format: concatenate, cache: memory, datasets: [{format: jsonl, ",
              "scale: 2, files: [", file, "], features: {x: {dtype: int64, shape: [2]}, ",
-             "y: {dtype: float32, shape: []}}}]}}\n"),
+             "\"y\": {dtype: float32, shape: []}}}]}}\n"),
       "training.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   const auto source = LoadDataset(*config, Split::kTrain);

@@ -128,12 +128,12 @@ TEST(Dataset, FunctionsSeeScaledInputs) {
 TEST(Dataset, FunctionsSeeScaledInputsNextToFloat64) {
   tj::Tensor x(tj::DType::kUInt8, {16, 1}), wide(tj::DType::kFloat64, {16, 1});
   tj::Tensor y(tj::DType::kFloat32, {16, 1});
-  for (size_t i = 0; i < 16; ++i) x.uint8()[i] = 200;
+  for (size_t i = 0; i < 16; ++i) x.uint8()[i] = 128;
   std::atomic<int> scaled = 0;
-  const tj::Dataset both = tj::Dataset(tj::data::Arrays{.x = x, .y = y, .scale = 0.5})
+  const tj::Dataset both = tj::Dataset(tj::data::Arrays{.x = x, .y = y, .scale = 1.0 / 128})
                                .Concatenate(tj::data::Arrays{.x = wide, .y = y});
   Trained(both.Filter([&](const Example& example) -> tj::Result<bool> {
-    if (example.x.float64()[0] == 100) ++scaled;
+    if (example.x.float64()[0] == 1) ++scaled;
     return true;
   }));
   EXPECT_EQ(scaled, 16);

@@ -38,20 +38,21 @@ constexpr int kMostThreads = 512;
 // Opens the parts of an operator.
 class Parts {
  public:
-  // Changes data.train or data.eval of the config, and data.threads, while it opens files.
-  Parts(const model::Model& model, train::Split split, config::TrainingConfig& config)
-      : model_(model), split_(split), config_(config) {}
+  // Changes data.train or data.eval of the config, and data.threads, while it opens files. Functions
+  // of the program get `threads` threads at most.
+  Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
+      : model_(model), split_(split), threads_(threads), config_(config) {}
 
-  // Opens a part, with the scale of its inputs, for at most `threads` threads.
-  StatusOr<SourcePtr> Open(const Dataset& dataset, int threads) {
+  // Opens a part, with the scale of its inputs. It has about `most` threads at most.
+  StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads) {
     const DatasetData& data = Access::Data(dataset);
     RETURN_IF_ERROR(data.error);
+    const int threads = std::min(threads_, most);
     if (data.open == nullptr) return OpenFiles(data, threads);
-    const auto count = static_cast<int>(std::min<size_t>(data.parts.size(), kMostThreads));
-    const int each = std::max(1, std::min(threads, kMostThreads / std::max(count, 1)));
+    const auto count = static_cast<int>(std::clamp<size_t>(data.parts.size(), 1, kMostThreads));
     std::vector<SourcePtr> parts;
     for (size_t i = 0; i < data.parts.size(); ++i) {
-      StatusOr<SourcePtr> part = Open(data.parts[i], each);
+      StatusOr<SourcePtr> part = Open(data.parts[i], std::max(1, most / count));
       if (part.ok()) {
         parts.push_back(*std::move(part));
       } else if (data.parts.size() == 1) {
@@ -78,6 +79,7 @@ class Parts {
 
   const model::Model& model_;
   const train::Split split_;
+  const int threads_;
   config::TrainingConfig& config_;
   std::vector<config::SourceConfig> folders_;
 };
@@ -90,9 +92,8 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
   RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
   if (data.open == nullptr) return OpenLeaf(data, split, model, config);
   const int64_t given = config.data.threads;
-  Parts parts(model, split, config);
-  StatusOr<SourcePtr> opened =
-      parts.Open(dataset, given > 0 ? static_cast<int>(given) : AvailableProcessors());
+  Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
+  StatusOr<SourcePtr> opened = parts.Open(dataset);
   config.data.threads = given;
   // Every part has its own keys. The classes of images in data.train matter to data.eval.
   SourceIn(config, split) = {};

@@ -87,7 +87,7 @@ class Scaled : public Source {
 }  // namespace
 
 SourcePtr Scale(SourcePtr source, std::set<std::string> fields, float factor) {
-  if (factor == 1) return source;
+  if (factor == 1 || fields.empty()) return source;
   return std::make_shared<const Scaled>(std::move(source), std::move(fields), factor);
 }
 
