@@ -38,8 +38,8 @@ constexpr int kMostThreads = 512;
 // Opens the parts of an operator.
 class Parts {
  public:
-  // Changes data.train or data.eval of the config, and data.threads, while it opens files. Functions
-  // of the program get `threads` threads at most.
+  // Changes data.train or data.eval of the config, and data.threads, while it opens files.
+  // Functions of the program get `threads` threads at most.
   Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
       : model_(model), split_(split), threads_(threads), config_(config) {}
 

@@ -8,6 +8,7 @@
 #include "runtime/data/operators/computed.h"
 #include "runtime/data/operators/filter.h"
 #include "runtime/data/operators/map.h"
+#include "runtime/data/operators/select.h"
 #include "runtime/data/operators/stream.h"
 #include "runtime/data/operators/test_sources.h"
 
@@ -120,6 +121,13 @@ TEST(Filter, RefusesToKeepNothing) {
   };
   EXPECT_EQ(Message(Filter(Numbers(0, 5), fails, 2).status()),
             "numbers.npy: filter of example 3: three");
+}
+
+TEST(Filter, RefusesMoreExamplesThanItHasBitsFor) {
+  const SourcePtr many = Valid(Select(Numbers(0, 1), {.repeat = int64_t{1} << 48}));
+  const auto all = [](const Example&) -> StatusOr<bool> { return true; };
+  const std::string error(Message(Filter(many, all, 1).status()));
+  EXPECT_NE(error.find("a bit for each does not fit into the"), std::string::npos) << error;
 }
 
 TEST(ComputeRows, ReadsAnyRow) {
