@@ -32,11 +32,6 @@ bool StatesInputs(const model::Model& model) {
   return true;
 }
 
-void LeaveOutCaches(config::SourceConfig& source) {
-  source.cache = config::CacheKind::kNone;
-  for (config::SourceConfig& part : source.datasets) LeaveOutCaches(part);
-}
-
 // The factor of a dataset's inputs, and the dataset that has it.
 struct InputScale {
   float factor;
@@ -76,10 +71,8 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   loaded.config = config;
   loaded.weights = config.model_dir;
   if (with_data && !StatesInputs(loaded.model)) {
-    // Only a shape is needed, so no values are read into caches.
-    config::TrainingConfig uncached = config;
-    LeaveOutCaches(uncached.data.train);
-    ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(uncached, train::Split::kTrain));
+    ASSIGN_OR_RETURN(const auto dataset,
+                     train::LoadDataset(WithoutCaches(config), train::Split::kTrain));
     // Only a Sequential model may leave its input unstated, so there is a single input.
     const data::Field* field = dataset->Find(model::kFeatures);
     if (field == nullptr) {
