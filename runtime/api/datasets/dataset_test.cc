@@ -199,7 +199,7 @@ TEST(Dataset, ErrorsOfFunctionsNameTheExample) {
       return tj::Status(tj::StatusCode::kInvalidArgument, "too large");
     return example;
   };
-  const std::string error = ErrorOf(Points(Range(0, 9)).Map(fails));
+  const std::string error = ErrorOf(Points(Range(0, 9)).Map(fails), Options(false));
   EXPECT_NE(error.find("example 5: too large"), std::string::npos) << error;
   const auto renames = [](const Example& example) -> tj::Result<Example> {
     return Example{.targets = {{"nothing", example.y}}};
