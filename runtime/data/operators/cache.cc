@@ -50,10 +50,9 @@ StatusOr<std::shared_ptr<const CountedBytes>> Count(const Source& source,
                            " bytes need more memory than the ", most, " bytes that the cache may ",
                            "take; take fewer examples, or do not cache them");
   }
-  auto counted = std::make_shared<const CountedBytes>(static_cast<size_t>(source.size()) * each);
-  if (options.most_bytes > 0 ||
-      counted->others() <= most - static_cast<size_t>(source.size()) * each)
-    return counted;
+  const size_t bytes = static_cast<size_t>(source.size()) * each;
+  auto counted = std::make_shared<const CountedBytes>(bytes);
+  if (counted->others() <= most - bytes) return counted;
   return InvalidArgument("cache: ", source.size(), " examples of ", each, " bytes and the ",
                          counted->others(), " bytes of other caches need more memory than the ",
                          most, " bytes that all caches may take; take fewer examples, or do not ",

@@ -114,6 +114,19 @@ TEST(Scale, MultipliesTheFieldsItNames) {
   EXPECT_EQ(Scale(source, {"x2"}, 1), source);
 }
 
+TEST(Cache, CountsTheOtherCachesOfTheProcess) {
+  const SourcePtr disk = std::make_shared<const OnDisk>(Numbers(0, 10));
+  StatusOr<SourcePtr> first = Cache(disk, {.most_bytes = 319});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(Message(Cache(disk, {.most_bytes = 319}).status()),
+            "cache: 10 examples of 16 bytes and the 160 bytes of other caches need more memory "
+            "than the 319 bytes that all caches may take; take fewer examples, or do not cache all "
+            "datasets");
+  EXPECT_TRUE(Cache(disk, {.most_bytes = 320}).ok());
+  *first = nullptr;
+  EXPECT_TRUE(Cache(disk, {.most_bytes = 319}).ok());
+}
+
 // Two examples with the x2 1 and 2, and two with the x2 7, stored as float64.
 SourcePtr ScaledAndFloat64() {
   Tensor x(DType::kInt64, {2}), x2(DType::kFloat64, {2, 2});
