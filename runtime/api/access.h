@@ -97,6 +97,7 @@ struct DatasetData {
   // An operator: makes a source from those of `parts`. Null for files and arrays.
   std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
   std::vector<Dataset> parts = {};
+  bool concatenation = false;  // of the parts, and nothing else
   // Files: the keys of data.train in a training file; null for arrays in memory.
   Json keys;
   // Arrays in memory: which array belongs to which input and output, and the scale.

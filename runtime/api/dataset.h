@@ -48,8 +48,9 @@ class Dataset {
   // Returns these examples and then those of `next`, whose values must have the same shapes.
   Dataset Concatenate(const Dataset& next) const;
   // Keeps the values in memory: reads files and calls functions once, when Fit or Evaluate begins,
-  // instead of in every epoch. Fit returns kInvalidArgument if they need more than three quarters
-  // of the memory that the process may use.
+  // instead of in every epoch. Fit returns kInvalidArgument if the caches of the process need more
+  // than three quarters of the memory that it may use. A dataset that is made of two parts of a
+  // cached one, such as c.Take(n) and c.Skip(n), reads and keeps the values twice.
   Dataset Cache() const;
 
   // Replaces every example by the function's result. The types and shapes of the values may change,
@@ -234,7 +235,7 @@ struct Example {
 class Source {
  public:
   virtual ~Source() = default;
-  virtual int64_t size() const = 0;  // at least 1; never changes
+  virtual int64_t size() const = 0;  // from 1 to 2^48; never changes
   // Returns example `i`, from 0 to size() - 1. Called by several threads at the same time. Every
   // call, in every task of a job, must return the same values for an example, and values of the
   // same types and shapes for all of them.
@@ -249,11 +250,15 @@ Dataset From(std::shared_ptr<const Source> source);
 // the same examples, Fit refuses BackupAndRestore. It also refuses to shuffle them. After Cache(),
 // there is one pass, and neither limit applies.
 struct Generator {
-  // Returns the next example, or nullopt after the last one. Called by one thread at a time.
+  // Returns the next example, or nullopt after the last one. Called by one thread at a time for
+  // each pass.
   using Next = std::function<Result<std::optional<Example>>()>;
 
-  std::function<Result<Next>()> start = {};  // starts a pass
-  int64_t size = 0;  // the number of examples in every pass; a longer pass is cut off there
+  // Starts a pass. If the same Generator provides the training and the validation data, there are
+  // two passes at a time, which are started by two threads.
+  std::function<Result<Next>()> start = {};
+  // The number of examples in every pass, at most 2^48. A longer pass is cut off there.
+  int64_t size = 0;
 
   operator Dataset() const;
 };

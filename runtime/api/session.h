@@ -66,7 +66,7 @@ struct FitOptions {
   int64_t initial_epoch = 0;  // the number of the epoch at which it starts, to continue a training
   bool shuffle = true;        // whether each epoch has a new order
   // If above 0, the examples are shuffled only within windows of this many, which suits disks that
-  // are slow to read at random places.
+  // are slow to read at random places. If there are not more than that, all are shuffled.
   int64_t shuffle_buffer = 0;
   // The batches per epoch; 0: all. An epoch begins where the last one has ended.
   int64_t steps_per_epoch = 0;

@@ -6,6 +6,14 @@
 #include "runtime/train/compiled_model.h"
 
 namespace tfjob::cmd {
+namespace {
+
+void LeaveOutCaches(config::SourceConfig& source) {
+  source.cache = config::CacheKind::kNone;
+  for (config::SourceConfig& part : source.datasets) LeaveOutCaches(part);
+}
+
+}  // namespace
 
 StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
                                             const std::vector<std::string>& settings) {
@@ -20,6 +28,11 @@ StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
   }
   ASSIGN_OR_RETURN(config, train::WithCompiledSettings(std::move(config)));
   RETURN_IF_ERROR(Annotate(config::Validate(config), path));
+  return config;
+}
+
+config::TrainingConfig WithoutCaches(config::TrainingConfig config) {
+  LeaveOutCaches(config.data.train);
   return config;
 }
 

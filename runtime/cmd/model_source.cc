@@ -32,6 +32,37 @@ bool StatesInputs(const model::Model& model) {
   return true;
 }
 
+// The factor of a dataset's inputs, and the dataset that has it.
+struct InputScale {
+  float factor;
+  std::string key;
+};
+
+// Returns nullopt if the dataset is part of a zip and provides no inputs.
+StatusOr<std::optional<InputScale>> ScaleIn(const config::SourceConfig& source,
+                                            const std::string& key, bool zipped) {
+  const auto factor = static_cast<float>(source.scale);
+  if (source.datasets.empty()) {
+    if (zipped && source.inputs.empty()) return std::optional<InputScale>();
+    return InputScale{factor, key};
+  }
+  zipped = zipped || source.format == config::DataFormat::kZip;
+  std::optional<InputScale> common;
+  for (size_t i = 0; i < source.datasets.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::optional<InputScale> part,
+                     ScaleIn(source.datasets[i], StrCat(key, ".datasets[", i, "]"), zipped));
+    if (!part) continue;
+    if (!common) common = part;
+    if (part->factor == common->factor) continue;
+    return InvalidArgument(
+        "expected one scale, by which the inputs are multiplied as in training, ", "but ",
+        common->key, " has the scale ", common->factor, " and ", part->key, " has ", part->factor,
+        "; override data.train with --set for the data that you give");
+  }
+  if (common) common->factor *= factor;
+  return common;
+}
+
 StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) {
   ASSIGN_OR_RETURN(const config::TrainingConfig config, ReadConfig(source.model, source.set));
   LoadedModel loaded;
@@ -39,11 +70,16 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   RETURN_IF_ERROR(model::Freeze(loaded.model, config.model.frozen));
   loaded.config = config;
   loaded.weights = config.model_dir;
-  loaded.scale = static_cast<float>(config.data.train.scale);
   if (with_data && !StatesInputs(loaded.model)) {
-    ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(config, train::Split::kTrain));
+    ASSIGN_OR_RETURN(const auto dataset,
+                     train::LoadDataset(WithoutCaches(config), train::Split::kTrain));
     // Only a Sequential model may leave its input unstated, so there is a single input.
-    loaded.example = dataset->Find(model::kFeatures)->shape;
+    const data::Field* field = dataset->Find(model::kFeatures);
+    if (field == nullptr) {
+      return InvalidArgument("data.train: the data provide no ", model::kFeatures,
+                             ", which the model needs; none of the datasets has the model's input");
+    }
+    loaded.example = field->shape;
   }
   return loaded;
 }
@@ -77,6 +113,13 @@ StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data) {
   }
   if (!source.weights.empty()) loaded.weights = source.weights;
   return loaded;
+}
+
+StatusOr<float> ScaleOf(const LoadedModel& loaded) {
+  if (!loaded.config) return 1;
+  ASSIGN_OR_RETURN(const std::optional<InputScale> scale,
+                   ScaleIn(loaded.config->data.train, "data.train", /*zipped=*/false));
+  return scale ? scale->factor : 1;
 }
 
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const LoadedModel& loaded) {

@@ -30,8 +30,6 @@ struct LoadedModel {
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;
-  // The training file's data.train.scale.
-  float scale = 1;
   std::optional<config::TrainingConfig> config;  // the training file
 };
 
@@ -39,6 +37,11 @@ struct LoadedModel {
 // `with_data`, also reads the training file's data if the model does not state the shape of its
 // input.
 StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
+
+// Returns the factor by which training multiplies the float32 inputs: the training file's
+// data.train.scale, times the scale of its datasets. Returns InvalidArgument, with a message that
+// names the datasets, if their scales differ.
+StatusOr<float> ScaleOf(const LoadedModel& loaded);
 
 // Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the
 // data states them.

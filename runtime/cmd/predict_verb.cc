@@ -64,6 +64,7 @@ class PredictVerb : public Verb {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/false));
     RETURN_IF_ERROR(
         Annotate(inference::CheckArraysPath(output_, loaded.model.outputs.size()), "--output"));
+    ASSIGN_OR_RETURN(const float scale, ScaleOf(loaded));
     io::NamedTensors arrays;
     for (const std::string& input : inputs_) RETURN_IF_ERROR(AddInput(input, arrays));
     ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,
@@ -80,9 +81,8 @@ class PredictVerb : public Verb {
     kLog.Info("predicting",
               {{"examples", inputs[0].shape().rank() > 0 ? inputs[0].shape().dim(0) : 0},
                {"batch_size", batch_size_}});
-    ASSIGN_OR_RETURN(
-        const io::NamedTensors outputs,
-        predictor->Run(inputs, {.batch_size = batch_size_, .scale = loaded.scale}, stop));
+    ASSIGN_OR_RETURN(const io::NamedTensors outputs,
+                     predictor->Run(inputs, {.batch_size = batch_size_, .scale = scale}, stop));
     return inference::WriteArrays(output_, outputs);
   }
 

@@ -1,5 +1,6 @@
 #include "runtime/cmd/print.h"
 
+#include "runtime/cmd/config_file.h"
 #include "runtime/graph/graph_def/graph_def.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/placement.h"
@@ -73,7 +74,7 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
   if (stage == "config") return config::PrintTrainingConfig(config);
   if (stage == "data") return train::DescribeData(config, tf_config);
   const int tasks = cluster::TrainingTaskCount(tf_config);
-  ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config, train::Split::kTrain));
+  ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(WithoutCaches(config), train::Split::kTrain));
   ASSIGN_OR_RETURN(auto definition,
                    train::DefineModel(config, train::Split::kTrain, *dataset, tasks));
   if (stage == "model") return model::Summary(definition.model, definition.build.features);

@@ -62,6 +62,9 @@ TEST(Datasets, AreAccepted) {
   EXPECT_EQ(Checked("{format: zip, datasets: [{format: npz, file: a.npz, inputs: x}, {format: npz, "
                     "file: b.npz, targets: labels}]}"),
             "accepted");
+  EXPECT_EQ(Checked("{format: zip, datasets: [{format: npz, file: a.npz, inputs: x}, {format: csv, "
+                    "file: b.csv, features: {\"y\": {dtype: float32}}, targets: \"y\"}]}"),
+            "accepted");
 }
 
 TEST(Datasets, ErrorsNameTheDataset) {
@@ -77,11 +80,11 @@ TEST(Datasets, ErrorsNameTheDataset) {
       {"{format: mix, datasets: [{format: csv, fille: x}]}",
        "t.yaml: data.train.datasets[0].fille: unknown key; did you mean \"file\"?"},
       {"{format: mix, datasets: [{file: a.csv}]}",
-       "data.train.datasets[0]: data.train.file: belongs to data.train.format csv, npz, but "
-       "data.train.format is not set; set it, or remove data.train.file"},
+       "data.train.datasets[0].file: belongs to data.train.datasets[0].format csv, npz, but "
+       "data.train.datasets[0].format is not set; set it, or remove data.train.datasets[0].file"},
       {"{format: mix, datasets: [{format: csv, file: a.csv, folder: x}]}",
-       "data.train.datasets[0]: data.train.folder: belongs to data.train.format images, but "
-       "data.train.format is csv; remove one of the two"},
+       "data.train.datasets[0].folder: belongs to data.train.datasets[0].format images, but "
+       "data.train.datasets[0].format is csv; remove one of the two"},
       {"{format: mix, datasets: [{format: csv, file: a.csv, weight: 0}]}",
        "data.train.datasets[0].weight: expected a finite number above 0, got 0; remove a dataset "
        "that is not used"},
@@ -92,8 +95,8 @@ TEST(Datasets, ErrorsNameTheDataset) {
        "data.train.datasets[0].weight: belongs to one of the datasets of a mix, which this dataset "
        "is not; remove it"},
       {"{format: zip, datasets: [{format: csv, file: a.csv}]}",
-       "data.train.datasets[0].format: expected npz, tfrecord or jsonl for datasets that are "
-       "zipped, since only these name the inputs and targets they provide"},
+       "data.train.datasets[0].format: expected npz, tfrecord, jsonl or csv with features for "
+       "datasets that are zipped, since only these name the inputs and targets they provide"},
       {"{format: zip, datasets: [{format: npz, file: a.npz}]}",
        "data.train.datasets[0].inputs: expected the inputs or targets that this dataset provides, "
        "but it is missing"},
@@ -103,6 +106,10 @@ TEST(Datasets, ErrorsNameTheDataset) {
        "t.yaml: data.train.cache: expected one of none, memory, got \"disk\""},
   };
   for (const auto& [train, error] : errors) EXPECT_EQ(Checked(train), error) << train;
+  EXPECT_EQ(Checked("{format: csv, file: a.csv}, eval: {format: mix, datasets: [{format: csv, "
+                    "file: a.csv, folder: x}]}"),
+            "data.eval.datasets[0].folder: belongs to data.eval.datasets[0].format images, but "
+            "data.eval.datasets[0].format is csv; remove one of the two");
 }
 
 TEST(Datasets, AreNotNestedWithoutLimit) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
@@ -184,16 +185,25 @@ Status CheckWeight(const SourceConfig& source, const std::string& at, bool of_mi
 Status CheckZipped(const SourceConfig& source, const std::string& at) {
   const bool joined = !source.datasets.empty();
   const bool named = source.format == DataFormat::kNpz || source.format == DataFormat::kTfRecord ||
-                     source.format == DataFormat::kJsonLines;
+                     source.format == DataFormat::kJsonLines ||
+                     (source.format == DataFormat::kCsv && !source.features.empty());
   if (!joined && !named) {
-    return InvalidArgument(at, ".format: expected npz, tfrecord or jsonl for datasets that are ",
-                           "zipped, since only these name the inputs and targets they provide");
+    return InvalidArgument(at, ".format: expected npz, tfrecord, jsonl or csv with features for ",
+                           "datasets that are zipped, since only these name the inputs and ",
+                           "targets they provide");
   }
   if (!joined && source.inputs.empty() && source.targets.empty() && source.sample_weights.empty())
     return Missing(at + ".inputs", "the inputs or targets that this dataset provides");
   for (size_t i = 0; i < source.datasets.size(); ++i)
     RETURN_IF_ERROR(CheckZipped(source.datasets[i], StrCat(at, ".datasets[", i, "]")));
   return OkStatus();
+}
+
+// Makes keys of data.train in the message those of the dataset `at`.
+Status Renamed(const Status& error, const std::string& at) {
+  if (error.ok()) return error;
+  return {error.code(),
+          absl::StrReplaceAll(std::string(Message(error)), {{"data.train.", at + "."}})};
 }
 
 Status CheckDatasets(const SourceConfig& source, const std::string& at) {
@@ -205,7 +215,7 @@ Status CheckDatasets(const SourceConfig& source, const std::string& at) {
     own.data.train = source.datasets[i];
     for (const Key& key : Keys()) {
       if (key.path.starts_with("data.train."))
-        RETURN_IF_ERROR(Annotate(CheckSelected(own, defaults, key), below));
+        RETURN_IF_ERROR(Renamed(CheckSelected(own, defaults, key), below));
     }
     RETURN_IF_ERROR(CheckWeight(source.datasets[i], below, source.format == DataFormat::kMix));
     RETURN_IF_ERROR(CheckSource(source.datasets[i], below));

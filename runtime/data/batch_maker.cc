@@ -10,8 +10,11 @@ namespace {
 
 Order::Kind OrderOf(const Source& source, const PipelineOptions& options) {
   if (!options.shuffle) return Order::Kind::kFiles;
-  if (options.shuffle_buffer > 0) return Order::Kind::kWindows;
-  const bool listed = source.in_memory() || source.size() <= options.most_listed;
+  if (options.shuffle_buffer > 0 && options.shuffle_buffer < source.size())
+    return Order::Kind::kWindows;
+  const int64_t most = std::max(options.most_listed, source.rows_in_memory());
+  const bool listed =
+      source.size() <= std::min<int64_t>(most, std::numeric_limits<uint32_t>::max());
   return listed ? Order::Kind::kList : Order::Kind::kPermutation;
 }
 
@@ -58,9 +61,6 @@ void Pipeline::Maker::TakePart(int64_t worker, int64_t workers) {
 
 Status Pipeline::Maker::Check() const {
   const std::string& file = source_->fields().back().file;
-  if (source_->in_memory() && source_->size() > std::numeric_limits<uint32_t>::max()) {
-    return InvalidArgument(file, ": expected fewer than 2^32 rows, got ", source_->size());
-  }
   if (options_.shuffle && !source_->random_access()) {
     return InvalidArgument(file,
                            ": the examples can only be read in their order, so they cannot be ",

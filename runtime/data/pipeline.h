@@ -51,7 +51,7 @@ struct PipelineOptions {
   int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
-  // If a source that is not in memory has more examples than this, their order is a
+  // If a source has more examples than this and than Source::rows_in_memory(), their order is a
   // KeyedPermutation (order.h), which needs no list. A list of this length takes 4 MiB.
   int64_t most_listed = 1 << 20;
 };

@@ -38,7 +38,8 @@ class RowReader {
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
   // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
   // they are. There are as many places as rows. The default reads the examples into tensors of its
-  // own, and copies them; the readers of sources in memory do not, and allocate nothing.
+  // own, which it allocates anew if the number of rows is not that of the call before, and copies
+  // them. The readers of sources in memory do neither, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);
 
@@ -52,9 +53,11 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;                      // the number of examples
   virtual const std::vector<Field>& fields() const = 0;  // at least one
-  // Returns whether the examples are in memory. Otherwise, there may be so many that even a list of
-  // their numbers does not fit into memory.
+  // Returns whether the values of the examples are in memory.
   virtual bool in_memory() const = 0;
+  // Returns the number of examples if each is stored in memory on its own, so that there is memory
+  // for a list of their numbers, too. Otherwise returns 0: an example may come up several times.
+  virtual int64_t rows_in_memory() const { return 0; }
   // Returns whether reading an example takes about as long whichever example was read before.
   // Otherwise, the examples are cheap to read in their order only, and cannot be shuffled.
   virtual bool random_access() const { return true; }
@@ -65,8 +68,8 @@ class Source {
   virtual std::string LeftOut() const { return {}; }
   // Returns a number that is equal in two tasks if their records, the order of the records and the
   // way in which they are read are equal. Otherwise, the numbers differ, except by accident, and
-  // except for images in folders, of which only the names and sizes count. A source in memory
-  // returns 0.
+  // except for images in folders, of which only the names and sizes count, and for the contents of
+  // tables in memory, which do not count. A table returns 0.
   virtual uint64_t fingerprint() const { return 0; }
   // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
   // (column.h). A source in memory checks every value now, and its readers never fail and allocate

@@ -39,6 +39,7 @@ class Table : public Source {
   int64_t size() const override { return dataset_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return true; }
+  int64_t rows_in_memory() const override { return size(); }
   std::string Describe() const override {
     std::vector<std::string> files;
     size_t bytes = 0;

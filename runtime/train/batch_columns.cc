@@ -156,6 +156,16 @@ void BatchColumns::Describe(model::BuildOptions& build) const {
   }
 }
 
+std::set<std::string> ScaledInputs(const model::Model& model) {
+  const std::vector<std::string> inputs = model::InputNames(model);
+  const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
+  std::set<std::string> scaled;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!stated[i] || stated[i]->dtype == DType::kFloat32) scaled.insert(inputs[i]);
+  }
+  return scaled;
+}
+
 StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
                                  const model::Model& model, const data::Source& source) {
   BatchColumns columns;

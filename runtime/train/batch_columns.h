@@ -4,6 +4,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +38,9 @@ struct BatchColumns {
   // Sets the types of the features, labels and sample weights.
   void Describe(model::BuildOptions& build) const;
 };
+
+// Returns the inputs that the key `scale` applies to: those that the model takes as float32.
+std::set<std::string> ScaledInputs(const model::Model& model);
 
 // Returns InvalidArgument, with a message that names the key or the layer, if the data do not fit
 // the model. Class weights become sample weights in kTrain only, as in Keras.

@@ -128,6 +128,57 @@ TEST_F(Datasets, ScaleTheInputsOfEachDatasetAndOfAll) {
   EXPECT_EQ(ExamplesOf(StrCat("{format: concatenate, scale: 4, ", halves, "}"), 2).size(), 90u);
 }
 
+// Only float32 inputs have a scale, whether or not their values are copied.
+TEST_F(Datasets, ScaleNoIntegers) {
+  const std::string file = folder_ + "/ids.jsonl";
+  ASSERT_TRUE(WriteFileAtomically(file, "{\"x\": [7, 3], \"y\": 1}\n").ok());
+  const auto config = config::ParseTrainingConfig(
+      StrCat("model: {layers: [{InputLayer: {batch_shape: [null, 2], dtype: int64}}, ",
+             "{Embedding: {input_dim: 8, output_dim: 1}}, {Flatten: {}}, {Dense: {units: 1}}]}\n",
+             "loss: mean_squared_error\nmax_steps: 1\nbatch_size: 1\n",
+             "data: {train: {format: concatenate, cache: memory, datasets: [{format: jsonl, ",
+             "scale: 2, files: [", file, "], features: {x: {dtype: int64, shape: [2]}, ",
+             "\"y\": {dtype: float32, shape: []}}}]}}\n"),
+      "training.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto source = LoadDataset(*config, Split::kTrain);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto model = ReadModel(config->model);
+  const auto columns = ColumnsOf(*config, Split::kTrain, *model, **source);
+  ASSERT_TRUE(columns.ok()) << columns.status();
+  const auto pipeline = data::Pipeline::Create(
+      *source, {.batch_size = 1, .epochs = 1, .shuffle = false, .columns = columns->All()});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const data::Batch* batch = (*pipeline)->Next();
+  ASSERT_NE(batch, nullptr) << (*pipeline)->status();
+  EXPECT_EQ(batch->tensors[0].value.data<int64_t>()[0], 7);
+  EXPECT_EQ(batch->tensors[0].value.data<int64_t>()[1], 3);
+}
+
+// Every dataset generates examples of its own, however deep it is.
+TEST_F(Datasets, GenerateDifferentExamples) {
+  const std::string drawn = "{format: synthetic, examples: 1}";
+  const std::string nested = StrCat("{format: concatenate, datasets: [", drawn, ", ", drawn, "]}");
+  const config::TrainingConfig config =
+      Config(StrCat("{format: concatenate, datasets: [", nested, ", ", drawn, ", ", nested, "]}"));
+  const auto source = LoadDataset(config, Split::kTrain);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto pipeline = data::Pipeline::Create(
+      *source, {.batch_size = 5,
+                .epochs = 1,
+                .shuffle = false,
+                .columns = {{.name = "x", .array = data::kFeaturesArray, .shape = {2}}}});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const data::Batch* batch = (*pipeline)->Next();
+  ASSERT_NE(batch, nullptr) << (*pipeline)->status();
+  const auto values = batch->tensors[0].value.data<float>();
+  std::vector<float> firsts;
+  for (size_t i = 0; i < values.size(); i += 2) firsts.push_back(values[i]);
+  ASSERT_EQ(firsts.size(), 5u);
+  std::ranges::sort(firsts);
+  EXPECT_EQ(std::ranges::adjacent_find(firsts), firsts.end());
+}
+
 TEST_F(Datasets, ZipInputsAndTargetsOfDifferentFiles) {
   EXPECT_EQ(ExamplesOf(StrCat("{format: zip, datasets: [", File("whole", ", inputs: x"), ", ",
                               File("first", ", targets: \"y\""), "]}"))

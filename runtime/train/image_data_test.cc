@@ -86,5 +86,48 @@ TEST(ImageData, OtherClassesInEvaluationAreAnError) {
   EXPECT_EQ(*labels, (std::vector<int64_t>{0, 2, 3}));
 }
 
+// Returns data.train or data.eval with the dataset and another one: {format: concatenate}.
+config::SourceConfig Joined(const config::SourceConfig& dataset, const std::string& folder) {
+  config::SourceConfig joined;
+  joined.format = config::DataFormat::kConcatenate;
+  joined.datasets = {dataset, dataset};
+  joined.datasets[1].folder = folder;
+  return joined;
+}
+
+TEST(ImageData, FoldersOfOneDatasetHaveTheSameClasses) {
+  const ImageFolder first, other;
+  for (const char* name : {"cats/1", "dogs/1"}) first.WriteGrey(name, 1);
+  for (const char* name : {"ants/1", "cats/1", "dogs/1"}) other.WriteGrey(name, 1);
+  config::TrainingConfig config = ConfigFor(first, first);
+  config.data.eval = Joined(config.data.eval, other.path());
+  config.data.train = Joined(config.data.train, other.path());
+  EXPECT_EQ(Message(LoadDataset(config, Split::kTrain).status()),
+            StrCat("data.train.datasets[1]: expected the same classes as in ",
+                   "data.train.datasets[0], but class 0 is the folder cats in ", first.path(),
+                   ", and the folder ants in ", other.path(),
+                   "; list the same classes in the key classes of both datasets"));
+  for (config::SourceConfig& dataset : config.data.train.datasets)
+    dataset.classes = {"dogs", "cats"};
+  EXPECT_EQ(LoadDataset(config, Split::kTrain).status(), OkStatus());
+  // Evaluation uses the list of a dataset of data.train.
+  const StatusOr<std::vector<int64_t>> labels = EvalLabels(config);
+  ASSERT_TRUE(labels.ok()) << labels.status();
+  EXPECT_EQ(*labels, (std::vector<int64_t>{0, 1, 0, 1}));
+}
+
+TEST(ImageData, EvaluationIsComparedWithTheDatasetsOfTraining) {
+  const ImageFolder train, eval;
+  for (const char* name : {"cats/1", "dogs/1"}) train.WriteGrey(name, 1);
+  for (const char* name : {"ants/1", "dogs/1"}) eval.WriteGrey(name, 1);
+  config::TrainingConfig config = ConfigFor(train, eval);
+  config.data.train = Joined(config.data.train, train.path());
+  EXPECT_EQ(Message(EvalLabels(config).status()),
+            StrCat("data.eval: expected the same classes as in data.train.datasets[0], but class ",
+                   "0 is the folder cats in ", train.path(), ", and the folder ants in ",
+                   eval.path(), "; list the classes in data.train.datasets[0].classes, which ",
+                   "data.eval then uses, too"));
+}
+
 }  // namespace
 }  // namespace tfjob::train

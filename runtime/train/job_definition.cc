@@ -226,9 +226,10 @@ int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, in
 int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                    bool together) {
   int64_t steps = config.max_steps > 0 ? config.max_steps : INT64_MAX;
-  if (config.epochs > 0) {
-    const int64_t batches =
-        config.epochs * BatchesPerEpoch(config, examples, training_tasks, together);
+  const int64_t per_epoch = BatchesPerEpoch(config, examples, training_tasks, together);
+  // Of more epochs than that, none reaches its end.
+  if (config.epochs > 0 && per_epoch <= INT64_MAX / 2 / config.epochs) {
+    const int64_t batches = config.epochs * per_epoch;
     steps = std::min(steps, CeilDivide(batches, BatchesPerStep(config, training_tasks, together)));
   }
   return steps;

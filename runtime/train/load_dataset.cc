@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/env.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/operators/cache.h"
 #include "runtime/data/operators/join.h"
@@ -5,7 +9,7 @@
 #include "runtime/data/operators/select.h"
 #include "runtime/data/operators/zip.h"
 #include "runtime/data/table_source.h"
-#include "runtime/model/build.h"
+#include "runtime/train/image_classes.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/load_format.h"
 
@@ -14,9 +18,37 @@ namespace {
 
 using config::SourceConfig;
 
+// Together, the parts of data.train or data.eval have about as many threads at most.
+constexpr int kMostThreads = 512;
+
+// Where a dataset is among the datasets in datasets.
+struct Place {
+  int64_t seed = 0;            // of the training file
+  std::string path = {};       // "1.0" for datasets[1].datasets[0]; "" for the whole
+  bool first = true;           // the path has no other numbers than 0
+  int threads = kMostThreads;  // of this dataset, at most
+
+  // Returns the place of dataset number `index` of `count`.
+  Place Below(size_t index, size_t count) const {
+    return {
+        .seed = seed,
+        .path = path.empty() ? StrCat(index) : StrCat(path, ".", index),
+        .first = first && index == 0,
+        .threads = std::max(1, threads / static_cast<int>(std::min<size_t>(count, kMostThreads)))};
+  }
+  // Returns a seed that other places do not have.
+  int64_t SeedFor(std::string_view purpose) const {
+    return static_cast<int64_t>(PhiloxKey(static_cast<uint64_t>(seed), StrCat(purpose, " ", path)));
+  }
+};
+
 // Loads the examples of one dataset, and applies its operators.
 StatusOr<data::SourcePtr> LoadPart(const config::TrainingConfig& config, Split split,
-                                   const model::Model& model, Extent extent);
+                                   const model::Model& model, Extent extent, const Place& place);
+
+SourceConfig& SourceIn(config::TrainingConfig& config, Split split) {
+  return split == Split::kTrain ? config.data.train : config.data.eval;
+}
 
 // Makes the key in an error of a dataset, "data.train", that of dataset number `index`.
 Status InDataset(const Status& error, Split split, size_t index) {
@@ -27,25 +59,21 @@ Status InDataset(const Status& error, Split split, size_t index) {
   return Annotate(error, key);
 }
 
-// Loads dataset number `index` of several.
-StatusOr<data::SourcePtr> LoadElement(const config::TrainingConfig& config, Split split,
-                                      const model::Model& model, Extent extent, size_t index) {
-  config::TrainingConfig own = config;
-  const SourceConfig part = SourceOf(config, split).datasets[index];
-  (split == Split::kTrain ? own.data.train : own.data.eval) = part;
+// Loads one of several datasets: data.train or data.eval of `config`.
+StatusOr<data::SourcePtr> LoadElement(config::TrainingConfig& config, Split split,
+                                      const model::Model& model, Extent extent,
+                                      const Place& place) {
   // Generated data would otherwise be the same in all datasets.
-  if (index > 0) {
-    own.seed = static_cast<int64_t>(
-        PhiloxKey(static_cast<uint64_t>(config.seed), StrCat("dataset ", index)));
-  }
-  StatusOr<data::SourcePtr> loaded = LoadPart(own, split, model, extent);
-  if (!loaded.ok()) return InDataset(loaded.status(), split, index);
-  const std::vector<std::string> inputs = model::InputNames(model);
-  return data::Scale(*std::move(loaded), {inputs.begin(), inputs.end()},
-                     static_cast<float>(part.scale));
+  config.seed = place.first ? place.seed : place.SeedFor("dataset");
+  const int threads =
+      config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();
+  config.data.threads = std::min(threads, place.threads);
+  ASSIGN_OR_RETURN(data::SourcePtr loaded, LoadPart(config, split, model, extent, place));
+  return data::Scale(std::move(loaded), ScaledInputs(model),
+                     static_cast<float>(SourceOf(config, split).scale));
 }
 
-StatusOr<data::SourcePtr> Join(const config::TrainingConfig& config, const SourceConfig& source,
+StatusOr<data::SourcePtr> Join(const SourceConfig& source, const Place& place,
                                std::vector<data::SourcePtr> parts) {
   switch (source.format) {
     case config::DataFormat::kConcatenate:
@@ -58,24 +86,32 @@ StatusOr<data::SourcePtr> Join(const config::TrainingConfig& config, const Sourc
     default:
       break;
   }
+  const int64_t seed = place.path.empty() ? place.seed : place.SeedFor("mix");
   data::MixOptions options{.stop = source.stop == config::MixStop::kFirst
                                        ? data::Mixture::Stop::kFirst
                                        : data::Mixture::Stop::kAll,
-                           .seed = static_cast<uint64_t>(config.seed)};
+                           .seed = static_cast<uint64_t>(seed)};
   for (const SourceConfig& part : source.datasets)
     options.weights.push_back(part.weight.value_or(1));
   return data::Mix(std::move(parts), options);
 }
 
 StatusOr<data::SourcePtr> LoadJoined(const config::TrainingConfig& config, Split split,
-                                     const model::Model& model, Extent extent) {
+                                     const model::Model& model, Extent extent, const Place& place) {
   const SourceConfig& source = SourceOf(config, split);
   if (source.format == config::DataFormat::kZip) extent = Extent::kNamed;
+  config::TrainingConfig own = config;
+  const int64_t threads = config.data.threads;
   std::vector<data::SourcePtr> parts;
   for (size_t i = 0; i < source.datasets.size(); ++i) {
-    ASSIGN_OR_RETURN(parts.emplace_back(), LoadElement(config, split, model, extent, i));
+    SourceIn(own, split) = source.datasets[i];
+    own.data.threads = threads;
+    StatusOr<data::SourcePtr> part =
+        LoadElement(own, split, model, extent, place.Below(i, source.datasets.size()));
+    if (!part.ok()) return InDataset(part.status(), split, i);
+    parts.push_back(*std::move(part));
   }
-  StatusOr<data::SourcePtr> joined = Join(config, source, std::move(parts));
+  StatusOr<data::SourcePtr> joined = Join(source, place, std::move(parts));
   return joined.ok() ? joined : Annotate(joined.status(), KeyOf(split));
 }
 
@@ -90,9 +126,9 @@ StatusOr<data::SourcePtr> Operate(data::SourcePtr source, const SourceConfig& co
 }
 
 StatusOr<data::SourcePtr> LoadPart(const config::TrainingConfig& config, Split split,
-                                   const model::Model& model, Extent extent) {
+                                   const model::Model& model, Extent extent, const Place& place) {
   const bool joined = !SourceOf(config, split).datasets.empty();
-  ASSIGN_OR_RETURN(data::SourcePtr source, joined ? LoadJoined(config, split, model, extent)
+  ASSIGN_OR_RETURN(data::SourcePtr source, joined ? LoadJoined(config, split, model, extent, place)
                                                   : LoadFormat(config, split, model, extent));
   StatusOr<data::SourcePtr> changed = Operate(std::move(source), SourceOf(config, split));
   if (changed.ok()) return changed;
@@ -109,7 +145,10 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model) {
-  return LoadPart(config, split, model, Extent::kAll);
+  config::TrainingConfig own = config;
+  RETURN_IF_ERROR(AgreeOnClasses(own, split));
+  SourceIn(own, split == Split::kTrain ? Split::kEval : Split::kTrain) = {};  // is not used
+  return LoadPart(own, split, model, Extent::kAll, {.seed = config.seed});
 }
 
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const SourceConfig& source, Split split,

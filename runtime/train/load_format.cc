@@ -169,45 +169,12 @@ StatusOr<data::Dataset> LoadColumns(const config::TrainingConfig& config, Split 
   return dataset.ok() ? std::move(dataset) : Annotate(dataset.status(), KeyOf(split));
 }
 
-// Returns an error if the folders of data.train and data.eval have other classes, because an image
-// would then have another label in training than in evaluation. A task that only evaluates may not
-// have the folder of data.train; its classes are then unknown.
-Status CheckSameClasses(const std::string& train_folder, const std::string& eval_folder) {
-  const StatusOr<std::vector<std::string>> found = data::ClassesIn(train_folder);
-  if (absl::IsNotFound(found.status())) return OkStatus();
-  RETURN_IF_ERROR(found.status());
-  ASSIGN_OR_RETURN(const std::vector<std::string> eval, data::ClassesIn(eval_folder));
-  const std::vector<std::string>& train = *found;
-  const auto differ = std::ranges::mismatch(train, eval);
-  if (differ.in1 == train.end() && differ.in2 == eval.end()) return OkStatus();
-  const auto text = [](const auto& name, const std::vector<std::string>& names) {
-    return name == names.end() ? std::string("missing") : StrCat("the folder ", *name);
-  };
-  return InvalidArgument(
-      "expected the same classes as in data.train, but class ", differ.in1 - train.begin(), " is ",
-      text(differ.in1, train), " in ", train_folder, ", and ", text(differ.in2, eval), " in ",
-      eval_folder, "; list the classes in data.train.classes, which data.eval then uses, too");
-}
-
-// Returns the names of the classes; none: those of the folder.
-StatusOr<std::vector<std::string>> ClassesOf(const config::TrainingConfig& config, Split split) {
-  const SourceConfig& source = SourceOf(config, split);
-  const SourceConfig& train = SourceOf(config, Split::kTrain);
-  if (split == Split::kTrain || !source.classes.empty() ||
-      train.format != config::DataFormat::kImages)
-    return source.classes;
-  if (train.classes.empty()) RETURN_IF_ERROR(CheckSameClasses(train.folder, source.folder));
-  return train.classes;
-}
-
 StatusOr<std::shared_ptr<const data::Source>> OpenImages(const config::TrainingConfig& config,
                                                          Split split) {
   const SourceConfig& source = SourceOf(config, split);
-  StatusOr<std::vector<std::string>> classes = ClassesOf(config, split);
-  if (!classes.ok()) return Annotate(classes.status(), KeyOf(split));
   StatusOr<std::shared_ptr<const data::Source>> opened =
       data::OpenImages({.folder = source.folder,
-                        .classes = *std::move(classes),
+                        .classes = source.classes,
                         .image = ToImage(source.height, source.width, source.channels,
                                          source.resize, source.crop_to_aspect_ratio),
                         .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,

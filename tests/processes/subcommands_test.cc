@@ -90,6 +90,49 @@ data: {train: {format: csv, file: unused.csv, scale: 1/4}}
   EXPECT_EQ(*ReadFile(Path("y.csv")), "0.25,0.5\n0,2\n");
 }
 
+TEST_F(SubcommandsTest, PredictScalesInputsAsTheDatasetsOfTraining) {
+  const auto predict = [&](const std::string& second) {
+    const std::string file =
+        StrCat("model: {layers: [InputLayer: {batch_shape: [null, 2]}, ReLU: {}]}\n",
+               "loss: mean_squared_error\nepochs: 1\n",
+               "data: {train: {format: concatenate, scale: 1/2, datasets: [{format: csv, ",
+               "file: a.csv, scale: 1/4}, {format: csv, file: b.csv, scale: ", second, "}]}}\n");
+    EXPECT_TRUE(WriteFileAtomically(Path("training.yaml"), file).ok());
+    const auto program = Start({"predict", "--model", Path("training.yaml"), "--input",
+                                Path("two.csv"), "--output", Path("y.csv")});
+    const int code = program->AwaitEnd(60s);
+    return std::pair(code, program->Output());
+  };
+  ASSERT_TRUE(WriteFileAtomically(Path("two.csv"), "8,16\n-1,64\n").ok());
+  EXPECT_EQ(predict("1/4").first, 0);
+  EXPECT_EQ(*ReadFile(Path("y.csv")), "1,2\n0,8\n");
+  const auto [code, output] = predict("1");
+  EXPECT_EQ(code, 2);
+  EXPECT_NE(output.find("data.train.datasets[0] has the scale 0.25 and data.train.datasets[1] has "
+                        "1"),
+            std::string::npos)
+      << output;
+}
+
+TEST_F(SubcommandsTest, SummaryOfAZipWithoutInputsIsAnError) {
+  ASSERT_TRUE(WriteFileAtomically(Path("y.jsonl"), "{\"y\": 1}\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("w.jsonl"), "{\"w\": 1}\n").ok());
+  const auto dataset = [&](const std::string& name, const std::string& use) {
+    return StrCat("{format: jsonl, files: [", Path(name + ".jsonl"), "], features: {\"", name,
+                  "\": {dtype: float32, shape: []}}, ", use, ": \"", name, "\"}");
+  };
+  ASSERT_TRUE(WriteFileAtomically(
+                  Path("zip.yaml"),
+                  StrCat("model: {layers: [Dense: {units: 1}]}\nloss: mean_squared_error\n",
+                         "epochs: 1\ndata: {train: {format: zip, datasets: [",
+                         dataset("y", "targets"), ", ", dataset("w", "sample_weights"), "]}}\n"))
+                  .ok());
+  const auto summary = Start({"summary", "--model", Path("zip.yaml")});
+  EXPECT_EQ(summary->AwaitEnd(60s), 2) << summary->Output();
+  EXPECT_NE(summary->Output().find("the data provide no features"), std::string::npos)
+      << summary->Output();
+}
+
 TEST_F(SubcommandsTest, FlagsOfTrainingAreRefused) {
   for (const std::string flag : {"--config=job.yaml", "--set=batch_size=1", "--print=model"}) {
     const auto summary = Start({flag, "summary", "--model", Path("model.json")});

@@ -112,6 +112,11 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
   RETURN_IF_ERROR(FromPublic(session.strategy.status()));
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(data.error);
+  if (data.open != nullptr) {
+    return InvalidArgument("expected files or arrays, got a dataset that an operator or functions ",
+                           "of the program make, such as Map, Take or From; use Fit, or put the ",
+                           "examples into Arrays");
+  }
   config::TrainingConfig config;
   config.seed = session.options.seed;
   // Validate needs a loss and an end; they are not used.

@@ -19,6 +19,14 @@ namespace operators = tfjob::data;
 
 using SourceList = std::vector<SourcePtr>;
 
+// Returns an error of a program's function. OutOfRange would end the run in all of its tasks
+// (state/run_failure.h).
+tfjob::Status FromFunction(const Status& status) {
+  tfjob::Status error = FromPublic(status);
+  if (!absl::IsOutOfRange(error)) return error;
+  return InvalidArgument(Message(error));
+}
+
 // Returns a Dataset that `open` makes from the parts.
 template <typename Open>
 Dataset Operator(std::vector<Dataset> parts, Open open) {
@@ -47,7 +55,7 @@ operators::MapFunction ForModel(
   auto names = std::make_shared<const ExampleNames>(model);
   return [names, function](const operators::Example& example) -> StatusOr<operators::Example> {
     const Result<data::Example> result = function(names->ToPublic(example));
-    if (!result.ok()) return FromPublic(result.status());
+    if (!result.ok()) return FromFunction(result.status());
     return names->ToInternal(*result);
   };
 }
@@ -55,11 +63,11 @@ operators::MapFunction ForModel(
 StatusOr<operators::NextExample> StartPass(const data::Generator& generator,
                                            const std::shared_ptr<const ExampleNames>& names) {
   Result<data::Generator::Next> started = generator.start();
-  if (!started.ok()) return FromPublic(started.status());
+  if (!started.ok()) return FromFunction(started.status());
   if (*started == nullptr) return InvalidArgument("start returned an empty function");
   return [names, next = *std::move(started)]() -> StatusOr<std::optional<operators::Example>> {
     const Result<std::optional<data::Example>> example = next();
-    if (!example.ok()) return FromPublic(example.status());
+    if (!example.ok()) return FromFunction(example.status());
     if (!*example) return std::optional<operators::Example>();
     ASSIGN_OR_RETURN(operators::Example made, names->ToInternal(**example));
     return made;
@@ -82,9 +90,17 @@ Dataset Dataset::Repeat(int64_t count) const {
 }
 
 Dataset Dataset::Concatenate(const Dataset& next) const {
-  return Operator({*this, next}, [](const DatasetContext&, SourceList parts) {
-    return operators::Concatenate(std::move(parts));
-  });
+  // A chain of calls makes one operator, since the parts of parts are opened by recursion.
+  std::vector<Dataset> parts = {*this};
+  if (data_->concatenation) parts = data_->parts;
+  parts.push_back(next);
+  DatasetData made;
+  made.parts = std::move(parts);
+  made.concatenation = true;
+  made.open = [](const DatasetContext&, SourceList sources) {
+    return operators::Concatenate(std::move(sources));
+  };
+  return Access::MakeDataset(std::move(made));
 }
 
 Dataset Dataset::Cache() const {
@@ -106,7 +122,7 @@ Dataset Dataset::Filter(std::function<Result<bool>(const data::Example&)> functi
     const ExampleNames names(context.model);
     const auto asked = [&](const operators::Example& example) -> StatusOr<bool> {
       const Result<bool> keep = function(names.ToPublic(example));
-      if (!keep.ok()) return FromPublic(keep.status());
+      if (!keep.ok()) return FromFunction(keep.status());
       return *keep;
     };
     return operators::Filter(std::move(parts[0]), asked, context.threads);
@@ -121,7 +137,7 @@ Dataset From(std::shared_ptr<const Source> source) {
     auto names = std::make_shared<const ExampleNames>(context.model);
     const auto row = [names, source](int64_t i) -> StatusOr<operators::Example> {
       const Result<Example> example = source->Row(i);
-      if (!example.ok()) return FromPublic(example.status());
+      if (!example.ok()) return FromFunction(example.status());
       return names->ToInternal(*example);
     };
     return operators::ComputeRows("the program's Source", source->size(), context.threads, row);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -124,6 +125,74 @@ TEST(Dataset, FunctionsSeeScaledInputs) {
   EXPECT_EQ(Trained(bytes.Map(same)), Trained(bytes));
 }
 
+TEST(Dataset, FunctionsSeeScaledInputsNextToFloat64) {
+  tj::Tensor x(tj::DType::kUInt8, {16, 1}), wide(tj::DType::kFloat64, {16, 1});
+  tj::Tensor y(tj::DType::kFloat32, {16, 1});
+  for (size_t i = 0; i < 16; ++i) x.uint8()[i] = 128;
+  std::atomic<int> scaled = 0;
+  const tj::Dataset both = tj::Dataset(tj::data::Arrays{.x = x, .y = y, .scale = 1.0 / 128})
+                               .Concatenate(tj::data::Arrays{.x = wide, .y = y});
+  Trained(both.Filter([&](const Example& example) -> tj::Result<bool> {
+    if (example.x.float64()[0] == 1) ++scaled;
+    return true;
+  }));
+  EXPECT_EQ(scaled, 16);
+}
+
+TEST(Dataset, AChainOfManyConcatenationsIsOneDataset) {
+  tj::Dataset all = Points({0});
+  for (int i = 1; i < 2000; ++i) all = all.Concatenate(Points({i % 40}));
+  std::vector<int> numbers;
+  for (int i = 0; i < 2000; ++i) numbers.push_back(i % 40);
+  EXPECT_EQ(Trained(all), Trained(Points(numbers)));
+}
+
+// The code OutOfRange would end the run in all of its tasks, and after every restart.
+TEST(Dataset, ErrorsOfFunctionsDoNotFailTheRun) {
+  const tj::Status error(tj::StatusCode::kOutOfRange, "no such row");
+  const tj::Dataset mapped =
+      Points(Range(0, 9)).Map([&](const Example&) -> tj::Result<Example> { return error; });
+  const tj::Dataset filtered =
+      Points(Range(0, 9)).Filter([&](const Example&) -> tj::Result<bool> { return error; });
+  const tj::Dataset generated = tj::data::Generator{
+      .start = [&]() -> tj::Result<tj::data::Generator::Next> { return error; }, .size = 9};
+  for (const tj::Dataset& data : {mapped, filtered, generated}) {
+    const tj::Status status = Model().Fit(data, Options(false)).status();
+    EXPECT_EQ(status.code(), tj::StatusCode::kInvalidArgument) << status;
+    EXPECT_NE(status.message().find("no such row"), std::string::npos) << status;
+  }
+}
+
+// Writes a folder of images that no test reads.
+std::string Folder(const std::string& name, const std::vector<std::string>& classes) {
+  const std::string folder = testing::TempDir() + "/dataset_test_" + name;
+  for (const std::string& one : classes) {
+    std::filesystem::create_directories(folder + "/" + one);
+    std::ofstream(folder + "/" + one + "/1.png") << "pixels";
+  }
+  return folder;
+}
+
+TEST(Dataset, FoldersOfImagesHaveTheSameClasses) {
+  const tj::Dataset cats = tj::data::Images{.folder = Folder("a", {"cats", "dogs"})};
+  const tj::Dataset ants = tj::data::Images{.folder = Folder("b", {"ants", "cats"})};
+  const std::string error = ErrorOf(cats.Concatenate(ants));
+  EXPECT_NE(error.find("data.train.datasets[1]: expected the same classes"), std::string::npos)
+      << error;
+  tj::CompiledModel model =
+      tj::Session(tj::Strategy::OneDevice(), {.threads = 1})
+          .Compile(tj::Sequential({tj::Flatten{}, tj::Dense{.units = 2}}),
+                   {.optimizer = tj::SGD{.learning_rate = 0.1},
+                    .loss = tj::SparseCategoricalCrossentropy{.from_logits = true}})
+          .value();
+  tj::FitOptions options = Options();
+  options.validation = &ants;
+  const std::string compared = model.Fit(cats.Take(1), options).status().message();
+  EXPECT_NE(compared.find("data.eval: expected the same classes as in data.train.datasets[0]"),
+            std::string::npos)
+      << compared;
+}
+
 TEST(Dataset, ErrorsOfFunctionsNameTheExample) {
   const auto fails = [](const Example& example) -> tj::Result<Example> {
     if (example.x.float32()[0] > 0.09f)
@@ -144,6 +213,9 @@ TEST(Dataset, WrongArgumentsAreErrorsOfFit) {
   const tj::Dataset points = Points(Range(0, 9));
   EXPECT_EQ(ErrorOf(points.Skip(9)),
             "data.train: skip: expected fewer than the 9 examples that there are, got 9");
+  EXPECT_EQ(ErrorOf(points.Concatenate(points.Skip(9))),
+            "data.train: dataset 1: skip: expected fewer than the 9 examples that there are, got "
+            "9");
   EXPECT_EQ(ErrorOf(points.Take(0)), "data.train: take: expected at least 1, got 0");
   EXPECT_EQ(ErrorOf(points.Repeat(0)), "data.train: repeat: expected at least 1, got 0");
   EXPECT_EQ(ErrorOf(tj::data::Mix({points}, {1, 2})),

@@ -1,10 +1,11 @@
 // Opens Datasets as sources of examples.
+#include <algorithm>
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/base/env.h"
 #include "runtime/data/operators/scale.h"
-#include "runtime/model/build.h"
+#include "runtime/train/image_classes.h"
 #include "runtime/train/job_definition.h"
 
 namespace tfjob::api {
@@ -31,23 +32,57 @@ StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const 
   return train::ArraySource(data.source, split, model, data.arrays);
 }
 
-// Opens a part of an operator, with the scale of its inputs.
-StatusOr<SourcePtr> OpenPart(const Dataset& dataset, train::Split split,
-                             const DatasetContext& context, config::TrainingConfig config) {
-  const DatasetData& data = Access::Data(dataset);
-  RETURN_IF_ERROR(data.error);
-  if (data.open == nullptr) {
-    ASSIGN_OR_RETURN(SourcePtr leaf, OpenLeaf(data, split, context.model, config));
-    const std::vector<std::string> inputs = model::InputNames(context.model);
-    return tfjob::data::Scale(std::move(leaf), {inputs.begin(), inputs.end()},
-                              static_cast<float>(SourceIn(config, split).scale));
+// Together, the parts of a Dataset have about as many threads at most.
+constexpr int kMostThreads = 512;
+
+// Opens the parts of an operator.
+class Parts {
+ public:
+  // Changes data.train or data.eval of the config, and data.threads, while it opens files.
+  // Functions of the program get `threads` threads at most.
+  Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
+      : model_(model), split_(split), threads_(threads), config_(config) {}
+
+  // Opens a part, with the scale of its inputs. It has about `most` threads at most.
+  StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads) {
+    const DatasetData& data = Access::Data(dataset);
+    RETURN_IF_ERROR(data.error);
+    const int threads = std::min(threads_, most);
+    if (data.open == nullptr) return OpenFiles(data, threads);
+    const auto count = static_cast<int>(std::clamp<size_t>(data.parts.size(), 1, kMostThreads));
+    std::vector<SourcePtr> parts;
+    for (size_t i = 0; i < data.parts.size(); ++i) {
+      StatusOr<SourcePtr> part = Open(data.parts[i], std::max(1, most / count));
+      if (part.ok()) {
+        parts.push_back(*std::move(part));
+      } else if (data.parts.size() == 1) {
+        return part;
+      } else {
+        return Annotate(part.status(), StrCat("dataset ", i));
+      }
+    }
+    return data.open({.model = model_, .threads = threads, .seed = config_.seed}, std::move(parts));
   }
-  std::vector<SourcePtr> parts;
-  for (const Dataset& part : data.parts) {
-    ASSIGN_OR_RETURN(parts.emplace_back(), OpenPart(part, split, context, config));
+
+  // Returns data.train or data.eval of the folders of images that have been opened.
+  std::vector<config::SourceConfig> TakeFolders() { return std::move(folders_); }
+
+ private:
+  StatusOr<SourcePtr> OpenFiles(const DatasetData& data, int threads) {
+    config_.data.threads = threads;
+    ASSIGN_OR_RETURN(SourcePtr source, OpenLeaf(data, split_, model_, config_));
+    const config::SourceConfig& opened = SourceIn(config_, split_);
+    if (opened.format == config::DataFormat::kImages) folders_.push_back(opened);
+    return tfjob::data::Scale(std::move(source), train::ScaledInputs(model_),
+                              static_cast<float>(opened.scale));
   }
-  return data.open(context, std::move(parts));
-}
+
+  const model::Model& model_;
+  const train::Split split_;
+  const int threads_;
+  config::TrainingConfig& config_;
+  std::vector<config::SourceConfig> folders_;
+};
 
 }  // namespace
 
@@ -56,12 +91,16 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
   if (data.open == nullptr) return OpenLeaf(data, split, model, config);
-  SourceIn(config, split) = {};  // every part has its own
-  const int threads =
-      config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();
-  StatusOr<SourcePtr> opened =
-      OpenPart(dataset, split, {.model = model, .threads = threads, .seed = config.seed}, config);
-  return opened.ok() ? opened : Annotate(opened.status(), train::KeyOf(split));
+  const int64_t given = config.data.threads;
+  Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
+  StatusOr<SourcePtr> opened = parts.Open(dataset);
+  config.data.threads = given;
+  // Every part has its own keys. The classes of images in data.train matter to data.eval.
+  SourceIn(config, split) = {};
+  SourceIn(config, split).datasets = parts.TakeFolders();
+  if (!opened.ok()) return Annotate(opened.status(), train::KeyOf(split));
+  RETURN_IF_ERROR(train::AgreeOnClasses(config, split));
+  return opened;
 }
 
 }  // namespace tfjob::api

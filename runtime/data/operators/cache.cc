@@ -1,6 +1,7 @@
 #include "runtime/data/operators/cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
 
@@ -21,14 +22,41 @@ size_t BytesPerExample(const Source& source) {
   return bytes;
 }
 
-Status CheckSize(const Source& source, const CacheOptions& options) {
+// Counts the bytes of a cache among those of all caches of the process while it exists.
+class CountedBytes {
+ public:
+  explicit CountedBytes(size_t bytes) : bytes_(bytes), total_(all_ += bytes) {}
+  ~CountedBytes() { all_ -= bytes_; }
+  CountedBytes(const CountedBytes&) = delete;
+  CountedBytes& operator=(const CountedBytes&) = delete;
+
+  // Returns the bytes of the other caches that there were when this one was counted.
+  size_t others() const { return total_ - bytes_; }
+
+ private:
+  static inline std::atomic<size_t> all_ = 0;
+  const size_t bytes_;
+  const size_t total_;
+};
+
+// Returns the counted bytes of a cache of the source.
+StatusOr<std::shared_ptr<const CountedBytes>> Count(const Source& source,
+                                                    const CacheOptions& options) {
   const size_t most =
       options.most_bytes > 0 ? options.most_bytes : static_cast<size_t>(AvailableMemory()) / 4 * 3;
   const size_t each = std::max<size_t>(BytesPerExample(source), 1);
-  if (static_cast<size_t>(source.size()) <= most / each) return OkStatus();
-  return InvalidArgument("cache: ", source.size(), " examples of ", each,
-                         " bytes need more memory than the ", most, " bytes that the cache may ",
-                         "take; take fewer examples, or do not cache them");
+  if (static_cast<size_t>(source.size()) > most / each) {
+    return InvalidArgument("cache: ", source.size(), " examples of ", each,
+                           " bytes need more memory than the ", most, " bytes that the cache may ",
+                           "take; take fewer examples, or do not cache them");
+  }
+  const size_t bytes = static_cast<size_t>(source.size()) * each;
+  auto counted = std::make_shared<const CountedBytes>(bytes);
+  if (counted->others() <= most - bytes) return counted;
+  return InvalidArgument("cache: ", source.size(), " examples of ", each, " bytes and the ",
+                         counted->others(), " bytes of other caches need more memory than the ",
+                         most, " bytes that all caches may take; take fewer examples, or do not ",
+                         "cache all datasets");
 }
 
 Tensor RowsOf(const Field& field, int64_t rows) {
@@ -55,12 +83,13 @@ Status ReadRows(RowReader& reader, int64_t begin, int64_t end, std::vector<Named
 // A table that remembers what it is a copy of.
 class Cached : public Source {
  public:
-  Cached(SourcePtr source, SourcePtr table)
-      : source_(std::move(source)), table_(std::move(table)) {}
+  Cached(SourcePtr source, SourcePtr table, std::shared_ptr<const CountedBytes> bytes)
+      : source_(std::move(source)), table_(std::move(table)), bytes_(std::move(bytes)) {}
 
   int64_t size() const override { return table_->size(); }
   const std::vector<Field>& fields() const override { return table_->fields(); }
   bool in_memory() const override { return true; }
+  int64_t rows_in_memory() const override { return size(); }
   std::string Describe() const override {
     return StrCat(source_->Describe(),
                   "; cached: ", BytesPerExample(*table_) * static_cast<size_t>(size()),
@@ -75,15 +104,17 @@ class Cached : public Source {
  private:
   const SourcePtr source_;
   const SourcePtr table_;
+  const std::shared_ptr<const CountedBytes> bytes_;
 };
 
 }  // namespace
 
 StatusOr<SourcePtr> Cache(SourcePtr source, const CacheOptions& options) {
   if (source->in_memory()) return source;
-  RETURN_IF_ERROR(CheckSize(*source, options));
+  ASSIGN_OR_RETURN(std::shared_ptr<const CountedBytes> bytes, Count(*source, options));
   ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader, source->Open(ColumnsOfFields(*source)));
   auto dataset = std::make_shared<Dataset>();
+  dataset->place = [](int64_t row) { return StrCat("example ", row, " of the cached examples"); };
   for (const Field& field : source->fields())
     dataset->arrays.push_back({field.name, field.file, RowsOf(field, source->size())});
   for (int64_t begin = 0; begin < source->size(); begin += kRowsPerRead) {
@@ -94,7 +125,7 @@ StatusOr<SourcePtr> Cache(SourcePtr source, const CacheOptions& options) {
     RETURN_IF_ERROR(ReadRows(*reader, begin, end, rows, *dataset));
   }
   SourcePtr table = TableSource(std::move(dataset));
-  return std::make_shared<const Cached>(std::move(source), std::move(table));
+  return std::make_shared<const Cached>(std::move(source), std::move(table), std::move(bytes));
 }
 
 }  // namespace tfjob::data

@@ -9,12 +9,15 @@
 namespace tfjob::data {
 
 struct CacheOptions {
-  // 0: three quarters of the memory that the process may use
+  // The bytes that all caches of the process may take together. 0: three quarters of the memory
+  // that the process may use. Pipelines copy the columns whose type is not that of the field, which
+  // is not counted.
   size_t most_bytes = 0;
 };
 
 // Reads all examples. Returns the errors of reading them, and InvalidArgument, before anything is
-// read, if their values take more than most_bytes. Returns a source in memory itself.
+// read, if their values and those of the other caches take more than most_bytes. Returns a source
+// in memory itself.
 StatusOr<SourcePtr> Cache(SourcePtr source, const CacheOptions& options = {});
 
 }  // namespace tfjob::data

@@ -5,6 +5,7 @@
 
 #include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/data/operators/selection.h"
 #include "runtime/data/row_pool.h"
 
 namespace tfjob::data {
@@ -103,6 +104,10 @@ class RowMaker : public ExampleMaker {
 StatusOr<SourcePtr> Compute(ComputedOptions options) {
   if (options.size < 1)
     return InvalidArgument(options.file, ": expected at least one example, got ", options.size);
+  if (options.size > Selection::kMost) {
+    return InvalidArgument(options.file, ": expected at most ", Selection::kMost, " examples, got ",
+                           options.size);
+  }
   const auto first = [&]() -> StatusOr<Example> {
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleMaker> maker, options.make_maker());
     const int64_t row = 0;

@@ -25,7 +25,7 @@ class ExampleMaker {
 struct ComputedOptions {
   std::string file;  // what error messages call the source
   std::string text;  // for Source::Describe
-  int64_t size = 0;
+  int64_t size = 0;  // from 1 to Selection::kMost
   bool random_access = true;
   int threads = 1;  // that call Make for one reader, including the reader's own
   uint64_t fingerprint = 0;
@@ -34,8 +34,9 @@ struct ComputedOptions {
 };
 
 // Makes example 0 to learn the fields, which all examples must have in common. Returns the errors
-// of make_maker and of ExampleMaker for this example. RowReader::Read returns the errors of
-// ExampleMaker, with the number of the example, and InvalidArgument if an example has other fields.
+// of make_maker and of ExampleMaker for this example, and InvalidArgument for a wrong size.
+// RowReader::Read returns the errors of ExampleMaker, with the number of the example, and
+// InvalidArgument if an example has other fields.
 StatusOr<SourcePtr> Compute(ComputedOptions options);
 
 // Makes a source of `size` examples, of which `row` returns any; several threads may call it at the

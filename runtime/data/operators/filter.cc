@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/base/env.h"
 #include "runtime/data/operators/select.h"
 #include "runtime/data/row_pool.h"
 
@@ -35,6 +36,11 @@ Status Ask(const Source& source, const FilterFunction& function, RowReader& read
 }  // namespace
 
 StatusOr<SourcePtr> Filter(SourcePtr source, const FilterFunction& function, int threads) {
+  if (source->size() / 8 > AvailableMemory()) {
+    return InvalidArgument(source->fields()[0].file, ": filter: expected fewer than ",
+                           source->size(), " examples, since a bit for each does not fit into the ",
+                           AvailableMemory(), " bytes of memory; filter before you repeat");
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<RowReader> reader, source->Open(ColumnsOfFields(*source)));
   RowPool pool(threads);
   KeptRows rows(source->size());

@@ -8,6 +8,7 @@
 #include "runtime/data/operators/computed.h"
 #include "runtime/data/operators/filter.h"
 #include "runtime/data/operators/map.h"
+#include "runtime/data/operators/select.h"
 #include "runtime/data/operators/stream.h"
 #include "runtime/data/operators/test_sources.h"
 
@@ -122,6 +123,13 @@ TEST(Filter, RefusesToKeepNothing) {
             "numbers.npy: filter of example 3: three");
 }
 
+TEST(Filter, RefusesMoreExamplesThanItHasBitsFor) {
+  const SourcePtr many = Valid(Select(Numbers(0, 1), {.repeat = int64_t{1} << 48}));
+  const auto all = [](const Example&) -> StatusOr<bool> { return true; };
+  const std::string error(Message(Filter(many, all, 1).status()));
+  EXPECT_NE(error.find("a bit for each does not fit into the"), std::string::npos) << error;
+}
+
 TEST(ComputeRows, ReadsAnyRow) {
   const auto row = [](int64_t i) -> StatusOr<Example> { return Number(100 - i); };
   const SourcePtr rows = Valid(ComputeRows("mine", 20, 3, row));
@@ -130,6 +138,8 @@ TEST(ComputeRows, ReadsAnyRow) {
   EXPECT_EQ(numbers[19], 81);
   EXPECT_EQ(Message(ComputeRows("mine", 0, 1, row).status()),
             "mine: expected at least one example, got 0");
+  EXPECT_EQ(Message(ComputeRows("mine", INT64_MAX, 1, row).status()),
+            "mine: expected at most 281474976710656 examples, got 9223372036854775807");
 }
 
 // Yields the numbers 0 to `last`, and counts the passes.
@@ -183,6 +193,27 @@ TEST(Stream, SaysWhenAPassIsTooShort) {
   EXPECT_EQ(Message(status),
             "numbers: example 6: expected 10 examples in every pass, but this one ended after 6; "
             "state the number of examples that every pass has");
+  // OutOfRange is the code of a run that failed.
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Stream, BeginsANewPassAfterAPassThatDidNotStart) {
+  int passes = 0;
+  const StartPass counting = Counting(9, passes);
+  const SourcePtr stream = Valid(Stream("numbers", 10, [&]() -> StatusOr<NextExample> {
+    if (passes != 2) return counting();
+    ++passes;
+    return Unavailable("no connection");
+  }));
+  const auto reader = stream->Open(ColumnsOfFields(*stream));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<NamedTensor> tensors;
+  for (const Field& field : stream->fields()) tensors.push_back({field.name, TensorFor(field, 1)});
+  const auto read = [&](int64_t row) { return (*reader)->Read({&row, 1}, tensors); };
+  ASSERT_TRUE(read(5).ok());
+  EXPECT_FALSE(read(0).ok()) << "this pass does not start";
+  ASSERT_TRUE(read(0).ok());
+  EXPECT_EQ(tensors[0].value.data<int64_t>()[0], 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runtime/data/operators/join.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -8,6 +9,7 @@
 #include "runtime/base/fnv1a.h"
 #include "runtime/data/operators/concatenation.h"
 #include "runtime/data/operators/interleaving.h"
+#include "runtime/data/operators/selection.h"
 
 namespace tfjob::data {
 namespace {
@@ -67,8 +69,12 @@ class JoinedReader : public RowReader {
 template <typename Layout>
 class Joined : public Source {
  public:
-  Joined(std::vector<SourcePtr> sources, Layout layout, std::string text)
-      : sources_(std::move(sources)), layout_(std::move(layout)), text_(std::move(text)) {
+  // `hash` is that of the settings that the text does not contain.
+  Joined(std::vector<SourcePtr> sources, Layout layout, std::string text, uint64_t hash)
+      : sources_(std::move(sources)),
+        layout_(std::move(layout)),
+        text_(std::move(text)),
+        hash_(hash) {
     for (const Field& field : sources_[0]->fields()) fields_.push_back(Common(field));
   }
 
@@ -85,7 +91,7 @@ class Joined : public Source {
   std::string LeftOut() const override { return LeftOutOf(sources_); }
   uint64_t fingerprint() const override {
     Fnv1a hash;
-    hash.Add(text_);
+    hash.Add(text_).AddWord(hash_);
     for (const SourcePtr& part : sources_)
       hash.AddWord(part->fingerprint()).AddWord(static_cast<uint64_t>(part->size()));
     return hash.hash();
@@ -115,23 +121,28 @@ class Joined : public Source {
   const std::vector<SourcePtr> sources_;
   const Layout layout_;
   const std::string text_;
+  const uint64_t hash_;
   std::vector<Field> fields_;
 };
 
 StatusOr<std::vector<int64_t>> SizesOf(const std::vector<SourcePtr>& sources) {
   ENFORCE(!sources.empty(), "the caller gives at least one source");
   std::vector<int64_t> sizes;
+  int64_t left = Selection::kMost;
   for (const SourcePtr& source : sources) {
     RETURN_IF_ERROR(CheckSameFields(*sources[0], *source));
+    if (source->size() > left)
+      return InvalidArgument("expected at most ", Selection::kMost, " examples in all datasets");
+    left -= source->size();
     sizes.push_back(source->size());
   }
   return sizes;
 }
 
 template <typename Layout>
-SourcePtr Join(std::vector<SourcePtr> sources, Layout layout, std::string text) {
+SourcePtr Join(std::vector<SourcePtr> sources, Layout layout, std::string text, uint64_t hash = 0) {
   return std::make_shared<const Joined<Layout>>(std::move(sources), std::move(layout),
-                                                std::move(text));
+                                                std::move(text), hash);
 }
 
 }  // namespace
@@ -148,7 +159,11 @@ StatusOr<SourcePtr> Mix(std::vector<SourcePtr> sources, const MixOptions& option
   std::string text =
       StrCat("mixed with the weights ", absl::StrJoin(options.weights, ", "), ", until ",
              options.stop == Mixture::Stop::kFirst ? "the first ends" : "all have been read");
-  return Join(std::move(sources), std::move(mixture), std::move(text));
+  // The text rounds the weights.
+  Fnv1a hash;
+  hash.AddWord(options.seed);
+  for (const double weight : options.weights) hash.AddWord(std::bit_cast<uint64_t>(weight));
+  return Join(std::move(sources), std::move(mixture), std::move(text), hash.hash());
 }
 
 StatusOr<SourcePtr> Interleave(std::vector<SourcePtr> sources, const InterleaveOptions& options) {

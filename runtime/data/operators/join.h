@@ -1,5 +1,6 @@
 // Makes several sources with the same fields one source. All functions return InvalidArgument if
-// the fields differ (CheckSameFields), and at least one source is required.
+// the fields differ (CheckSameFields), or if the sources have more than Selection::kMost examples
+// together. At least one source is required.
 #pragma once
 
 #include <cstdint>

@@ -114,6 +114,54 @@ TEST(Scale, MultipliesTheFieldsItNames) {
   EXPECT_EQ(Scale(source, {"x2"}, 1), source);
 }
 
+TEST(Cache, CountsTheOtherCachesOfTheProcess) {
+  const SourcePtr disk = std::make_shared<const OnDisk>(Numbers(0, 10));
+  StatusOr<SourcePtr> first = Cache(disk, {.most_bytes = 319});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(Message(Cache(disk, {.most_bytes = 319}).status()),
+            "cache: 10 examples of 16 bytes and the 160 bytes of other caches need more memory "
+            "than the 319 bytes that all caches may take; take fewer examples, or do not cache all "
+            "datasets");
+  EXPECT_TRUE(Cache(disk, {.most_bytes = 320}).ok());
+  *first = nullptr;
+  EXPECT_TRUE(Cache(disk, {.most_bytes = 319}).ok());
+}
+
+// Two examples with the x2 1 and 2, and two with the x2 7, stored as float64.
+SourcePtr ScaledAndFloat64() {
+  Tensor x(DType::kInt64, {2}), x2(DType::kFloat64, {2, 2});
+  for (double& value : x2.data<double>()) value = 7;
+  const SourcePtr wide = TableSource(std::make_shared<const Dataset>(
+      Dataset{.arrays = {{"x", "wide.npy", x}, {"x2", "wide.npy", x2}}}));
+  return Made(Concatenate({Scale(Numbers(1, 2), {"x2"}, 0.5f), wide}));
+}
+
+TEST(Scale, IsAppliedToFieldsThatOtherSourcesMakeFloat64) {
+  const SourcePtr source = ScaledAndFloat64();
+  ASSERT_EQ(source->Find("x2")->dtype, DType::kFloat64);
+  const SourcePtr cached = Made(Cache(std::make_shared<const OnDisk>(source)));
+  for (const SourcePtr& read : {source, cached}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (const int64_t batch_size : {2, 3, 4}) {
+        PipelineOptions options = InOrder(*read, batch_size);
+        options.columns = {{.name = "x2", .array = "x2", .dtype = dtype, .shape = {2}}};
+        const auto pipeline = Pipeline::Create(read, options);
+        ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+        std::vector<double> values;
+        while (const Batch* batch = (*pipeline)->Next()) {
+          const Tensor& tensor = batch->tensors[0].value;
+          if (dtype == DType::kFloat32) {
+            for (const float value : tensor.data<float>()) values.push_back(value);
+          } else {
+            for (const double value : tensor.data<double>()) values.push_back(value);
+          }
+        }
+        EXPECT_EQ(values, (std::vector<double>{1, 1, 2, 2, 7, 7, 7, 7}));
+      }
+    }
+  }
+}
+
 TEST(Cache, ReadsEveryExampleOnce) {
   const auto disk = std::make_shared<const OnDisk>(Numbers(0, 300));
   const SourcePtr cached = Made(Cache(disk));
@@ -130,6 +178,46 @@ TEST(Cache, RefusesMoreThanItMayTake) {
   EXPECT_EQ(Message(Cache(disk, {.most_bytes = 159}).status()),
             "cache: 10 examples of 16 bytes need more memory than the 159 bytes that the cache may "
             "take; take fewer examples, or do not cache them");
+}
+
+// A list of the order would take 24 GB.
+TEST(Operators, ShuffleManyRepeatsWithoutAList) {
+  const SourcePtr source = Made(Select(Numbers(0, 60'000), {.repeat = 100'000}));
+  PipelineOptions options = InOrder(*source, 100);
+  options.shuffle = true;
+  const auto pipeline = Pipeline::Create(source, options);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const Batch* batch = (*pipeline)->Next();
+  ASSERT_NE(batch, nullptr);
+  List numbers(batch->Find("x")->data<int64_t>().begin(), batch->Find("x")->data<int64_t>().end());
+  EXPECT_NE(numbers, Sorted(numbers));
+}
+
+TEST(Operators, RefuseMoreExamplesThanTheyCanNumber) {
+  const SourcePtr large = Made(Select(Numbers(0, 1), {.repeat = int64_t{1} << 47}));
+  const SourcePtr both = Made(Concatenate({large, large}));
+  EXPECT_EQ(both->size(), int64_t{1} << 48);
+  EXPECT_EQ(Message(Concatenate({both, Numbers(0, 1)}).status()),
+            "expected at most 281474976710656 examples in all datasets");
+}
+
+TEST(Zip, RefusesColumnsThatNoDatasetProvides) {
+  const SourcePtr zipped = Made(Zip({Numbers(0, 5), Numbers(50, 3, "y")}));
+  EXPECT_EQ(Message(zipped->Open({{.name = "z", .array = "z"}}).status()),
+            "numbers.npy: none of the zipped datasets provides z");
+}
+
+TEST(Order, AWindowAsLargeAsTheDatasetShufflesAllOfIt) {
+  const SourcePtr source = Numbers(0, 30);
+  PipelineOptions options = InOrder(*source);
+  options.shuffle = true;
+  const List all = Read(source, options).first;
+  for (const int64_t window : {30, 31, 1000}) {
+    options.shuffle_buffer = window;
+    EXPECT_EQ(Read(source, options).first, all) << window;
+  }
+  options.shuffle_buffer = 29;
+  EXPECT_NE(Read(source, options).first, all);
 }
 
 // The pipelines of all workers read what an epoch contains, in shares that differ by one at most.
@@ -205,6 +293,8 @@ TEST(Operators, HaveOtherFingerprints) {
       Made(Interleave({disk, other}, {}))->fingerprint(),
       Made(Mix({disk, other}, {.weights = {1, 1}}))->fingerprint(),
       Made(Mix({disk, other}, {.weights = {1, 2}}))->fingerprint(),
+      Made(Mix({disk, other}, {.weights = {1, 2.0000001}}))->fingerprint(),
+      Made(Mix({disk, other}, {.weights = {1, 2}, .seed = 1}))->fingerprint(),
       Scale(disk, {"x2"}, 2)->fingerprint(),
   };
   std::ranges::sort(all);

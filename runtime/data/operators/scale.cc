@@ -8,6 +8,41 @@
 namespace tfjob::data {
 namespace {
 
+// Multiplies float64 columns, which Column::scale does not apply to.
+class ScaledReader : public RowReader {
+ public:
+  // `scaled` has the numbers of the columns.
+  ScaledReader(std::unique_ptr<RowReader> reader, std::vector<size_t> scaled, double factor)
+      : reader_(std::move(reader)), scaled_(std::move(scaled)), factor_(factor) {}
+
+  Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
+    RETURN_IF_ERROR(reader_->Read(rows, tensors));
+    for (const size_t column : scaled_) {
+      for (double& value : tensors[column].value.data<double>()) value *= factor_;
+    }
+    return OkStatus();
+  }
+  Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
+                std::span<NamedTensor> tensors) override {
+    RETURN_IF_ERROR(reader_->ReadAt(rows, places, tensors));
+    for (const size_t column : scaled_) {
+      Tensor& tensor = tensors[column].value;
+      const auto width = static_cast<size_t>(tensor.num_elements() / tensor.shape().dim(0));
+      for (const int64_t place : places) {
+        for (double& value :
+             tensor.data<double>().subspan(static_cast<size_t>(place) * width, width))
+          value *= factor_;
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  const std::unique_ptr<RowReader> reader_;
+  const std::vector<size_t> scaled_;
+  const double factor_;
+};
+
 class Scaled : public Source {
  public:
   Scaled(SourcePtr source, std::set<std::string> scaled, float factor)
@@ -31,11 +66,15 @@ class Scaled : public Source {
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<Column> changed = columns;
-    for (Column& column : changed) {
-      if (column.dtype == DType::kFloat32 && scaled_.contains(column.array))
-        column.scale *= factor_;
+    std::vector<size_t> doubles;
+    for (size_t i = 0; i < changed.size(); ++i) {
+      if (!scaled_.contains(changed[i].array)) continue;
+      if (changed[i].dtype == DType::kFloat32) changed[i].scale *= factor_;
+      if (changed[i].dtype == DType::kFloat64) doubles.push_back(i);
     }
-    return source_->Open(changed);
+    ASSIGN_OR_RETURN(std::unique_ptr<RowReader> reader, source_->Open(changed));
+    if (doubles.empty()) return reader;
+    return std::make_unique<ScaledReader>(std::move(reader), std::move(doubles), factor_);
   }
 
  private:
@@ -48,7 +87,7 @@ class Scaled : public Source {
 }  // namespace
 
 SourcePtr Scale(SourcePtr source, std::set<std::string> fields, float factor) {
-  if (factor == 1) return source;
+  if (factor == 1 || fields.empty()) return source;
   return std::make_shared<const Scaled>(std::move(source), std::move(fields), factor);
 }
 

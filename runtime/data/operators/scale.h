@@ -8,8 +8,9 @@
 
 namespace tfjob::data {
 
-// Applies to float32 columns only, as Column::scale does. The fields of the result are float32, so
-// that operators that copy the values scale them, too. A factor of 1 returns the source itself.
+// Applies to columns of floating-point numbers. The fields of the result are float32, so that
+// operators that copy the values scale them, too. So name only fields whose values the model takes
+// as float32. A factor of 1, or no field, returns the source itself.
 SourcePtr Scale(SourcePtr source, std::set<std::string> fields, float factor);
 
 }  // namespace tfjob::data

@@ -16,6 +16,10 @@ StatusOr<Selection> Selection::Create(const SelectOptions& options, int64_t size
   if (repeat < 1) return InvalidArgument("repeat: expected at least 1, got ", repeat);
   const int64_t left = size - skip;
   const int64_t count = take < 0 ? left : std::min(take, left);
+  if (count > kMost) {
+    return InvalidArgument("expected at most ", kMost, " examples, got ", count,
+                           "; take fewer of them");
+  }
   if (repeat > kMost / count) {
     return InvalidArgument("repeat: expected at most ", kMost, " examples in all, got ", repeat,
                            " times ", count);

@@ -25,6 +25,7 @@ class Streamer : public ExampleMaker {
 
  private:
   Status Start() {
+    next_ = nullptr;  // the function of the last pass, if start_ fails
     at_ = 0;
     ASSIGN_OR_RETURN(next_, start_());
     return OkStatus();
@@ -38,8 +39,8 @@ class Streamer : public ExampleMaker {
     }
     next_ = nullptr;
     if (!example.ok()) return example.status();
-    return OutOfRange("expected ", size_, " examples in every pass, but this one ended after ", at_,
-                      "; state the number of examples that every pass has");
+    return InvalidArgument("expected ", size_, " examples in every pass, but this one ended after ",
+                           at_, "; state the number of examples that every pass has");
   }
 
   const int64_t size_;

@@ -17,8 +17,8 @@ using StartPass = std::function<StatusOr<NextExample>()>;
 
 // The first `size` examples of a pass. To read an example, the reader goes on to it or, if the pass
 // is beyond it, starts another pass, so the source has no random access. `name` is what error
-// messages call it. RowReader::Read returns the errors of the functions, and OutOfRange if a pass
-// ends before `size` examples.
+// messages call it. RowReader::Read returns the errors of the functions, and InvalidArgument if a
+// pass ends before `size` examples.
 StatusOr<SourcePtr> Stream(const std::string& name, int64_t size, StartPass start);
 
 }  // namespace tfjob::data

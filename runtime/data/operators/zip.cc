@@ -68,10 +68,16 @@ class Zipped : public Source {
   uint64_t fingerprint() const override {
     Fnv1a hash;
     hash.Add("zip");
-    for (const SourcePtr& part : sources_) hash.AddWord(part->fingerprint());
+    for (const SourcePtr& part : sources_)
+      hash.AddWord(part->fingerprint()).AddWord(static_cast<uint64_t>(part->size()));
     return hash.hash();
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
+    for (const Column& column : columns) {
+      if (Find(column.array) != nullptr) continue;
+      return InvalidArgument(fields_[0].file, ": none of the zipped datasets provides ",
+                             column.array);
+    }
     std::vector<ZippedPart> parts;
     for (const SourcePtr& source : sources_) {
       ZippedPart part;
