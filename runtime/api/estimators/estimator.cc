@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
@@ -22,6 +23,14 @@ tfjob::Status AtLeast(const char* name, double least, double value) {
                          ", got ", value);
 }
 
+// Returns InvalidArgument unless the number is from 0 to 2^31 - 1, as in training files.
+tfjob::Status CheckKept(int64_t checkpoints) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  if (checkpoints >= 0 && checkpoints <= kMost) return OkStatus();
+  return InvalidArgument("RunConfig: keep_checkpoint_max: expected 0 to ", kMost, ", got ",
+                         checkpoints, "; 0 keeps all checkpoints");
+}
+
 tfjob::Status CheckRunConfig(const RunConfig& config) {
   RETURN_IF_ERROR(FromPublic(config.train_distribute.status()));
   if (config.save_checkpoints_steps && config.save_checkpoints_secs) {
@@ -32,8 +41,7 @@ tfjob::Status CheckRunConfig(const RunConfig& config) {
   const auto steps = static_cast<double>(config.save_checkpoints_steps.value_or(1));
   RETURN_IF_ERROR(AtLeast("save_checkpoints_steps", 1, steps));
   RETURN_IF_ERROR(AtLeast("save_checkpoints_secs", 0, config.save_checkpoints_secs.value_or(0)));
-  RETURN_IF_ERROR(
-      AtLeast("keep_checkpoint_max", 0, static_cast<double>(config.keep_checkpoint_max)));
+  RETURN_IF_ERROR(CheckKept(config.keep_checkpoint_max));
   RETURN_IF_ERROR(AtLeast("save_summary_steps", 0, static_cast<double>(config.save_summary_steps)));
   RETURN_IF_ERROR(
       AtLeast("log_step_count_steps", 0, static_cast<double>(config.log_step_count_steps)));
@@ -78,18 +86,22 @@ StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   return *made;
 }
 
+// Makes the variables of a model for which only the examples determine the shapes.
+tfjob::Status BuildFor(const Dataset& examples, CompiledData& state) {
+  config::TrainingConfig config = state.config;
+  const model::Model& model = state.internal_model();
+  ASSIGN_OR_RETURN(const auto source, OpenDataset(examples, train::Split::kEval, model, config));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
+                   train::DefineModel(config, train::Split::kEval, *source, 1, model));
+  return state.Build(definition.build.features);
+}
+
 StatusOr<Metrics> EvaluateNewest(const EstimatorData& estimator, const InputFunction& input_fn,
                                  const EstimatorEvaluateOptions& options) {
   ASSIGN_OR_RETURN(CompiledModel compiled, CompiledForEvaluation(estimator));
   ASSIGN_OR_RETURN(const InputBatches input, CallInput(input_fn, "Evaluate", {}));
   CompiledData& state = Access::Data(compiled);
-  config::TrainingConfig config = state.config;
-  const model::Model& model = state.internal_model();
-  ASSIGN_OR_RETURN(const auto source,
-                   OpenDataset(input.examples, train::Split::kEval, model, config));
-  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                   train::DefineModel(config, train::Split::kEval, *source, 1, model));
-  RETURN_IF_ERROR(state.Build(definition.build.features));
+  if (state.values == nullptr) RETURN_IF_ERROR(BuildFor(input.examples, state));
   RETURN_IF_ERROR(FromPublic(compiled.LoadCheckpoint(estimator.config.model_dir)));
   const Result<Metrics> measured =
       compiled.Evaluate(input.examples, {.batch_size = input.batch_size, .steps = options.steps});
