@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "runtime/api/compiled_state.h"
@@ -23,14 +22,6 @@ tfjob::Status AtLeast(const char* name, double least, double value) {
                          ", got ", value);
 }
 
-// Returns InvalidArgument unless the number is from 0 to 2^31 - 1, as in training files.
-tfjob::Status CheckKept(int64_t checkpoints) {
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  if (checkpoints >= 0 && checkpoints <= kMost) return OkStatus();
-  return InvalidArgument("RunConfig: keep_checkpoint_max: expected 0 to ", kMost, ", got ",
-                         checkpoints, "; 0 keeps all checkpoints");
-}
-
 tfjob::Status CheckRunConfig(const RunConfig& config) {
   RETURN_IF_ERROR(FromPublic(config.train_distribute.status()));
   if (config.save_checkpoints_steps && config.save_checkpoints_secs) {
@@ -41,7 +32,8 @@ tfjob::Status CheckRunConfig(const RunConfig& config) {
   const auto steps = static_cast<double>(config.save_checkpoints_steps.value_or(1));
   RETURN_IF_ERROR(AtLeast("save_checkpoints_steps", 1, steps));
   RETURN_IF_ERROR(AtLeast("save_checkpoints_secs", 0, config.save_checkpoints_secs.value_or(0)));
-  RETURN_IF_ERROR(CheckKept(config.keep_checkpoint_max));
+  RETURN_IF_ERROR(
+      AtLeast("keep_checkpoint_max", 0, static_cast<double>(config.keep_checkpoint_max)));
   RETURN_IF_ERROR(AtLeast("save_summary_steps", 0, static_cast<double>(config.save_summary_steps)));
   RETURN_IF_ERROR(
       AtLeast("log_step_count_steps", 0, static_cast<double>(config.log_step_count_steps)));
