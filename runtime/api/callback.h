@@ -46,10 +46,11 @@ class FitControl {
   // Changes the learning rate, from the next update on, for this Fit and for later ones. Each
   // change compiles the model again, and should therefore be rare. Returns InvalidArgument unless
   // the rate is a finite number of at least 0, FailedPrecondition if the optimizer has a schedule,
-  // and Unimplemented where CallbackHooks::MaySetLearningRate says so.
+  // and Unimplemented in a job of several tasks, servers and evaluators included, and if there is a
+  // BackupAndRestore.
   virtual Status SetLearningRate(double rate) = 0;
-  // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train
-  // with this one (CallbackHooks::MayStopTraining).
+  // Makes the step that has just ended the last one, and ends its epoch. Returns Unimplemented if
+  // other tasks train with this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
   // Saves the present values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
@@ -70,7 +71,7 @@ class CallbackHooks {
   virtual ~CallbackHooks() = default;
   virtual Status OnTrainBegin(FitControl&) { return {}; }
   virtual Status OnEpochBegin(FitControl&, int64_t /*epoch*/) { return {}; }
-  // Called before each step if WantsBatches. `batch` counts the steps of the epoch from 0.
+  // Called once before each step if WantsBatches. `batch` counts the steps of the epoch from 0.
   virtual Status OnBatchBegin(FitControl&, int64_t /*batch*/) { return {}; }
   // Called after each step if WantsBatches. The metrics are those of the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
@@ -78,9 +79,9 @@ class CallbackHooks {
   // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit
   // then returns Unimplemented before it trains, instead of when StopTraining is called.
   virtual bool MayStopTraining() const { return false; }
-  // Returns whether the callback may call SetLearningRate. If other tasks train with this one, or
-  // if there is a BackupAndRestore, which does not save the rate, Fit then returns Unimplemented
-  // before it trains.
+  // Returns whether the callback may call SetLearningRate. If the job has other tasks, or if there
+  // is a BackupAndRestore, which does not save the rate, Fit then returns Unimplemented before it
+  // trains, instead of SetLearningRate when it is called.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.

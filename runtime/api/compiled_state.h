@@ -49,6 +49,12 @@ class NotCopied {
 class BatchTrainer;  // batch_trainer.h
 class LiveModel;     // workspace.h
 
+// A position in the order of the examples, which changes with each pass over them.
+struct DrawnBatches {
+  int64_t batches = 0;
+  int64_t per_pass = 0;  // the batches of a pass; 0 if none has been drawn
+};
+
 struct CompiledData {
   std::shared_ptr<const SessionData> session;
   Model model;
@@ -58,7 +64,7 @@ struct CompiledData {
   // known. The values are never changed, but replaced, so copies of the state share them.
   std::optional<strategy::ModelDefinition> definition;
   mutable std::shared_ptr<const state::Snapshot> values;  // Settle replaces older ones
-  int64_t epochs = 0;     // epochs' worth of batches that Fit has drawn so far; rounded up
+  DrawnBatches drawn;     // by Fit so far; whole epochs, also of a Fit that has ended early
   History history;        // of the last Fit, also if it ended with an error
   bool training = false;  // Fit is running
   // What the batches since ResetMetrics add up to.

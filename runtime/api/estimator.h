@@ -61,6 +61,7 @@ struct RunConfig {
   // folder in all tasks of a job. "": a new temporary folder, if the process trains alone.
   std::string model_dir = {};
   // How often the chief saves a checkpoint: at most one of the two is set; if none is, every 600 s.
+  // With save_checkpoints_secs = 0, it saves only the first state and the last one.
   std::optional<int64_t> save_checkpoints_steps = {};
   std::optional<double> save_checkpoints_secs = {};
   int64_t keep_checkpoint_max = 5;     // 0: all

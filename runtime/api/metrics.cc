@@ -19,6 +19,10 @@ double Metrics::operator[](const std::string& name) const {
 
 Result<double> Metrics::At(const std::string& name) const {
   if (has(name)) return (*this)[name];
+  if (values_.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "there is no metric \"" + name + "\": this task has no metrics");
+  }
   std::string names;
   for (const auto& [own, value] : values_) names += (names.empty() ? "" : ", ") + own;
   return Status(StatusCode::kInvalidArgument,

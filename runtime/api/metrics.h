@@ -39,8 +39,9 @@ std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
 struct History {
   std::vector<int64_t> epoch;  // the numbers of the epochs, from 0
   // By metric, one value per element of `epoch`. Metrics of the validation have values only for the
-  // epochs with a validation (FitOptions::validation_freq). If a callback may change the learning
-  // rate, "learning_rate" has the rate of each epoch.
+  // epochs with a validation (FitOptions::validation_freq). If a callback says that it may change
+  // the learning rate (CallbackHooks::MaySetLearningRate; a LambdaCallback does not),
+  // "learning_rate" has the rate at the end of each epoch.
   std::map<std::string, std::vector<double>> values;
   // True if a callback has ended the training before its last step.
   bool stopped = false;

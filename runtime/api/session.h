@@ -68,11 +68,14 @@ struct FitOptions {
   // If above 0, the examples are shuffled only within windows of this many, which suits disks that
   // are slow to read at random places. If there are not more than that, all are shuffled.
   int64_t shuffle_buffer = 0;
-  // The batches per epoch; 0: all. An epoch begins where the last one has ended.
+  // The batches per epoch; 0: all. An epoch begins where the last one has ended, also that of an
+  // earlier Fit, unless the number of batches in all examples has changed meanwhile: Fit then
+  // begins with a new pass.
   int64_t steps_per_epoch = 0;
   const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The part of the examples, from 0 to below 1, that is not trained on but evaluated: the last
-  // ones, before the order is shuffled. For arrays in memory, without `validation`.
+  // ones, before the order is shuffled. For arrays in memory, which each Fit copies; without
+  // `validation`, and not in a job with an evaluator.
   double validation_split = 0;
   int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
@@ -261,7 +264,8 @@ class Session {
   // In a ps task, serves variables until the chief has ended the job, and then returns the
   // kCancelled of a task without a model, with which value() ends the process with 0. In all other
   // tasks, returns OK at once. Fit does the same in a ps task; a program that calls this function
-  // first needs neither data nor a model there:
+  // first needs neither data nor a model there. Unlike Fit with a BackupAndRestore, a ps that is
+  // restarted after its job has failed does not learn of it, and serves until it is stopped:
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;

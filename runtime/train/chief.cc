@@ -1,6 +1,7 @@
 #include "runtime/train/chief.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/file.h"
@@ -75,7 +76,8 @@ SaverOptions Chief::SaverOptionsOf() const {
   if (config.model_dir.empty()) return options;
   FileSystem* const files = &context_.files();
   options.write = [folder = config.model_dir, training = trainer_.state(), files,
-                   keep = static_cast<int>(config.keep_checkpoint_max)](
+                   keep = static_cast<int>(std::min<int64_t>(config.keep_checkpoint_max,
+                                                             std::numeric_limits<int>::max()))](
                       const state::Snapshot& snapshot, Time now) {
     return SaveCheckpoint(folder, training, snapshot, keep, now, *files);
   };

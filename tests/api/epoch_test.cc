@@ -26,6 +26,48 @@ TEST(StepsPerEpoch, DividesTheSameStepsIntoOtherEpochs) {
   EXPECT_EQ(WeightsOf(parts), WeightsOf(whole));
 }
 
+TEST(StepsPerEpoch, MayDifferFromThatOfAnEarlierFit) {
+  const tj::Dataset train = Points(96);  // three batches
+  tj::CompiledModel whole = Compiled(), parts = Compiled();
+  ASSERT_TRUE(whole.Fit(train, Quietly(4)).ok());
+  tj::FitOptions shorter = Quietly(1);
+  shorter.steps_per_epoch = 2;
+  ASSERT_TRUE(parts.Fit(train, Quietly(2)).ok());
+  ASSERT_TRUE(parts.Fit(train, shorter).ok());
+  shorter.epochs = 2;
+  ASSERT_TRUE(parts.Fit(train, shorter).ok());
+  EXPECT_EQ(parts.step(), 12);
+  EXPECT_EQ(WeightsOf(parts), WeightsOf(whole));
+  // The other way: after three epochs of two batches, the third pass begins.
+  tj::CompiledModel again = Compiled();
+  shorter.epochs = 3;
+  ASSERT_TRUE(again.Fit(train, shorter).ok());
+  ASSERT_TRUE(again.Fit(train, Quietly(2)).ok());
+  EXPECT_EQ(WeightsOf(again), WeightsOf(whole));
+}
+
+TEST(Fit, BeginsWithANewPassIfTheSizeOfTheBatchesHasChanged) {
+  const tj::Dataset train = Points(96);
+  tj::CompiledModel counted = Compiled(), stated = Compiled();
+  ASSERT_TRUE(counted.Fit(train, Quietly(1)).ok());
+  ASSERT_TRUE(stated.Fit(train, Quietly(1)).ok());
+  tj::FitOptions options = Quietly(1);
+  options.batch_size = 48;
+  ASSERT_TRUE(counted.Fit(train, options).ok());
+  options.epochs = 2;
+  options.initial_epoch = 1;
+  ASSERT_TRUE(stated.Fit(train, options).ok());
+  EXPECT_EQ(WeightsOf(counted), WeightsOf(stated));
+}
+
+TEST(Fit, RefusesAnInitialEpochBeyondAllBatches) {
+  tj::FitOptions options = Quietly(4'000'000'001, 4'000'000'000);
+  options.steps_per_epoch = 4'000'000'000;
+  EXPECT_EQ(Compiled().Fit(Points(96), options).status().message(),
+            "initial_epoch: 4000000000 epochs of 4000000000 batches are more than 2^53 batches; "
+            "use a smaller number");
+}
+
 TEST(StepsPerEpoch, MayExceedTheExamples) {
   tj::CompiledModel model = Compiled();
   tj::FitOptions options = Quietly(2);
@@ -101,6 +143,54 @@ TEST(OnBatchBegin, PrecedesEachStep) {
   EXPECT_EQ(calls, "b0@0 e0 b1@1 e1 b0@2 e0 b1@3 e1 ");
 }
 
+TEST(OnBatchBegin, PrecedesAStepOnceIfACallbackChangesTheLearningRate) {
+  std::string calls;
+  tj::FitOptions options = Quietly(2);
+  const tj::LambdaCallback decay = {.on_batch_begin = [&](tj::FitControl& run, int64_t) {
+    return run.SetLearningRate(run.learning_rate() / 2);
+  }};
+  const tj::LambdaCallback note = {.on_batch_begin = [&](tj::FitControl& run, int64_t batch) {
+    calls += std::to_string(batch) + "@" + std::to_string(run.step()) + " ";
+    return calls.size() < 100 ? tj::Status() : tj::Status(tj::StatusCode::kAborted, "again");
+  }};
+  options.callbacks = {decay, note};
+  tj::CompiledModel model = Compiled();
+  const auto history = model.Fit(Points(64), options);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(calls, "0@0 1@1 0@2 1@3 ");
+  EXPECT_EQ(model.step(), 4);
+  EXPECT_EQ(history->epoch, (std::vector<int64_t>{0, 1}));
+  double rate = 0;
+  options = Quietly(1);
+  options.callbacks = {tj::LambdaCallback{.on_train_begin = [&](tj::FitControl& run) {
+    rate = run.learning_rate();
+    return tj::Status();
+  }}};
+  ASSERT_TRUE(model.Fit(Points(64), options).ok());
+  EXPECT_DOUBLE_EQ(rate, 0.02 / 16);
+}
+
+TEST(StopTraining, BeforeAStepEndsTheEpoch) {
+  int ended = 0;
+  tj::FitOptions options = Quietly(5);
+  options.callbacks = {tj::LambdaCallback{
+      .on_batch_begin = [](tj::FitControl& run,
+                           int64_t) { return run.step() == 4 ? run.StopTraining() : tj::Status(); },
+      .on_epoch_end =
+          [&](tj::FitControl&, int64_t, const tj::Metrics&) {
+            ++ended;
+            return tj::Status();
+          }}};
+  tj::CompiledModel model = Compiled();
+  const auto history = model.Fit(Points(96), options);  // three batches
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_TRUE(history->stopped);
+  EXPECT_EQ(model.step(), 4);
+  EXPECT_EQ(history->epoch, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(history->values.at("loss").size(), 2U);
+  EXPECT_EQ(ended, 2);
+}
+
 TEST(History, HasTheLearningRateThatACallbackSets) {
   tj::FitOptions options = Quietly(3);
   options.callbacks = {tj::LearningRateScheduler{
@@ -116,6 +206,8 @@ TEST(Metrics, AnUnknownNameIsAnErrorThatListsTheOthers) {
   EXPECT_EQ(metrics.At("accuracy").value(), metrics["accuracy"]);
   EXPECT_EQ(metrics.At("acuracy").status().message(),
             "there is no metric \"acuracy\"; expected one of: loss, accuracy");
+  EXPECT_EQ(tj::Metrics().At("loss").status().message(),
+            "there is no metric \"loss\": this task has no metrics");
 }
 
 }  // namespace

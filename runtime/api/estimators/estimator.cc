@@ -78,18 +78,22 @@ StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   return *made;
 }
 
+// Makes the variables of a model for which only the examples determine the shapes.
+tfjob::Status BuildFor(const Dataset& examples, CompiledData& state) {
+  config::TrainingConfig config = state.config;
+  const model::Model& model = state.internal_model();
+  ASSIGN_OR_RETURN(const auto source, OpenDataset(examples, train::Split::kEval, model, config));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
+                   train::DefineModel(config, train::Split::kEval, *source, 1, model));
+  return state.Build(definition.build.features);
+}
+
 StatusOr<Metrics> EvaluateNewest(const EstimatorData& estimator, const InputFunction& input_fn,
                                  const EstimatorEvaluateOptions& options) {
   ASSIGN_OR_RETURN(CompiledModel compiled, CompiledForEvaluation(estimator));
   ASSIGN_OR_RETURN(const InputBatches input, CallInput(input_fn, "Evaluate", {}));
   CompiledData& state = Access::Data(compiled);
-  config::TrainingConfig config = state.config;
-  const model::Model& model = state.internal_model();
-  ASSIGN_OR_RETURN(const auto source,
-                   OpenDataset(input.examples, train::Split::kEval, model, config));
-  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                   train::DefineModel(config, train::Split::kEval, *source, 1, model));
-  RETURN_IF_ERROR(state.Build(definition.build.features));
+  if (state.values == nullptr) RETURN_IF_ERROR(BuildFor(input.examples, state));
   RETURN_IF_ERROR(FromPublic(compiled.LoadCheckpoint(estimator.config.model_dir)));
   const Result<Metrics> measured =
       compiled.Evaluate(input.examples, {.batch_size = input.batch_size, .steps = options.steps});

@@ -1,11 +1,13 @@
 // Tests Estimators in a process that trains alone.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <tfjob/tfjob.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -134,6 +136,29 @@ TEST(TrainAndEvaluate, EvaluatesEachCheckpointUnlessItIsTooSoon) {
       EXPECT_GT(EvaluationsIn(folder), 2);
     }
   }
+}
+
+// Asks the process to stop when the example in the middle is read.
+class AsksToStop : public tj::data::Source {
+ public:
+  int64_t size() const override { return 1000; }
+  tj::Result<tj::data::Example> Row(int64_t i) const override {
+    if (i == 500) raise(SIGTERM);
+    const tj::Tensor one = tj::Tensor::Of({1}, std::vector<float>{1}).value();
+    return tj::data::Example{.y = one, .inputs = {{"feats", one}}};
+  }
+};
+
+TEST(TrainAndEvaluate, DoesNotSucceedWithoutTheLastEvaluation) {
+  const tj::Estimator regressor = Regressor(Folder("stopped"));
+  const auto eval = [](const tj::InputContext&) -> tj::Result<tj::InputBatches> {
+    return tj::InputBatches{.examples = tj::data::From(std::make_shared<AsksToStop>()),
+                            .batch_size = 10};
+  };
+  const auto last = tj::TrainAndEvaluate(regressor, {.input_fn = Ones(), .max_steps = 2},
+                                         {.input_fn = eval, .steps = 0});
+  EXPECT_EQ(last.status().code(), tj::StatusCode::kCancelled) << last.status();
+  EXPECT_EQ(regressor.Latest().value().step(), 2) << "there is a checkpoint";
 }
 
 TEST(TrainAndEvaluate, MirroredReplicasHaveABatchEach) {

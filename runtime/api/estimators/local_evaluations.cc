@@ -30,11 +30,21 @@ tfjob::Status LocalEvaluations::OnCheckpoint(train::Trainer& run) {
   if (run.global_step() == start_step_) return OkStatus();
   const Duration now = context_.clock().Monotonic();
   if (evaluated_at_ && now - *evaluated_at_ < throttle_) return OkStatus();
-  return Evaluate(run);
+  const tfjob::Status evaluated = Evaluate(run);
+  // The run itself ends a task that is asked to stop.
+  return WasStopped(evaluated) ? OkStatus() : evaluated;
 }
 
 tfjob::Status LocalEvaluations::OnEnd(train::Trainer& run) {
-  return run.global_step() == evaluated_ ? OkStatus() : Evaluate(run);
+  if (run.global_step() == evaluated_) return OkStatus();
+  const tfjob::Status evaluated = Evaluate(run);
+  if (!WasStopped(evaluated)) return evaluated;
+  return Cancelled("asked to stop during the evaluation of step ", run.global_step(),
+                   ", the last one, of which there is a checkpoint");
+}
+
+bool LocalEvaluations::WasStopped(const tfjob::Status& evaluated) const {
+  return absl::IsCancelled(evaluated) && context_.stop().requested();
 }
 
 tfjob::Status LocalEvaluations::Evaluate(train::Trainer& run) {
@@ -42,14 +52,12 @@ tfjob::Status LocalEvaluations::Evaluate(train::Trainer& run) {
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run.strategy().TakeSnapshot());
   // The last checkpoint has the moving averages.
   if (run.global_step() >= run.total_steps()) state::UseAverages(run.state(), snapshot);
-  const StatusOr<strategy::MetricTotals> totals = evaluation_->Run(snapshot, context_.stop());
-  // The run itself ends a task that is asked to stop.
-  if (absl::IsCancelled(totals.status()) && context_.stop().requested()) return OkStatus();
-  RETURN_IF_ERROR(totals.status());
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
+                   evaluation_->Run(snapshot, context_.stop()));
   evaluated_ = snapshot.global_step;
-  train::PublishEvaluation(evaluation_->definition(), evaluated_, *totals, context_.board(),
+  train::PublishEvaluation(evaluation_->definition(), evaluated_, totals, context_.board(),
                            summaries_.get());
-  context_.OnEvaluation(evaluated_, train::NamedValues(evaluation_->definition(), *totals));
+  context_.OnEvaluation(evaluated_, train::NamedValues(evaluation_->definition(), totals));
   return OkStatus();
 }
 

@@ -36,7 +36,9 @@ class LocalEvaluations : public train::RunGuest {
   tfjob::Status OnStop(train::Trainer& /*run*/) override { return OkStatus(); }
 
  private:
+  // Returns Cancelled if the process is asked to stop meanwhile.
   tfjob::Status Evaluate(train::Trainer& run);
+  bool WasStopped(const tfjob::Status& evaluated) const;
 
   train::TaskContext& context_;
   const std::shared_ptr<const tfjob::data::Source> source_;

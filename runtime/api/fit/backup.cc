@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "runtime/api/compiled_state.h"
 #include "runtime/base/file.h"
 #include "runtime/base/file_system.h"
 #include "runtime/base/log.h"
@@ -49,7 +50,7 @@ tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::
                          tasks > 0 ? StrCat(tasks) : std::string("several"), " tasks train ",
                          "together, and the others would go on; remove it, or train with one task");
   }
-  const bool others = tasks != 1 || tf_config.cluster.size("ps") > 0;
+  const bool others = !IsAlone(tf_config);
   if ((others || backup) && hooks.MaySetLearningRate()) {
     return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
                          "which ", others ? "the other tasks" : "BackupAndRestore",

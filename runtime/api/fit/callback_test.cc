@@ -238,7 +238,8 @@ TEST(EarlyStopping, DoesNothingWhileTheMetricImproves) {
 TEST(EarlyStopping, NeedsItsMetric) {
   EXPECT_EQ(
       Model().Fit(Line(), With({tj::EarlyStopping{}})).status().message(),
-      "monitor: there is no metric val_loss; expected one of loss; set FitOptions::validation");
+      "monitor: there is no metric val_loss; expected one of loss; set FitOptions::validation (if "
+      "the job has an evaluator, only the evaluator validates)");
   EXPECT_EQ(Model()
                 .Fit(Line(), With({tj::EarlyStopping{.monitor = "loss", .mode = "most"}}))
                 .status()

@@ -49,7 +49,10 @@ class Monitor {
     for (const auto& [name, value] : metrics.values()) names.push_back(name);
     return InvalidArgument("monitor: there is no metric ", metric_, "; expected one of ",
                            absl::StrJoin(names, ", "),
-                           of_validation && !run.validates() ? "; set FitOptions::validation" : "");
+                           of_validation && !run.validates()
+                               ? "; set FitOptions::validation (if the job has an evaluator, only "
+                                 "the evaluator validates)"
+                               : "");
   }
 
   // NaN is no improvement.

@@ -135,6 +135,12 @@ Status FitRun::SetLearningRate(double rate) {
                                        "; give the optimizer a number to change it"));
   }
   if (rate == learning_rate()) return {};
+  // The run ends to change the rate, and neither servers nor an evaluator would join the next one.
+  if (!IsAlone(context_->tf_config())) {
+    return ToPublic(Unimplemented("the learning rate cannot be changed in a job of several tasks, ",
+                                  "because the others would not know; use a schedule, such as ",
+                                  "CosineDecay"));
+  }
   if (!config_.model_dir.empty()) {
     return ToPublic(Unimplemented("the learning rate cannot be changed while there is a ",
                                   "BackupAndRestore, which does not save it"));
@@ -278,10 +284,13 @@ tfjob::Status FitRun::BeginEpoch() {
 }
 
 tfjob::Status FitRun::BeginBatch() {
-  if (!wants_batches_) return OkStatus();
-  return Each([&](CallbackHooks& hooks) {
+  // After a change of the learning rate, the next run makes the step that has already begun.
+  if (!wants_batches_ || std::exchange(batch_begun_, true)) return OkStatus();
+  RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) {
     return hooks.WantsBatches() ? hooks.OnBatchBegin(*this, steps_) : Status();
-  });
+  }));
+  // No further step ends the epoch of a training that a callback has ended here.
+  return stopping_ ? EndEpoch() : OkStatus();
 }
 
 Metrics FitRun::EpochSoFar() const {
@@ -293,6 +302,7 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
   // The members of the group have changed, and the batch is drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
+  batch_begun_ = false;
   if (outcome.rolled_back) {
     FindPlace(outcome.global_step);
     return BeginEpoch();

@@ -113,7 +113,7 @@ class FitRun : public train::RunGuest, private FitControl {
   bool wants_batches_ = false;
   bool sets_rate_ = false;  // a callback may change the learning rate
   const bool servers_;  // the variables are on parameter servers, and other tasks change them, too
-  bool begun_ = false, epoch_begun_ = false;
+  bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
   // How many callbacks have begun the training, and how many of them know that it has ended.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
   bool ended_ = false;     // the training, with OnTrainEnd

@@ -1,4 +1,5 @@
 // Implements CompiledModel::Fit.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -56,9 +57,10 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   return config;
 }
 
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+
 // Returns the step at which a Fit ends.
 StatusOr<int64_t> LastStep(const FitOptions& options, const FitPlan& plan) {
-  constexpr int64_t kMostSteps = int64_t{1} << 53;
   const int64_t epochs = options.epochs - options.initial_epoch;
   if (epochs <= (kMostSteps - plan.start_step) / plan.steps_per_epoch)
     return plan.start_step + epochs * plan.steps_per_epoch;
@@ -72,7 +74,7 @@ struct Prepared {
   config::TrainingConfig config;
   std::shared_ptr<const tfjob::data::Source> train;
   FitPlan plan;
-  int64_t first_epoch = 0;  // the number of epochs that determine the order of the examples
+  DrawnBatches drawn;  // before this Fit
   int64_t batches_per_epoch = 0;
   const BackupAndRestore* backup = nullptr;  // null for none
 };
@@ -89,11 +91,32 @@ tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batc
                          " tasks that train, got ", batch_size);
 }
 
-// Returns InvalidArgument if the job has an evaluator, but no folder in which to find checkpoints.
-tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const BackupAndRestore* backup) {
+// Returns the number of batches that this Fit does not draw again, in passes of `per_pass` batches.
+StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& drawn, int64_t per_pass,
+                             int64_t per_epoch) {
+  if (options.initial_epoch > 0) {
+    if (options.initial_epoch <= kMostSteps / per_epoch) return options.initial_epoch * per_epoch;
+    return InvalidArgument("initial_epoch: ", options.initial_epoch, " epochs of ", per_epoch,
+                           " batches are more than 2^53 batches; use a smaller number");
+  }
+  if (drawn.per_pass == 0 || drawn.per_pass == per_pass) return drawn.batches;
+  // Other examples, or batches of another size: continues with a new pass.
+  const int64_t passes = drawn.batches / drawn.per_pass + (drawn.batches % drawn.per_pass > 0);
+  return passes <= kMostSteps / per_pass ? passes * per_pass : 0;
+}
+
+// Returns an error if the job has an evaluator, but no folder in which to find checkpoints, or
+// examples that the evaluator does not have.
+tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const FitOptions& options,
+                             const BackupAndRestore* backup) {
   const bool evaluator = cluster::RoleOf(tf_config) == cluster::Role::kEvaluator ||
                          tf_config.cluster.size("evaluator") > 0;
-  if (!evaluator || backup != nullptr) return OkStatus();
+  if (!evaluator) return OkStatus();
+  if (options.validation_split != 0) {
+    return Unimplemented("validation_split: the job has an evaluator, which would not evaluate ",
+                         "these examples; give them as `validation`");
+  }
+  if (backup != nullptr) return OkStatus();
   return InvalidArgument(
       "callbacks: the job has an evaluator, which reads the checkpoints of a BackupAndRestore, "
       "but ",
@@ -108,7 +131,6 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   Prepared made;
   ASSIGN_OR_RETURN(made.config, ConfigOfFit(state, options));
   ASSIGN_OR_RETURN(made.backup, BackupOf(options.callbacks));
-  RETURN_IF_ERROR(CheckEvaluator(tf_config, made.backup));
   ASSIGN_OR_RETURN(made.train, OpenDataset(train, train::Split::kTrain, model, made.config));
   if (made.backup != nullptr && !made.train->random_access()) {
     return InvalidArgument(
@@ -131,11 +153,13 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
                    strategy::Select(made.config.strategy.kind, tf_config));
   const bool together = strategy::MakesGlobalBatches(kind);
   const int64_t examples = made.train->size();
-  made.batches_per_epoch = train::BatchesPerEpoch(made.config, examples, tasks, together);
+  made.drawn.per_pass =
+      std::max<int64_t>(1, train::BatchesPerEpoch(made.config, examples, tasks, together));
+  made.batches_per_epoch = made.drawn.per_pass;
   made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, examples, tasks, together);
   if (options.steps_per_epoch > 0) {
     const int64_t per_step = together ? 1 : config::GradientsPerStep(made.config.strategy, tasks);
-    if (options.steps_per_epoch > (int64_t{1} << 53) / per_step)
+    if (options.steps_per_epoch > kMostSteps / per_step)
       return InvalidArgument("steps_per_epoch: expected fewer steps, got ",
                              options.steps_per_epoch);
     made.plan.steps_per_epoch = options.steps_per_epoch;
@@ -146,7 +170,8 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   made.config.epochs = 0;
   ASSIGN_OR_RETURN(made.plan.last_step, LastStep(options, made.plan));
   made.config.max_steps = made.plan.last_step;
-  made.first_epoch = options.initial_epoch > 0 ? options.initial_epoch : state.epochs;
+  ASSIGN_OR_RETURN(made.drawn.batches,
+                   FirstBatch(options, state.drawn, made.drawn.per_pass, made.batches_per_epoch));
   return made;
 }
 
@@ -155,7 +180,8 @@ void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.history = run.history();
   if (run.result() == nullptr) return;
   state.values = run.result();
-  state.epochs = prepared.first_epoch + run.epochs_begun();
+  state.drawn = prepared.drawn;
+  state.drawn.batches += run.epochs_begun() * prepared.batches_per_epoch;
   SetRate(run.rate(), state);
 }
 
@@ -168,7 +194,7 @@ train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
                  .train = prepared.train,
                  .eval = nullptr,
                  .start = start,
-                 .drawn = prepared.first_epoch * prepared.batches_per_epoch + made};
+                 .drawn = prepared.drawn.batches + made};
   return task;
 }
 
@@ -205,15 +231,14 @@ std::function<void(int64_t, const std::vector<std::pair<std::string, double>>&)>
 }
 
 // Evaluates the checkpoints of the job that the backup names.
-tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& options) {
+tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& options,
+                                const BackupAndRestore& backup) {
   ASSIGN_OR_RETURN(config::TrainingConfig config, ConfigOfFit(state, options));
-  ASSIGN_OR_RETURN(const BackupAndRestore* backup, BackupOf(options.callbacks));
-  RETURN_IF_ERROR(CheckEvaluator(state.strategy().tf_config, backup));
   if (options.validation == nullptr)
     return InvalidArgument("validation: expected the examples that the evaluator evaluates");
   ASSIGN_OR_RETURN(auto source, OpenDataset(*options.validation, train::Split::kEval,
                                             state.internal_model(), config));
-  SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
+  SetUpBackup(backup, /*steps_per_epoch=*/1, config);
   config.max_steps = 1;  // the other tasks determine the length of the run
   train::TaskOptions task = TaskOptionsOf(state, std::move(config));
   task.inputs.model = Access::Data(state.model).model;
@@ -222,16 +247,38 @@ tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& opt
   return RunUntilJobEnds(std::move(task), state.session->options);
 }
 
+// Serves variables until the job has ended.
+tfjob::Status Serve(const CompiledData& state, const BackupAndRestore* backup) {
+  config::TrainingConfig config = state.config;
+  // The folder says whether the run has failed, so that a server that is restarted ends, too.
+  if (backup != nullptr) SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
+  return RunUntilJobEnds(TaskOptionsOf(state, std::move(config)), state.session->options);
+}
+
+// Runs a ps or an evaluator.
+tfjob::Status Assist(const CompiledData& state, const FitOptions& options,
+                     const BackupAndRestore* backup) {
+  const cluster::TfConfig& tf_config = state.strategy().tf_config;
+  if (options.epochs == options.initial_epoch) {
+    // No chief would end the job.
+    return JobOver(Cancelled(cluster::ToString(tf_config.task), " has nothing to do: Fit ends at ",
+                             "epoch ", options.epochs, ", with which it starts"));
+  }
+  if (cluster::RoleOf(tf_config) == cluster::Role::kParameterServer) return Serve(state, backup);
+  return FollowCheckpoints(state, options, *backup);
+}
+
 StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOptions& options) {
   state.history = {};
   state.on_batches = {};
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   RETURN_IF_ERROR(CheckFitOptions(options));
   RETURN_IF_ERROR(CheckCallbacks(options.callbacks, tf_config));
+  ASSIGN_OR_RETURN(const BackupAndRestore* backup, BackupOf(options.callbacks));
+  RETURN_IF_ERROR(CheckEvaluator(tf_config, options, backup));
   const cluster::Role role = cluster::RoleOf(tf_config);
-  if (role == cluster::Role::kParameterServer)
-    return RunUntilJobEnds(TaskOptionsOf(state, state.config), state.session->options);
-  if (role == cluster::Role::kEvaluator) return FollowCheckpoints(state, options);
+  if (role == cluster::Role::kParameterServer || role == cluster::Role::kEvaluator)
+    return Assist(state, options, backup);
   std::optional<std::pair<Dataset, Dataset>> parts;
   FitOptions divided = options;
   if (options.validation_split != 0) {

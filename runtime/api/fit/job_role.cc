@@ -23,9 +23,9 @@ tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config) {
   MutexLock lock(mutex);
   if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
   return Unimplemented(
-      "Fit: a task of a job can call Fit only once in a process; train for all epochs in one "
-      "call, ",
-      "and start the process again if that call has failed");
+      "this process has already taken part in the run of its job, and a task of a job can do so "
+      "only once; train for all epochs, or until the last step, in one call, and start the ",
+      "process again if that call has failed");
 }
 
 tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options) {

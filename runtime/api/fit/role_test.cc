@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <latch>
 #include <thread>
 
 #include "runtime/api/access.h"
@@ -14,6 +15,7 @@
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/test_job.h"
 
 namespace tfjob::api {
@@ -59,8 +61,8 @@ Strategy StrategyOf(const cluster::TfConfig& tf_config, const std::string& mode)
   return Access::MakeStrategy(std::move(data));
 }
 
-CompiledModel CompiledIn(const cluster::TfConfig& tf_config, const std::string& mode) {
-  return Session(StrategyOf(tf_config, mode), {.seed = 5, .threads = 1})
+CompiledModel CompiledWith(const Strategy& strategy) {
+  return Session(strategy, {.seed = 5, .threads = 1})
       .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dense{.units = 4}}),
                {.optimizer = Adam{.learning_rate = 0.01},
                 .loss = SparseCategoricalCrossentropy{.from_logits = true},
@@ -79,7 +81,11 @@ class ApiJob {
  public:
   ApiJob(const std::vector<Task>& tasks, const std::string& mode) {
     for (const Task& task : tasks)
-      tasks_.push_back({task, CompiledIn(cluster_.Static(task, tasks), mode)});
+      tasks_.push_back({task, CompiledWith(StrategyOf(cluster_.Static(task, tasks), mode))});
+  }
+  ApiJob(const std::vector<Task>& tasks, const std::vector<Strategy>& strategies) {
+    for (size_t i = 0; i < tasks.size(); ++i)
+      tasks_.push_back({tasks[i], CompiledWith(strategies[i])});
   }
 
   void Fit(const FitOptions& options) {
@@ -173,6 +179,114 @@ TEST(ParameterServers, AServerHasNoModelAndSaysSo) {
   EXPECT_FALSE(job[1].model.Weights().ok());
   EXPECT_EXIT(served.value(), testing::ExitedWithCode(0), "^the job has ended");
   EXPECT_EQ(job[0].model.Fit(JobData(), TwoEpochs()).status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(ParameterServers, AServerNeedsNoModel) {
+  train::TestCluster addresses;
+  const std::vector<Task> tasks = {{"chief", 0}, {"ps", 0}};
+  const Session session(StrategyOf(addresses.Static(tasks[1], tasks), "async"), {.threads = 1});
+  const Strategy of_chief = StrategyOf(addresses.Static(tasks[0], tasks), "async");
+  CompiledModel chief = CompiledWith(of_chief);
+  EXPECT_TRUE(Session(of_chief).ServeVariables().ok()) << "the chief serves nothing";
+  Status served;
+  std::thread server([&] { served = session.ServeVariables(); });
+  const auto history = chief.Fit(JobData(), TwoEpochs());
+  server.join();
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_TRUE(Access::IsJobOver(served)) << served;
+  const Status again = session.ServeVariables();
+  EXPECT_EQ(again.code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(again.message().starts_with("this process has already taken part")) << again;
+}
+
+TEST(ParameterServers, AServerThatIsStartedAgainLearnsThatItsJobHasFailed) {
+  const std::string folder = Folder("failed");
+  std::filesystem::create_directories(folder + "/fit-backup");
+  ASSERT_TRUE(train::MarkFailed(folder + "/fit-backup", {.job_uid = "uid"},
+                                {.step = 3, .failure = "the loss is not finite"}, RealClock().Now())
+                  .ok());
+  ApiJob job({{"chief", 0}, {"ps", 0}}, "async");
+  FitOptions options = TwoEpochs();
+  options.callbacks = {BackupAndRestore{.backup_dir = folder}};
+  const Status served = job[1].model.Fit(JobData(), options).status();
+  EXPECT_NE(served.message().find("the loss is not finite"), std::string::npos) << served;
+  EXPECT_FALSE(Access::IsJobOver(served));
+}
+
+TEST(ParameterServers, WithoutEpochsNoTaskWaits) {
+  ApiJob job({{"chief", 0}, {"ps", 0}}, "async");
+  FitOptions options = TwoEpochs();
+  options.initial_epoch = 2;
+  job.Fit(options);
+  ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
+  EXPECT_TRUE(job[0].history->epoch.empty());
+  EXPECT_TRUE(Access::IsJobOver(job[1].history.status())) << job[1].history.status();
+}
+
+TEST(ParameterServers, NoCallbackChangesTheLearningRate) {
+  Status refused;
+  double rate = 0;
+  FitOptions options = TwoEpochs();
+  // The tasks share the callback, but only the chief calls it.
+  options.callbacks = {LambdaCallback{.on_epoch_begin =
+                                          [&](FitControl& run, int64_t) {
+                                            refused = run.SetLearningRate(0.001);
+                                            return Status();
+                                          },
+                                      .on_train_end =
+                                          [&](FitControl& run) {
+                                            rate = run.learning_rate();
+                                            return Status();
+                                          }}};
+  ApiJob job({{"chief", 0}, {"ps", 0}}, "async");
+  job.Fit(options);
+  ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused;
+  EXPECT_EQ(rate, 0.01);
+  EXPECT_GE(job[0].model.step(), 12);
+}
+
+// Returns the strategy of a task under enableDynamicWorker. A step takes two gradients.
+Strategy DynamicStrategy(train::TestCluster& addresses, const Task& task) {
+  std::string worker, chief;
+  const std::string own = StrCat("\"", addresses.AddressOf(task), "\"");
+  if (task.type == "worker") worker = StrCat("\"", task.index, "\":", own);
+  if (task.type == "chief") chief = StrCat(",\"chief\":[", own, "]");
+  auto tf_config = cluster::ParseTfConfig(
+      StrCat(R"({"cluster":{"worker":{)", worker, R"(},"ps":[")", addresses.AddressOf({"ps", 0}),
+             "\"]", chief, R"(},"task":{"type":")", task.type, R"(","index":)", task.index, "}}"));
+  EXPECT_TRUE(tf_config.ok()) << tf_config.status();
+  tf_config->chief_type = "chief";
+  StrategyData data;
+  data.tf_config = *std::move(tf_config);
+  data.job = {"uid", 0};
+  data.config.kind = config::StrategyKind::kParameterServer;
+  data.config.mode = config::PsMode::kSync;
+  data.config.replicas_to_aggregate = 2;
+  return Access::MakeStrategy(std::move(data));
+}
+
+TEST(ParameterServers, DynamicWorkersTrainWithBatchesOfTheirOwn) {
+  train::TestCluster addresses;
+  const std::vector<Task> tasks = {{"chief", 0}, {"worker", 2}, {"ps", 0}};
+  std::vector<Strategy> strategies;
+  for (const Task& task : tasks) strategies.push_back(DynamicStrategy(addresses, task));
+  ApiJob job(tasks, strategies);
+  FitOptions options = TwoEpochs();
+  options.steps_per_epoch = 5;
+  std::latch joined(2);  // a worker that comes too late does not learn that the job is over
+  options.callbacks = {LambdaCallback{.on_train_begin = [&](FitControl&) {
+    joined.arrive_and_wait();
+    return Status();
+  }}};
+  job.Fit(options);
+  ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
+  EXPECT_EQ(job[0].model.step(), 10);
+  // The chief may end such a short job before the worker has read the values.
+  const Status worker = job[1].history.status();
+  EXPECT_TRUE(worker.ok() || Access::IsJobOver(worker)) << worker;
+  EXPECT_TRUE(Access::IsJobOver(job[2].history.status())) << job[2].history.status();
+  EXPECT_EQ(job[0].model.Fit(JobData(), options).status().code(), StatusCode::kUnimplemented);
 }
 
 TEST(ParameterServers, AsynchronousTasksTrainUntilTheLastStep) {
@@ -292,6 +406,20 @@ TEST(Evaluator, NeedsCheckpointsAndExamples) {
   options.callbacks = {BackupAndRestore{.backup_dir = Folder("unused")}};
   EXPECT_NE(job[2].model.Fit(JobData(), options).status().message().find("validation: expected"),
             std::string::npos);
+  options.validation_split = 0.5;
+  for (const size_t task : {size_t{0}, size_t{1}, size_t{2}}) {
+    const Status refused = job[task].model.Fit(JobData(), options).status();
+    EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused;
+    EXPECT_TRUE(refused.message().starts_with("validation_split: ")) << refused;
+  }
+}
+
+TEST(Evaluator, WouldNotFollowAChangeOfTheLearningRate) {
+  ApiJob job({{"chief", 0}, {"evaluator", 0}}, "sync");
+  FitOptions options = TwoEpochs();
+  options.callbacks = {LearningRateScheduler{[](int64_t, double rate) { return rate; }}};
+  for (const size_t task : {size_t{0}, size_t{1}})
+    EXPECT_EQ(job[task].model.Fit(JobData(), options).status().code(), StatusCode::kUnimplemented);
 }
 
 }  // namespace
