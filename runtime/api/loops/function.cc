@@ -110,10 +110,7 @@ tfjob::Status NoArray(const Batch& batch, const std::string& input) {
   constexpr const char* kNames[] = {"x", "y", "sample_weight"};
   for (size_t i = 0; i < 3; ++i)
     if (unnamed[i]->present()) names.emplace_back(kNames[i]);
-  std::string listed;
-  for (const std::string& name : names) listed += StrCat(listed.empty() ? "" : ", ", name);
-  if (names.empty()) listed = "none";
-  return InvalidArgument(input, ": the batch has no array for this input; its arrays: ", listed,
+  return InvalidArgument(input, ": the batch has no array for this input",
                          DidYouMean(input, names));
 }
 

@@ -42,7 +42,7 @@ size_t StepData::NumberOf(const CompiledModel& model, const char* function) {
   if (found != models.end()) return static_cast<size_t>(found - models.begin());
   const auto prepare = [&]() -> tfjob::Status {
     if (data == nullptr)
-      return InvalidArgument("expected a model, got one whose value has been moved to another");
+      return InvalidArgument("expected a model, got one that has been moved from");
     if (data->session != session) {
       return InvalidArgument("model ", data->model.name(),
                              ": expected a model of the session that ",
