@@ -60,8 +60,8 @@ Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, 
       "into a Model, compile it, and use Step::Call");
 }
 
-// NumPy aligns the last axes. If a value with one row per example has fewer axes than the other, its
-// rows would be matched with columns, and the result would have a row and a column per example.
+// NumPy aligns the last axes. If a value with one row per example has fewer axes than the other,
+// its rows would be matched with columns, and the result would have a row and a column per example.
 Status CheckAlignment(const StepGraph& step, const model::layers::Operation& operation,
                       Inputs inputs) {
   if (!operation.broadcasts()) return OkStatus();

@@ -12,8 +12,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Two sizes of batches with which a definition is checked. A value that has one of these lengths for
-// another reason does not have the other.
+// Two sizes of batches with which a definition is checked. A value that has one of these lengths
+// for another reason does not have the other.
 constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
 
 Status NodeError(const Node& node, const Status& error) {
