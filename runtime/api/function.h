@@ -46,10 +46,13 @@ class Reduced {
 };
 
 // Records what a step computes. Each replica runs the step on its part of the examples. All values
-// of variables are those before the step: updates happen at its end.
+// of variables are those before the step: updates happen at its end. Only the moving statistics
+// differ: a call with `training` changes those that later calls of the same model in the step read.
 //
 // The models belong to the session of the function, and have values (they begin with an Input).
-// The functions below report errors when the function is made.
+// The functions below report errors when the function is made. Layers without variables, such as
+// Dropout, may be called directly; they then always train, so a step that only evaluates calls a
+// Model, with training = false.
 class Step {
  public:
   Step(const Step&) = delete;
@@ -59,7 +62,7 @@ class Step {
   // statistics, also if nothing else depends on the call; several replicas average them.
   Symbol Call(const CompiledModel& model, const Symbols& inputs, bool training = true);
   // Returns the variables, in the order of CompiledModel::Weights, without those that are not
-  // trained.
+  // trained. Empty if the model has no values yet; the function is then not made.
   std::vector<Symbol> TrainableVariables(const CompiledModel& model);
   // Returns the sum of the penalties of the model's regularizers: on its variables, and on the
   // outputs of layers in earlier calls. As in Keras, losses contain it only if you add it; with
@@ -96,7 +99,7 @@ class Step {
   Reduced Reduce(Reduction reduction, const Symbol& value, int axis);
 
   // Adds a result of the function: a value with one row per example, whose rows are returned for
-  // the examples of all replicas, or a reduced value.
+  // the examples of all replicas, or a reduced value. Each result has its own name.
   void Return(const std::string& name, const Symbol& value);
   void Return(const std::string& name, const Reduced& value);
 
@@ -128,13 +131,16 @@ class StepResults {
 
 // A step, which runs on the devices of its session, and which changes the models that it was made
 // with. A model that is assigned another value is no longer that model. Copies are the same
-// function. Functions, and models that they use, are not synchronised.
+// function. Functions, and models that they use, are not synchronised. The variables of all models
+// that functions have used stay on the devices until the session, its models and its functions are
+// destroyed: a search over many models takes a session for each.
 class Function {
  public:
-  // Runs the step on the examples. The arrays have the names of the inputs. If the inputs have no
-  // names, or if there are no such arrays, the first input takes `x` and the second `y`. The arrays
-  // must have the types of the inputs, and the same number of rows, at least 1; `scale` must be 1.
-  // The first call with a number of rows compiles the step for it.
+  // Runs the step on the examples. The arrays have the names of the inputs. Inputs without a name
+  // take `x`, `y` and `sample_weight`: the first input `x`, and so on. So do inputs with a name, if
+  // the batch has no named arrays. The arrays must have the types of the inputs, and the same
+  // number of rows, at least 1; `scale` must be 1. The first call with a number of rows compiles
+  // the step for it.
   //
   // Does not check whether numbers are finite. After an error, no optimizer has been applied;
   // moving statistics may have changed.

@@ -19,7 +19,7 @@
 
 namespace tfjob::api {
 
-// A value, or a number.
+// A value, or a finite number. Integers must be below 2^53 in size.
 class Operand {
  public:
   Operand(const Symbol& symbol) : symbol_(symbol) {}                                 // NOLINT
@@ -38,7 +38,9 @@ class Operand {
   bool integer_ = false;
 };
 
-// Elementwise; shapes are broadcast as in NumPy. At least one operand is a value.
+// Elementwise; shapes are broadcast as in NumPy. At least one operand is a value. In a model, the
+// values must have the same rank. In a step, a value with fewer axes must not have one row per
+// example, since its rows would be matched with the columns of the other value.
 Symbol operator+(const Operand& x, const Operand& y);
 Symbol operator-(const Operand& x, const Operand& y);
 Symbol operator*(const Operand& x, const Operand& y);

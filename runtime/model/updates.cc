@@ -18,7 +18,8 @@ using optimizer::Part;
 void Apply(Builder& b, const optimizer::Optimizer& optimizer, const VariableGradient& gradient,
            Output step, Part part) {
   const VariableSpec& variable = *gradient.variable;
-  Attributes attributes = ToAttributes(ForVariable(optimizer, variable.name));
+  const std::string& name = gradient.name.empty() ? variable.name : gradient.name;
+  Attributes attributes = ToAttributes(ForVariable(optimizer, name));
   if (part != Part::kWhole) attributes.Set(optimizer::kPart, static_cast<int64_t>(part));
   if (part != Part::kAccumulate) SetConstraint(variable.rules.constraint, attributes);
   if (!gradient.indices.valid())
@@ -60,7 +61,8 @@ void ApplyGradients(Builder& b, const optimizer::Optimizer& optimizer,
   for (VariableGradient& gradient : gradients) {
     if (!mean) break;
     Apply(b, optimizer, gradient, step, Part::kAccumulate);
-    gradient = {gradient.variable, MeanGradient(b, optimizer, *gradient.variable)};
+    gradient.value = MeanGradient(b, optimizer, *gradient.variable);
+    gradient.indices = {};
   }
   if (!b.ok()) return;
   Clip(b, clipping, gradients);

@@ -1,6 +1,7 @@
 // Adds the updates of variables by an optimizer to a graph.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runtime/graph/builder.h"
@@ -15,6 +16,9 @@ namespace tfjob::model {
 struct VariableGradient {
   const VariableSpec* variable = nullptr;
   graph::Output value, indices = {};
+  // The variable's name in the model, in which exclude_from_weight_decay is searched; empty if it
+  // is that of `variable`.
+  std::string name = {};
 };
 
 // Returns whether ApplyGradients must clip the gradients, rather than its caller. As in Keras, this

@@ -49,6 +49,7 @@ struct StepModel {
   model::Model model;
   std::vector<graph::TensorType> features;     // the types of its inputs, for one example
   std::vector<model::VariableSpec> variables;  // as model::Variables, but named as in the store
+  std::string prefix = {};                     // of these names, before those of the model
   optimizer::Optimizer optimizer;
   optimizer::Clipping clipping;
 };

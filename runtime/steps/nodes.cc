@@ -1,5 +1,6 @@
 #include "runtime/steps/nodes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/graph/gradients.h"
@@ -59,6 +60,24 @@ Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, 
       "into a Model, compile it, and use Step::Call");
 }
 
+// NumPy aligns the last axes. If a value with one row per example has fewer axes than the other,
+// its rows would be matched with columns, and the result would have a row and a column per example.
+Status CheckAlignment(const StepGraph& step, const model::layers::Operation& operation,
+                      Inputs inputs) {
+  if (!operation.broadcasts()) return OkStatus();
+  int rank = 0;
+  for (const Output input : inputs) rank = std::max(rank, step.b.shape(input).rank());
+  for (const Output input : inputs) {
+    const Shape& shape = step.b.shape(input);
+    if (shape.rank() == 0 || shape.rank() == rank || shape.dim(0) != step.examples) continue;
+    return InvalidArgument("expected values whose axes of the examples are aligned, got ",
+                           step.b.shape(inputs[0]).ToString(), " and ",
+                           step.b.shape(inputs.back()).ToString(), " for ", step.examples,
+                           " examples; use keepdims, ops::ExpandDims or ops::Reshape");
+  }
+  return OkStatus();
+}
+
 // Random ops that have no argument `replica` get another seed in each replica.
 Output SeedOf(StepGraph& step) {
   if (step.replica == 0) return step.seed;
@@ -108,7 +127,10 @@ Emit LayerNode(model::LayerConfig layer) {
                           .step = step.run,
                           .seed = step.seed,
                           .replica = step.replica};
-    return layer.Apply(call);
+    const auto* operation = layer.As<model::layers::Operation>();
+    if (operation == nullptr) return layer.Apply(call);
+    step.alignment = CheckAlignment(step, *operation, inputs);
+    return operation->ApplyToArrays(call);
   };
 }
 

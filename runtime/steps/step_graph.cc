@@ -12,12 +12,21 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Two sizes of batches with which a definition is checked. A result that has one of these lengths
+// Two sizes of batches with which a definition is checked. A value that has one of these lengths
 // for another reason does not have the other.
 constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
 
 Status NodeError(const Node& node, const Status& error) {
   return node.name.empty() ? error : Annotate(error, node.name);
+}
+
+// Returns an error if the node has no such output.
+StatusOr<Output> At(const std::vector<std::vector<Output>>& values, const Value& value) {
+  const std::vector<Output>& from = values[static_cast<size_t>(value.node)];
+  if (value.output >= 0 && static_cast<size_t>(value.output) < from.size())
+    return from[static_cast<size_t>(value.output)];
+  return InvalidArgument("expected one of the ", from.size(), " outputs of the call, got output ",
+                         value.output);
 }
 
 // Appends the nodes. Returns the values of each.
@@ -26,21 +35,17 @@ StatusOr<std::vector<std::vector<Output>>> EmitNodes(StepGraph& step) {
   for (const Node& node : step.definition.nodes) {
     std::vector<Output> inputs;
     for (const Value& input : node.inputs) {
-      const auto& from = values[static_cast<size_t>(input.node)];
-      if (static_cast<size_t>(input.output) >= from.size()) {
-        return NodeError(node, InvalidArgument("expected one of the ", from.size(),
-                                               " outputs of the call, got output ", input.output));
-      }
-      inputs.push_back(from[static_cast<size_t>(input.output)]);
+      const StatusOr<Output> value = At(values, input);
+      if (!value.ok()) return NodeError(node, value.status());
+      inputs.push_back(*value);
     }
     values.push_back(node.emit(step, inputs));
     if (!step.b.ok()) return NodeError(node, step.b.status());
+    if (step.alignment.ok()) continue;
+    if (step.misaligned.ok()) step.misaligned = NodeError(node, step.alignment);
+    step.alignment = OkStatus();
   }
   return values;
-}
-
-Output At(const std::vector<std::vector<Output>>& values, const Value& value) {
-  return values[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
 }
 
 // Adds the fetches of the results.
@@ -48,7 +53,9 @@ Status AddResults(StepGraph& step, const std::vector<std::vector<Output>>& value
                   BuiltStep& built) {
   for (size_t i = 0; i < step.definition.results.size(); ++i) {
     const Result& result = step.definition.results[i];
-    Output value = At(values, result.value);
+    const StatusOr<Output> returned = At(values, result.value);
+    if (!returned.ok()) return Annotate(returned.status(), StrCat("result ", result.name));
+    Output value = *returned;
     const Shape shape = step.b.shape(value);
     built.by_example.push_back(shape.rank() > 0 && shape.dim(0) == step.examples);
     built.counts.push_back(shape.rank() > 0 ? shape.dim(0) : 1);
@@ -66,14 +73,35 @@ Status AddResults(StepGraph& step, const std::vector<std::vector<Output>>& value
   return step.b.status();
 }
 
-std::vector<model::VariableGradient> GradientsOf(const StepModel& model,
-                                                 const Application& application,
-                                                 const std::vector<std::vector<Output>>& values) {
+std::string NameInModel(const StepModel& model, const model::VariableSpec& variable) {
+  return variable.name.substr(model.prefix.size());
+}
+
+StatusOr<std::vector<model::VariableGradient>> GradientsOf(
+    const StepModel& model, const Application& application,
+    const std::vector<std::vector<Output>>& values) {
   std::vector<model::VariableGradient> gradients;
   const std::vector<size_t> trained = TrainableOf(model);
-  for (size_t i = 0; i < trained.size(); ++i)
-    gradients.push_back({&model.variables[trained[i]], At(values, application.gradients[i]), {}});
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const model::VariableSpec& variable = model.variables[trained[i]];
+    const StatusOr<Output> value = At(values, application.gradients[i]);
+    if (!value.ok())
+      return Annotate(value.status(), StrCat("Apply: the gradient of variable ", variable.name));
+    gradients.push_back({&variable, *value, {}, NameInModel(model, variable)});
+  }
   return gradients;
+}
+
+// Returns the gradients of each application.
+using Gradients = std::vector<std::vector<model::VariableGradient>>;
+StatusOr<Gradients> AllGradientsOf(const Definition& definition,
+                                   const std::vector<std::vector<Output>>& values) {
+  Gradients all;
+  for (const Application& application : definition.applications) {
+    const StepModel& model = definition.models[static_cast<size_t>(application.model)];
+    ASSIGN_OR_RETURN(all.emplace_back(), GradientsOf(model, application, values));
+  }
+  return all;
 }
 
 // Returns an error unless the gradients have the types of the variables.
@@ -100,17 +128,16 @@ void ForEachStatistic(const StepGraph& step, const Visit& visit) {
 
 // Appends the updates of the variables. They follow every other node, so that all of these see the
 // values before the step.
-void AppendUpdates(StepGraph& step, const std::vector<std::vector<Output>>& values) {
+void AppendUpdates(StepGraph& step, Gradients gradients) {
   const Definition& definition = step.definition;
   ForEachStatistic(step, [&](size_t m, size_t v, Output value) {
     Assign(step.b, definition.models[m].variables[v].name, value);
   });
-  for (const Application& application : definition.applications) {
-    const auto m = static_cast<size_t>(application.model);
+  for (size_t i = 0; i < definition.applications.size(); ++i) {
+    const auto m = static_cast<size_t>(definition.applications[i].model);
     const StepModel& model = definition.models[m];
     const Output made = Placeholder(step.b, StepFeed(m), DType::kInt64, {});
-    ApplyGradients(step.b, model.optimizer, model.clipping, GradientsOf(model, application, values),
-                   made);
+    ApplyGradients(step.b, model.optimizer, model.clipping, std::move(gradients[i]), made);
   }
 }
 
@@ -122,17 +149,15 @@ void FetchChange(StepGraph& step, size_t m, size_t v, bool gradient, Output valu
   built.changes.push_back({m, v, gradient, name});
 }
 
-void FetchChanges(StepGraph& step, const std::vector<std::vector<Output>>& values,
-                  BuiltStep& built) {
+void FetchChanges(StepGraph& step, const Gradients& gradients, BuiltStep& built) {
   ForEachStatistic(step, [&](size_t m, size_t v, Output value) {
     FetchChange(step, m, v, /*gradient=*/false, value, built);
   });
-  for (const Application& application : step.definition.applications) {
-    const auto m = static_cast<size_t>(application.model);
+  for (size_t a = 0; a < gradients.size(); ++a) {
+    const auto m = static_cast<size_t>(step.definition.applications[a].model);
     const std::vector<size_t> trained = TrainableOf(step.definition.models[m]);
     for (size_t i = 0; i < trained.size(); ++i)
-      FetchChange(step, m, trained[i], /*gradient=*/true, At(values, application.gradients[i]),
-                  built);
+      FetchChange(step, m, trained[i], /*gradient=*/true, gradients[a][i].value, built);
   }
 }
 
@@ -161,6 +186,13 @@ Status CheckGradientCounts(const Definition& definition) {
                            application.gradients.size());
   }
   return OkStatus();
+}
+
+// The program has not called the step with these sizes, so errors name them.
+StatusOr<BuiltStep> TryWith(int64_t examples, const Definition& definition) {
+  StatusOr<BuiltStep> built = BuildStep(definition, examples, 0, /*updates=*/false);
+  if (built.ok()) return built;
+  return Annotate(built.status(), StrCat("tried with ", examples, " examples"));
 }
 
 }  // namespace
@@ -210,16 +242,14 @@ StatusOr<BuiltStep> BuildStep(const Definition& definition, int64_t examples, in
   ASSIGN_OR_RETURN(const auto values, EmitNodes(step));
   BuiltStep built;
   RETURN_IF_ERROR(AddResults(step, values, built));
-  for (const Application& application : definition.applications) {
-    RETURN_IF_ERROR(
-        CheckGradients(step, GradientsOf(definition.models[static_cast<size_t>(application.model)],
-                                         application, values)));
-  }
+  ASSIGN_OR_RETURN(Gradients gradients, AllGradientsOf(definition, values));
+  for (const auto& of_model : gradients) RETURN_IF_ERROR(CheckGradients(step, of_model));
   if (updates) {
-    AppendUpdates(step, values);
+    AppendUpdates(step, std::move(gradients));
   } else {
-    FetchChanges(step, values, built);
+    FetchChanges(step, gradients, built);
   }
+  built.misaligned = step.misaligned;
   ASSIGN_OR_RETURN(built.graph, std::move(step.b).Finish());
   return built;
 }
@@ -228,11 +258,11 @@ StatusOr<graph::Graph> BuildUpdates(const Definition& definition, const BuiltSte
   Builder b;
   std::vector<std::vector<model::VariableGradient>> gradients(definition.models.size());
   for (const Change& change : built.changes) {
-    const model::VariableSpec& variable =
-        definition.models[change.model].variables[change.variable];
+    const StepModel& model = definition.models[change.model];
+    const model::VariableSpec& variable = model.variables[change.variable];
     const Output value = Placeholder(b, change.name, variable.dtype, variable.shape);
     if (change.gradient) {
-      gradients[change.model].push_back({&variable, value, {}});
+      gradients[change.model].push_back({&variable, value, {}, NameInModel(model, variable)});
     } else {
       Assign(b, variable.name, value);
     }
@@ -250,8 +280,9 @@ Status Check(const Definition& definition) {
   if (definition.inputs.empty())
     return InvalidArgument("inputs: expected at least one, whose rows are the examples");
   RETURN_IF_ERROR(CheckGradientCounts(definition));
-  ASSIGN_OR_RETURN(const BuiltStep one, BuildStep(definition, kOneSize, 0, /*updates=*/false));
-  ASSIGN_OR_RETURN(const BuiltStep other, BuildStep(definition, kOtherSize, 0, /*updates=*/false));
+  ASSIGN_OR_RETURN(const BuiltStep one, TryWith(kOneSize, definition));
+  ASSIGN_OR_RETURN(const BuiltStep other, TryWith(kOtherSize, definition));
+  if (!other.misaligned.ok()) RETURN_IF_ERROR(one.misaligned);
   for (size_t i = 0; i < definition.results.size(); ++i)
     RETURN_IF_ERROR(CheckResult(definition.results[i], one, other, i));
   return OkStatus();

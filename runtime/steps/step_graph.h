@@ -40,6 +40,10 @@ class StepGraph {
     std::vector<graph::Output> penalties;  // on the outputs of layers
   };
   std::vector<ModelState> models;
+  // Set by a node that broadcasts values of different ranks, if the axis that has the length of the
+  // examples in one is aligned with another axis.
+  Status alignment;
+  Status misaligned;  // the first of these errors
 };
 
 // How the step changes a variable.
@@ -55,6 +59,8 @@ struct BuiltStep {
   std::vector<graph::TensorType> results;  // as they are fetched
   std::vector<bool> by_example;            // by result: the first axis counts the examples
   std::vector<int64_t> counts;             // by result: the length of the axis that is reduced
+  // An error if the axis of the examples of one value appears to be broadcast against another axis.
+  Status misaligned;
 };
 
 // Builds the graph of one replica. With `updates`, the graph itself changes the variables;

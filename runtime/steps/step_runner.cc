@@ -10,6 +10,7 @@ namespace tfjob::steps {
 struct StepRunner::Compiled {
   std::unique_ptr<exec::Program> program;
   std::vector<exec::Feed> feeds;
+  std::vector<int> inputs;            // the numbers of their feeds; -1 for those that are not used
   BuiltStep built;                    // without its graph
   std::vector<Tensor> parts;          // the device's rows of the inputs; empty if it takes all rows
   std::vector<int> changes, results;  // the numbers of the fetches
@@ -19,14 +20,18 @@ struct StepRunner::OnDevice {
   std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // by the number of rows
   Compiled* last = nullptr;  // that has run in the run in progress; null for no rows
   // With several devices: the changes, which are summed over the devices, and the program that
-  // applies them.
+  // applies them. The changes of each type are parts of one array, so that they are summed at once.
   std::vector<Change> order;
-  std::vector<Tensor> changes;
+  std::vector<DType> dtypes;  // of the changes
+  std::vector<std::span<std::byte>> changes;
+  std::vector<Tensor> arrays;
   std::unique_ptr<exec::Program> updates;
   std::vector<exec::Feed> update_feeds;
 };
 
 namespace {
+
+constexpr size_t kAlignment = 64;  // of the changes, for the kernels that read them
 
 // Adds the elements of `from` to those of `to`, which have the same type.
 template <typename T>
@@ -67,6 +72,13 @@ void ScaleFloats(DType dtype, std::span<std::byte> bytes, double factor) {
   if (factor == 1) return;
   if (dtype == DType::kFloat64) return Scale<double>(bytes, factor);
   if (dtype == DType::kFloat32) Scale<float>(bytes, factor);
+}
+
+// Sets a feed, unless the program does not use it. The value must outlive the program.
+void SetFeed(const exec::Program& program, const std::string& name, const exec::Feed& value,
+             std::vector<exec::Feed>& feeds) {
+  const int at = program.FindFeed(name);
+  if (at >= 0) feeds[static_cast<size_t>(at)] = value;
 }
 
 // Copies rows of a whole input.
@@ -125,13 +137,37 @@ StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(Definition definition,
     Memory::Place& place = runner->memory_->place(i);
     ASSIGN_OR_RETURN(device.updates, exec::Compile(updates, *place.store, place.device));
     device.update_feeds.resize(device.updates->feeds().size());
-    device.order = built.changes;
-    for (const Change& change : built.changes) {
-      const model::VariableSpec& variable = own.models[change.model].variables[change.variable];
-      device.changes.emplace_back(variable.dtype, variable.shape);
-    }
+    runner->AllocateChanges(built.changes, device);
   }
   return runner;
+}
+
+void StepRunner::AllocateChanges(const std::vector<Change>& changes, OnDevice& device) {
+  struct Part {
+    size_t begin, size;
+  };
+  std::vector<Part> parts;
+  std::map<DType, size_t> sizes;
+  for (const Change& change : changes) {
+    const model::VariableSpec& variable =
+        definition_.models[change.model].variables[change.variable];
+    const size_t size = static_cast<size_t>(variable.shape.num_elements()) * SizeOf(variable.dtype);
+    size_t& end = sizes[variable.dtype];
+    parts.push_back({end, size});
+    end += (size + kAlignment - 1) / kAlignment * kAlignment;
+    device.dtypes.push_back(variable.dtype);
+  }
+  for (const auto& [dtype, size] : sizes)
+    device.arrays.emplace_back(dtype, Shape({static_cast<int64_t>(size / SizeOf(dtype))}));
+  for (size_t c = 0; c < changes.size(); ++c) {
+    const auto array = std::ranges::find(device.arrays, device.dtypes[c], &Tensor::dtype);
+    device.changes.push_back(array->bytes().subspan(parts[c].begin, parts[c].size));
+    SetFeed(*device.updates, changes[c].name, {device.dtypes[c], device.changes[c]},
+            device.update_feeds);
+  }
+  for (size_t m = 0; m < steps_.size(); ++m)
+    SetFeed(*device.updates, StepFeed(m), exec::Feed::Of(steps_[m]), device.update_feeds);
+  device.order = changes;
 }
 
 StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows) {
@@ -153,8 +189,24 @@ StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows)
     for (const Input& input : definition_.inputs)
       made->parts.emplace_back(input.example.dtype, model::Batched(rows, input.example.shape));
   }
+  FindFeeds(*made);
   held = std::move(made);
   return held.get();
+}
+
+// Sets the feeds whose values keep their addresses, and finds the others.
+void StepRunner::FindFeeds(Compiled& compiled) {
+  const auto set = [&](const std::string& name, const exec::Feed& value) {
+    SetFeed(*compiled.program, name, value, compiled.feeds);
+  };
+  for (size_t i = 0; i < definition_.inputs.size(); ++i) {
+    compiled.inputs.push_back(compiled.program->FindFeed(InputFeed(i)));
+    if (!compiled.parts.empty()) set(InputFeed(i), exec::Feed::Of(compiled.parts[i]));
+  }
+  set(kRun, exec::Feed::Of(run_));
+  set(kSeed, exec::Feed::Of(definition_.seed));
+  set(kExamples, exec::Feed::Of(examples_));
+  for (size_t m = 0; m < steps_.size(); ++m) set(StepFeed(m), exec::Feed::Of(steps_[m]));
 }
 
 Status StepRunner::Compute(int number, std::span<const Tensor> inputs) {
@@ -162,22 +214,19 @@ Status StepRunner::Compute(int number, std::span<const Tensor> inputs) {
   const collectives::Slice rows = collectives::SliceOf(rows_, number, memory_->devices());
   device.last = nullptr;
   if (rows.count == 0) {
-    for (Tensor& change : device.changes) std::ranges::fill(change.bytes(), std::byte{0});
+    for (Tensor& array : device.arrays) std::ranges::fill(array.bytes(), std::byte{0});
     return OkStatus();
   }
   ASSIGN_OR_RETURN(Compiled * compiled, ProgramFor(number, rows.count));
-  const auto feed = [&](const std::string& name, const exec::Feed& value) {
-    const int at = compiled->program->FindFeed(name);
-    if (at >= 0) compiled->feeds[static_cast<size_t>(at)] = value;
-  };
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!compiled->parts.empty()) CopyRows(inputs[i], rows, compiled->parts[i]);
-    feed(InputFeed(i), exec::Feed::Of(compiled->parts.empty() ? inputs[i] : compiled->parts[i]));
+    const int at = compiled->inputs[i];
+    if (at < 0) continue;
+    if (compiled->parts.empty()) {
+      compiled->feeds[static_cast<size_t>(at)] = exec::Feed::Of(inputs[i]);
+    } else {
+      CopyRows(inputs[i], rows, compiled->parts[i]);
+    }
   }
-  feed(kRun, exec::Feed::Of(run_));
-  feed(kSeed, exec::Feed::Of(definition_.seed));
-  feed(kExamples, exec::Feed::Of(examples_));
-  for (size_t m = 0; m < steps_.size(); ++m) feed(StepFeed(m), exec::Feed::Of(steps_[m]));
   RETURN_IF_ERROR(compiled->program->Run(compiled->feeds));
   device.last = compiled;
   return KeepChanges(number, *compiled, rows.count);
@@ -187,11 +236,10 @@ Status StepRunner::Compute(int number, std::span<const Tensor> inputs) {
 Status StepRunner::KeepChanges(int number, Compiled& compiled, int64_t rows) {
   OnDevice& device = *devices_[static_cast<size_t>(number)];
   for (size_t c = 0; c < device.changes.size(); ++c) {
-    Tensor& change = device.changes[c];
-    std::ranges::copy(compiled.program->FetchBytes(compiled.changes[c]), change.bytes().begin());
+    const std::span<std::byte> change = device.changes[c];
+    std::ranges::copy(compiled.program->FetchBytes(compiled.changes[c]), change.begin());
     if (device.order[c].gradient) continue;
-    ScaleFloats(change.dtype(), change.bytes(),
-                static_cast<double>(rows) / static_cast<double>(rows_));
+    ScaleFloats(device.dtypes[c], change, static_cast<double>(rows) / static_cast<double>(rows_));
   }
   return OkStatus();
 }
@@ -200,17 +248,10 @@ Status StepRunner::Update(int number) {
   OnDevice& device = *devices_[static_cast<size_t>(number)];
   if (device.order.empty()) return OkStatus();
   collectives::Communicator& communicator = *memory_->place(number).communicator;
-  const auto feed = [&](const std::string& name, const exec::Feed& value) {
-    const int at = device.updates->FindFeed(name);
-    if (at >= 0) device.update_feeds[static_cast<size_t>(at)] = value;
-  };
-  for (size_t c = 0; c < device.changes.size(); ++c) {
-    Tensor& change = device.changes[c];
+  for (Tensor& array : device.arrays) {
     RETURN_IF_ERROR(
-        communicator.AllReduce(change.bytes(), change.dtype(), collectives::Reduction::kSum));
-    feed(device.order[c].name, exec::Feed::Of(change));
+        communicator.AllReduce(array.bytes(), array.dtype(), collectives::Reduction::kSum));
   }
-  for (size_t m = 0; m < steps_.size(); ++m) feed(StepFeed(m), exec::Feed::Of(steps_[m]));
   return device.updates->Run(device.update_feeds);
 }
 

@@ -52,6 +52,9 @@ class StepRunner {
   StepRunner(Definition definition, std::shared_ptr<Memory> memory);
   // Returns the program of the device for this number of rows.
   StatusOr<Compiled*> ProgramFor(int device, int64_t rows);
+  void FindFeeds(Compiled& compiled);
+  // Allocates the memory of the changes, and feeds it to the device's updates.
+  void AllocateChanges(const std::vector<Change>& changes, OnDevice& device);
   Status Compute(int device, std::span<const Tensor> inputs);
   Status KeepChanges(int device, Compiled& compiled, int64_t rows);
   Status Update(int device);

@@ -166,13 +166,28 @@ TEST(StepRunner, ErrorsNameTheResultAndSayWhatToChange) {
   definition = MeanSquaredError(true);
   definition.applications[0].gradients = {{8, 1}, {8, 0}};
   EXPECT_EQ(ErrorOf(definition),
-            "Apply: the gradient of variable 1/dense/kernel: expected float32[1,1], got "
-            "float32[1]");
+            "tried with 1013 examples: Apply: the gradient of variable 1/dense/kernel: expected "
+            "float32[1,1], got float32[1]");
   definition = MeanSquaredError(true);
   definition.inputs[0].example.shape = Shape({2});
   EXPECT_EQ(ErrorOf(definition),
-            "model: model linear: expected an input of examples of the type float32[1], got "
-            "float32[1013,2]");
+            "tried with 1013 examples: model: model linear: expected an input of examples of the "
+            "type float32[1], got float32[1013,2]");
+  definition = MeanSquaredError(true);
+  definition.results[0].value = {3, 1};
+  EXPECT_EQ(ErrorOf(definition),
+            "tried with 1013 examples: result errors: expected one of the 1 outputs of the call, "
+            "got output 1");
+  definition = MeanSquaredError(true);
+  definition.nodes[3].inputs[0].output = -1;
+  EXPECT_EQ(ErrorOf(definition),
+            "tried with 1013 examples: errors: expected one of the 1 outputs of the call, got "
+            "output -1");
+  definition = MeanSquaredError(true);
+  definition.applications[0].gradients[1] = {8, 7};
+  EXPECT_EQ(ErrorOf(definition),
+            "tried with 1013 examples: Apply: the gradient of variable 1/dense/bias: expected one "
+            "of the 2 outputs of the call, got output 7");
 }
 
 }  // namespace

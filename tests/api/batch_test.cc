@@ -78,6 +78,48 @@ TEST(Step, NumbersThatAreNotFiniteChangeNothing) {
   EXPECT_EQ(WeightsOf(model), before);
 }
 
+TEST(Step, TakesTheLearningRateThatFitHasSet) {
+  const tj::data::Arrays points = Points(32);
+  tj::CompiledModel model = Compiled();
+  model.Step(points).value();
+  tj::FitOptions rests = Quietly(1);
+  rests.callbacks = {tj::LearningRateScheduler{[](int64_t, double) { return 0.0; }}};
+  model.Fit(points, rests).value();
+  const auto before = WeightsOf(model);
+  model.Step(points).value();
+  EXPECT_EQ(WeightsOf(model), before);
+  EXPECT_EQ(model.step(), 3);
+}
+
+// Batches of ids, which must be below 4.
+tj::Batch Ids(const std::vector<int32_t>& ids) {
+  const auto count = static_cast<int64_t>(ids.size());
+  return {.x = tj::Tensor::Of({count, 1}, ids).value(),
+          .y = tj::Tensor(tj::DType::kFloat32, {count, 1})};
+}
+
+TEST(Step, GoesOnAfterABatchWithAnError) {
+  const tj::Model table = tj::Sequential({tj::Input{.shape = {1}, .dtype = "int32"},
+                                          tj::Embedding{.input_dim = 4, .output_dim = 2},
+                                          tj::Flatten{}, tj::Dense{.units = 1}});
+  const tj::CompileOptions how = {.optimizer = tj::Adam{.learning_rate = 0.1},
+                                  .loss = "mean_squared_error"};
+  for (const tj::Strategy& strategy : {tj::Strategy::OneDevice(), tj::Strategy::Mirrored(2)}) {
+    const tj::Session session = SessionOf(strategy);
+    tj::CompiledModel model = session.Compile(table, how).value(),
+                      expected = session.Compile(table, how).value();
+    EXPECT_FALSE(model.Step(Ids({0, 1, 9, 3})).ok());
+    for (const auto& ids : {std::vector<int32_t>{0, 1, 2, 3}, std::vector<int32_t>{3, 3, 1, 0}}) {
+      const auto report = model.Step(Ids(ids));
+      ASSERT_TRUE(report.ok()) << report.status();
+      expected.Step(Ids(ids)).value();
+      EXPECT_FALSE(model.Step(Ids({9, 1, 2, 3})).ok());
+      EXPECT_EQ(model.step(), expected.step());
+    }
+    ExpectNear(model, expected);
+  }
+}
+
 TEST(TrainOnBatch, ReportsAllBatchesSinceResetMetrics) {
   const tj::data::Arrays points = Points(32);
   tj::CompiledModel model = Compiled();

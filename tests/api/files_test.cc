@@ -59,6 +59,31 @@ TEST(Save, WeightsOfAllFormatsAreReadAgain) {
   EXPECT_NE(tj::Session(tj::Strategy::OneDevice()).Load(Temp("none.keras")).status().message(), "");
 }
 
+TEST(Save, AModelWithoutALossIsReadAgain) {
+  const tj::Session session(tj::Strategy::OneDevice(), {.threads = 1});
+  tj::CompiledModel model = session.Compile(Classifier(), {}).value();
+  tj::Function train = session
+                           .Function({{.shape = {2}}},
+                                     [&](tj::Step& step, const std::vector<tj::Symbol>& in) {
+                                       step.Minimize(model, tj::ops::Sum(step.Call(model, in[0])));
+                                     })
+                           .value();
+  train({.x = Points(8).x}).value();
+  ASSERT_NE(WeightsOf(model), WeightsOf(Compiled()));
+  for (const char* name : {"m.safetensors", "m.h5", "m.keras"}) {
+    const std::string path = Temp(name);
+    const tj::Status saved = model.Save(path);
+    ASSERT_TRUE(saved.ok()) << name << ": " << saved;
+    tj::CompiledModel other = Compiled();
+    const tj::Status loaded = other.LoadWeights(path);
+    ASSERT_TRUE(loaded.ok()) << name << ": " << loaded;
+    EXPECT_EQ(WeightsOf(other), WeightsOf(model)) << name;
+  }
+  const tj::Result<tj::Model> whole = tj::Model::Load(testing::TempDir() + "/m.keras");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(WeightsOf(Compiled(*whole)), WeightsOf(model));
+}
+
 TEST(Load, AModelKeepsItsWeightsInOtherModels) {
   tj::CompiledModel model = Compiled();
   ASSERT_TRUE(model.Fit(Points(64), Quietly(1)).ok());

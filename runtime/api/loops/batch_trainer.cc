@@ -26,13 +26,12 @@ void DescribeArrays(const Tensor& only, const std::map<std::string, Tensor>& nam
   text += ";\n";
 }
 
-// Returns a text that is equal for batches of one form.
-std::string FormOf(const Batch& batch, const ClassWeights& class_weight) {
-  std::string text = StrCat("scale ", batch.scale, "\n");
+// Returns a text that is equal for batches of the same arrays, types and shapes.
+std::string FormOf(const Batch& batch) {
+  std::string text;
   DescribeArrays(batch.x, batch.inputs, text);
   DescribeArrays(batch.y, batch.targets, text);
   DescribeArrays(batch.sample_weight, batch.sample_weights, text);
-  for (const auto& [label, weight] : class_weight) text += StrCat(label, ": ", weight, "\n");
   return text;
 }
 
@@ -82,7 +81,7 @@ StatusOr<BatchTrainer*> TrainerFor(CompiledData& model, NotCopied<BatchTrainer>&
                                    const Batch& batch, const ClassWeights& class_weight) {
   RETURN_IF_ERROR(model.ExpectNoFit());
   BatchTrainer* const held = holder.get();
-  if (held != nullptr && held->Takes(batch, class_weight)) return held;
+  if (held != nullptr && held->Takes(model, batch, class_weight)) return held;
   RETURN_IF_ERROR(model.Settle());
   ASSIGN_OR_RETURN(auto made, BatchTrainer::Create(model, batch, class_weight));
   holder.set(std::move(made));
@@ -147,14 +146,19 @@ StatusOr<std::shared_ptr<BatchTrainer>> BatchTrainer::Create(CompiledData& model
   std::shared_ptr<BatchTrainer> trainer(new BatchTrainer(TaskOptionsOf(model, config)));
   ASSIGN_OR_RETURN(const train::BatchColumns columns,
                    train::ColumnsOf(config, train::Split::kTrain, definition.model, *source));
-  trainer->form_ = FormOf(batch, class_weight);
+  trainer->form_ = FormOf(batch);
+  trainer->scale_ = batch.scale;
+  trainer->class_weight_ = class_weight;
+  trainer->optimizer_ = model.definition->state.optimizer;
   trainer->columns_ = columns.All();
   trainer->definition_ = std::move(definition);
   return trainer;
 }
 
-bool BatchTrainer::Takes(const Batch& batch, const ClassWeights& class_weight) const {
-  return FormOf(batch, class_weight) == form_;
+bool BatchTrainer::Takes(const CompiledData& model, const Batch& batch,
+                         const ClassWeights& class_weight) const {
+  return batch.scale == scale_ && class_weight == class_weight_ &&
+         model.definition->state.optimizer == optimizer_ && FormOf(batch) == form_;
 }
 
 tfjob::Status BatchTrainer::MakeStrategy(const CompiledData& model) {
@@ -202,6 +206,15 @@ tfjob::Status BatchTrainer::Load(const std::shared_ptr<const state::Snapshot>& v
   return OkStatus();
 }
 
+// After an error, devices that train together refuse every further step, so the next step makes
+// them again. If the values cannot be taken, because an update has failed halfway, the strategy is
+// kept, and reports that.
+void BatchTrainer::Reset(CompiledData& model) {
+  if (model.newest.get() == this && !model.Settle().ok()) return;
+  strategy_ = nullptr;
+  loaded_ = nullptr;
+}
+
 StatusOr<strategy::MetricTotals> BatchTrainer::Train(CompiledData& model, const Batch& batch) {
   RETURN_IF_ERROR(Read(model, batch));
   if (strategy_ == nullptr) RETURN_IF_ERROR(MakeStrategy(model));
@@ -210,13 +223,17 @@ StatusOr<strategy::MetricTotals> BatchTrainer::Train(CompiledData& model, const 
     RETURN_IF_ERROR(Load(model.values));
   }
   strategy::MetricTotals totals;
-  ASSIGN_OR_RETURN(const strategy::StepOutcome outcome, strategy_->Step(batch_, totals));
-  if (outcome.skipped) {
+  const StatusOr<strategy::StepOutcome> outcome = strategy_->Step(batch_, totals);
+  if (!outcome.ok()) {
+    Reset(model);
+    return outcome.status();
+  }
+  if (outcome->skipped) {
     return FailedPrecondition("step ", step_ + 1, ": the loss or a gradient is not finite, so the ",
                               "step has changed nothing; check the examples, or use a smaller ",
                               "learning rate");
   }
-  step_ = outcome.global_step;
+  step_ = outcome->global_step;
   model.newest.set(model.trainer.shared());
   return totals;
 }

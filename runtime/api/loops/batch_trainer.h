@@ -10,6 +10,7 @@
 #include "runtime/api/batch.h"
 #include "runtime/api/compiled_state.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/optimizer/optimizer.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/strategy.h"
 #include "runtime/train/batch_columns.h"
@@ -20,7 +21,7 @@ namespace tfjob::api {
 using ClassWeights = std::map<int64_t, double>;
 
 // Holds the strategy and the programs for batches of one form: with the same arrays, types and
-// shapes of examples, and the same class weights. Owned by one thread.
+// shapes of examples, and the same class weights and optimizer. Owned by one thread.
 class BatchTrainer : public LiveValues {
  public:
   // Makes the variables of the model, unless they exist. Returns Unimplemented if several tasks
@@ -29,7 +30,7 @@ class BatchTrainer : public LiveValues {
                                                         const ClassWeights& class_weight);
 
   // Returns whether the trainer can take the batch.
-  bool Takes(const Batch& batch, const ClassWeights& class_weight) const;
+  bool Takes(const CompiledData& model, const Batch& batch, const ClassWeights& class_weight) const;
 
   // Take one step from the newest values of the model, or evaluate them. Return the totals of the
   // batch. After an error, nothing has changed.
@@ -47,9 +48,14 @@ class BatchTrainer : public LiveValues {
   // Fills batch_ with the examples.
   tfjob::Status Read(const CompiledData& model, const Batch& batch);
   tfjob::Status Load(const std::shared_ptr<const state::Snapshot>& values);
+  // Drops the strategy after an error, after taking the newest values from it.
+  void Reset(CompiledData& model);
 
   train::TaskContext context_;
   std::string form_;
+  double scale_ = 1;  // of the batches
+  ClassWeights class_weight_;
+  optimizer::Optimizer optimizer_;  // a callback of Fit may give the model another learning rate
   strategy::ModelDefinition definition_;
   std::vector<tfjob::data::Column> columns_;
   tfjob::data::Batch batch_;  // the examples, in the form of the programs

@@ -1,6 +1,7 @@
 #include "runtime/api/function.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/api/loops/step_data.h"
@@ -12,6 +13,18 @@ namespace tfjob::api {
 namespace {
 
 constexpr char kFunction[] = "Function";
+
+// Returns the model's name, also after an error.
+std::string NameOfModel(const CompiledModel& model) {
+  const std::shared_ptr<CompiledData>& data = Access::Shared(model);
+  return data == nullptr ? "" : data->model.name();
+}
+
+std::vector<CompiledData*> PointersTo(const std::vector<std::shared_ptr<CompiledData>>& models) {
+  std::vector<CompiledData*> pointers;
+  for (const auto& model : models) pointers.push_back(model.get());
+  return pointers;
+}
 
 // Returns the types of the inputs.
 StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
@@ -65,12 +78,15 @@ StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
   for (size_t m = 0; m < data.models.size(); ++m) {
     ASSIGN_OR_RETURN(const auto live, made->workspace->Bind(*data.models[m]));
     data.definition.models[m].variables = live->model().variables;
+    data.definition.models[m].prefix = live->model().prefix;
   }
-  ASSIGN_OR_RETURN(made->runner, made->workspace->MakeRunner(std::move(data.definition)));
+  ASSIGN_OR_RETURN(made->runner, made->workspace->MakeRunner(std::move(data.definition),
+                                                             PointersTo(made->models)));
   return made;
 }
 
-// Returns the array for an input: the one of its name, or x or y by its position.
+// Returns the array for an input: the one of its name, or else x, y or the sample weights by its
+// position, if the input has no name or no array has one.
 const Tensor* Find(const Batch& batch, const std::string& name, size_t position) {
   for (const auto* arrays : {&batch.inputs, &batch.targets, &batch.sample_weights}) {
     const auto found = arrays->find(name);
@@ -80,7 +96,22 @@ const Tensor* Find(const Batch& batch, const std::string& name, size_t position)
   constexpr std::string_view kNames[] = {"x", "y", "sample_weight"};
   for (size_t i = 0; i < 3; ++i)
     if (name == kNames[i] && unnamed[i]->present()) return unnamed[i];
-  return position < 3 && unnamed[position]->present() ? unnamed[position] : nullptr;
+  const bool named =
+      !batch.inputs.empty() || !batch.targets.empty() || !batch.sample_weights.empty();
+  if (position > 2 || (named && name != StrCat("input ", position))) return nullptr;
+  return unnamed[position]->present() ? unnamed[position] : nullptr;
+}
+
+tfjob::Status NoArray(const Batch& batch, const std::string& input) {
+  std::vector<std::string> names;
+  for (const auto* arrays : {&batch.inputs, &batch.targets, &batch.sample_weights})
+    for (const auto& [name, array] : *arrays) names.push_back(name);
+  const Tensor* const unnamed[] = {&batch.x, &batch.y, &batch.sample_weight};
+  constexpr const char* kNames[] = {"x", "y", "sample_weight"};
+  for (size_t i = 0; i < 3; ++i)
+    if (unnamed[i]->present()) names.emplace_back(kNames[i]);
+  return InvalidArgument(input, ": the batch has no array for this input",
+                         DidYouMean(input, names));
 }
 
 tfjob::Status CheckArray(const steps::Input& input, const tfjob::Tensor& array, int64_t rows) {
@@ -107,8 +138,7 @@ StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definitio
   std::vector<tfjob::Tensor> arrays;
   for (const steps::Input& input : definition.inputs) {
     const Tensor* array = Find(batch, input.name, arrays.size());
-    if (array == nullptr || !array->present())
-      return InvalidArgument(input.name, ": the batch has no array for this input");
+    if (array == nullptr || !array->present()) return NoArray(batch, input.name);
     const tfjob::Tensor& tensor = Access::Data(*array);
     const int64_t rows = arrays.empty() ? (tensor.shape().rank() > 0 ? tensor.shape().dim(0) : 0)
                                         : arrays[0].shape().dim(0);
@@ -129,7 +159,8 @@ tfjob::Status Refresh(FunctionData& data) {
   steps::Definition definition = made;
   for (size_t m = 0; m < data.models.size(); ++m)
     definition.models[m].optimizer = data.models[m]->definition->state.optimizer;
-  ASSIGN_OR_RETURN(data.runner, data.workspace->MakeRunner(std::move(definition)));
+  ASSIGN_OR_RETURN(data.runner,
+                   data.workspace->MakeRunner(std::move(definition), PointersTo(data.models)));
   return OkStatus();
 }
 
@@ -137,10 +168,8 @@ StatusOr<StepResults> RunFunction(FunctionData& data, const Batch& batch) {
   RETURN_IF_ERROR(Refresh(data));
   ASSIGN_OR_RETURN(const std::vector<tfjob::Tensor> arrays,
                    ArraysOf(data.runner->definition(), batch));
-  std::vector<CompiledData*> models;
-  for (const auto& model : data.models) models.push_back(model.get());
   ASSIGN_OR_RETURN(std::vector<tfjob::Tensor> results,
-                   data.workspace->Run(*data.runner, models, arrays));
+                   data.workspace->Run(*data.runner, PointersTo(data.models), arrays));
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < results.size(); ++i) {
     named[data.runner->definition().results[i].name] = Access::MakeTensor(std::move(results[i]));
@@ -165,15 +194,16 @@ Function Access::MakeFunction(std::shared_ptr<FunctionData> data) {
 
 Symbol Step::Call(const CompiledModel& model, const Symbols& inputs, bool training) {
   const size_t number = data_.NumberOf(model, "Call");
-  const Symbol made = data_.Make(StrCat("Call of model ", Access::Data(model).model.name()),
-                                 inputs.values(), steps::ModelNode(number, training));
+  const Symbol made = data_.Make(StrCat("Call of model ", NameOfModel(model)), inputs.values(),
+                                 steps::ModelNode(number, training));
   data_.roots.push_back(made);
   return made;
 }
 
 std::vector<Symbol> Step::TrainableVariables(const CompiledModel& model) {
   const size_t number = data_.NumberOf(model, "TrainableVariables");
-  if (!data_.error.ok()) return {};
+  // The caller may index the variables until the error is returned.
+  if (!data_.error.ok()) return data_.PlaceholdersFor(Access::Shared(model).get());
   const steps::StepModel& of = data_.definition.models[number];
   std::vector<Symbol> variables;
   for (const size_t v : steps::TrainableOf(of))
@@ -189,8 +219,10 @@ Symbol Step::Penalty(const CompiledModel& model) {
 }
 
 std::vector<Symbol> Step::Gradients(const Symbol& loss, const std::vector<Symbol>& values) {
-  if (values.empty())
+  if (values.empty()) {
     data_.Fail(InvalidArgument("Gradients: expected at least one value, got none"));
+    return {loss};
+  }
   if (!data_.error.ok()) return values;  // which the caller may use until the error is returned
   std::vector<Symbol> inputs = {loss};
   inputs.insert(inputs.end(), values.begin(), values.end());
@@ -206,7 +238,7 @@ void Step::Apply(const CompiledModel& model, const std::vector<Symbol>& gradient
   for (const StepData::Application& other : data_.applications) {
     if (other.model != number) continue;
     data_.Fail(InvalidArgument("Apply: the step already applies gradients to model ",
-                               Access::Data(model).model.name(), "; add the gradients up"));
+                               NameOfModel(model), "; add the gradients up"));
   }
   data_.applications.push_back({number, gradients});
 }
@@ -228,10 +260,18 @@ Symbol Step::SoftmaxCrossEntropy(const Symbol& labels, const Symbol& logits) {
 }
 
 Symbol Step::RandomNormal(const std::vector<int64_t>& shape, double mean, double stddev) {
+  if (!std::isfinite(mean) || !std::isfinite(stddev) || stddev < 0) {
+    data_.Fail(InvalidArgument("RandomNormal: expected a finite mean, and a finite standard ",
+                               "deviation of at least 0, got ", mean, " and ", stddev));
+  }
   return data_.Make("RandomNormal", {}, steps::RandomNormalNode(Shape(shape), mean, stddev));
 }
 
 Symbol Step::RandomUniform(const std::vector<int64_t>& shape, double low, double high) {
+  if (!std::isfinite(low) || !std::isfinite(high) || low > high) {
+    data_.Fail(InvalidArgument("RandomUniform: expected finite numbers low <= high, got ", low,
+                               " and ", high));
+  }
   return data_.Make("RandomUniform", {}, steps::RandomUniformNode(Shape(shape), low, high));
 }
 
@@ -248,12 +288,11 @@ Reduced Step::Reduce(Reduction reduction, const Symbol& value, int axis) {
 }
 
 void Step::Return(const std::string& name, const Symbol& value) {
-  data_.returned.push_back({.name = name, .value = value});
+  data_.AddResult({.name = name, .value = value});
 }
 
 void Step::Return(const std::string& name, const Reduced& value) {
-  data_.returned.push_back(
-      {name, value.value_, ToInternal(value.reduction_), value.over_examples_});
+  data_.AddResult({name, value.value_, ToInternal(value.reduction_), value.over_examples_});
 }
 
 Tensor StepResults::at(const std::string& name) const {

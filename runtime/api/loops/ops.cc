@@ -11,6 +11,8 @@ namespace {
 constexpr char kNumpy[] = "keras.src.ops.numpy", kNn[] = "keras.src.ops.nn",
                kMath[] = "keras.src.ops.math", kCore[] = "keras.src.ops.core";
 
+constexpr double kMostExact = 9007199254740991;  // 2^53 - 1
+
 // Collects the arguments of a call.
 class OperationCall {
  public:
@@ -36,6 +38,7 @@ class OperationCall {
     LayerData layer{.form = {{"module", module_}, {"class_name", name_}}, .error = error_};
     layer.form["config"] = std::move(config_);
     layer.form["registered_name"] = name_;
+    CheckConfig(layer.form["config"], layer.error);
     if (inputs_.empty())
       layer.error.Update(InvalidArgument("ops::", name_, ": expected at least one value"));
     return Access::MakeSymbol(
@@ -54,8 +57,21 @@ class OperationCall {
       error_.Update(
           InvalidArgument("ops::", name_, ": expected a finite number, got ", operand.number()));
     }
-    if (operand.integer()) return static_cast<int64_t>(operand.number());
-    return operand.number();
+    if (!operand.integer()) return operand.number();
+    if (std::abs(operand.number()) > kMostExact) {
+      error_.Update(InvalidArgument("ops::", name_, ": expected an integer below 2^53 in size, ",
+                                    "which a float64 represents exactly, got ", operand.number()));
+      return 0;
+    }
+    return static_cast<int64_t>(operand.number());
+  }
+
+  void CheckConfig(const Json& config, tfjob::Status& error) const {
+    for (const auto& [key, value] : config.items()) {
+      if (!value.is_number_float() || std::isfinite(value.get<double>())) continue;
+      error.Update(InvalidArgument("ops::", name_, ": ", key, ": expected a finite number, got ",
+                                   value.get<double>()));
+    }
   }
 
   const char* const module_;

@@ -41,6 +41,8 @@ size_t StepData::NumberOf(const CompiledModel& model, const char* function) {
   const auto found = std::ranges::find(models, data);
   if (found != models.end()) return static_cast<size_t>(found - models.begin());
   const auto prepare = [&]() -> tfjob::Status {
+    if (data == nullptr)
+      return InvalidArgument("expected a model, got one that has been moved from");
     if (data->session != session) {
       return InvalidArgument("model ", data->model.name(),
                              ": expected a model of the session that ",
@@ -57,6 +59,22 @@ size_t StepData::NumberOf(const CompiledModel& model, const char* function) {
   models.push_back(data);
   definition.models.push_back(StepModelOf(*data, ""));
   return models.size() - 1;
+}
+
+std::vector<Symbol> StepData::PlaceholdersFor(const CompiledData* model) const {
+  std::vector<Symbol> made;
+  if (model == nullptr || !model->definition) return made;
+  for (const model::VariableSpec& variable : model->definition->variables)
+    if (variable.trainable) made.push_back(Make(variable.name, {}, nullptr));
+  return made;
+}
+
+void StepData::AddResult(Returned result) {
+  if (std::ranges::find(returned, result.name, &Returned::name) != returned.end()) {
+    return Fail(InvalidArgument("Return: the step already returns \"", result.name,
+                                "\"; give each result its own name"));
+  }
+  returned.push_back(std::move(result));
 }
 
 tfjob::Status StepData::Finish() {

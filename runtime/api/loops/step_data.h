@@ -51,6 +51,11 @@ struct StepData {
   // Returns the number of the model in this step, after adding it if necessary. After an error,
   // returns 0.
   size_t NumberOf(const CompiledModel& model, const char* function);
+  // Returns a value for each trainable variable of the model, to be returned after an error; none
+  // if the model's variables are unknown.
+  std::vector<Symbol> PlaceholdersFor(const CompiledData* model) const;
+  // Adds a result, whose name must be new.
+  void AddResult(Returned result);
   // Completes `definition`.
   tfjob::Status Finish();
   static int64_t NextNumber();

@@ -22,6 +22,7 @@ steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefi
   steps::StepModel made{.model = definition.model,
                         .features = definition.build.features,
                         .variables = definition.variables,
+                        .prefix = prefix,
                         .optimizer = definition.state.optimizer,
                         .clipping = train::ClippingOf(model.config.optimizer)};
   for (model::VariableSpec& variable : made.variables) variable.name = prefix + variable.name;
@@ -58,8 +59,19 @@ StatusOr<std::shared_ptr<LiveModel>> Workspace::Bind(CompiledData& model) {
   return live;
 }
 
-StatusOr<std::unique_ptr<steps::StepRunner>> Workspace::MakeRunner(steps::Definition definition) {
+// A runner that applies an optimizer may create its slots, with initial values. The next run must
+// therefore load the values of the model again, and none may be taken from the slots before.
+StatusOr<std::unique_ptr<steps::StepRunner>> Workspace::MakeRunner(
+    steps::Definition definition, std::span<CompiledData* const> models) {
+  std::vector<CompiledData*> applied;
+  for (const steps::Application& application : definition.applications)
+    applied.push_back(models[static_cast<size_t>(application.model)]);
+  for (CompiledData* const model : applied) {
+    RETURN_IF_ERROR(model->ExpectNoFit());
+    RETURN_IF_ERROR(model->Settle());
+  }
   MutexLock lock(mutex_);
+  for (CompiledData* const model : applied) model->live.get()->loaded_ = nullptr;
   return steps::StepRunner::Create(std::move(definition), memory_);
 }
 

@@ -4,6 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/base/mutex.h"
@@ -23,7 +27,9 @@ class Workspace {
   tfjob::Status Prepare(const CompiledData& model);
   // Returns the model's variables on the devices, and creates them if they are not there yet.
   StatusOr<std::shared_ptr<LiveModel>> Bind(CompiledData& model);
-  StatusOr<std::unique_ptr<steps::StepRunner>> MakeRunner(steps::Definition definition);
+  // Compiles the step. `models` are those of the definition.
+  StatusOr<std::unique_ptr<steps::StepRunner>> MakeRunner(steps::Definition definition,
+                                                          std::span<CompiledData* const> models);
 
   // Runs the step with the newest values of the models, which are those of the definition.
   StatusOr<std::vector<tfjob::Tensor>> Run(steps::StepRunner& runner,

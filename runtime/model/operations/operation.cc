@@ -75,10 +75,15 @@ Status CheckRanks(const Builder& b, const Operation& operation, const std::vecto
   return OkStatus();
 }
 
+std::vector<Output> RunUnchecked(Builder& b, const Operation& operation,
+                                 const std::vector<Output>& inputs) {
+  return operation.kind->apply({b, operation, ValuesOf(b, operation, inputs)});
+}
+
 std::vector<Output> Run(Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   const Status ranks = CheckRanks(b, operation, inputs);
   if (!ranks.ok()) return {b.Fail(ranks)};
-  return operation.kind->apply({b, operation, ValuesOf(b, operation, inputs)});
+  return RunUnchecked(b, operation, inputs);
 }
 
 // Applies the operation to placeholders, in a separate graph. Returns InvalidArgument if the first
@@ -150,6 +155,15 @@ StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorT
 
 std::vector<Output> Operation::Apply(LayerCall& call) const {
   return Run(call.b, *this, call.inputs);
+}
+
+std::vector<Output> Operation::ApplyToArrays(LayerCall& call) const {
+  return broadcasts() ? RunUnchecked(call.b, *this, call.inputs) : Apply(call);
+}
+
+bool Operation::broadcasts() const {
+  const bool several = kind->form == CallForm::kBinary || kind->form == CallForm::kSelect;
+  return several && kind->class_name != "Matmul" && kind->class_name != "Einsum";
 }
 
 std::vector<std::string> OperationClasses() {

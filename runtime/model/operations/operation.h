@@ -49,6 +49,11 @@ struct Operation {
   void CallArguments(CallVisitor& visitor);
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const;
+  // Does the same for whole arrays, which need not have one row per example. Elementwise functions
+  // also broadcast arrays of different ranks, as NumPy does.
+  std::vector<graph::Output> ApplyToArrays(LayerCall& call) const;
+  // Returns whether the function is an elementwise one of several arrays.
+  bool broadcasts() const;
 };
 
 // Returns the names of all functions' classes.
