@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "operator/objects/metadata.h"
+#include "runtime/base/json_view.h"
 
 namespace tfjob::objects {
 

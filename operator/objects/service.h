@@ -3,6 +3,7 @@
 #pragma once
 
 #include "operator/objects/metadata.h"
+#include "runtime/base/json_view.h"
 
 namespace tfjob::objects {
 
