@@ -145,8 +145,8 @@ void Chief::SummariseGraph() {
   const bool with_updates = definition.tables.empty();
   const auto built = strategy::BuildGraph(definition, model::Mode::kTrain,
                                           definition.build.batch_size, with_updates);
-  StatusOr<std::string> bytes = built.status();
-  if (built.ok()) bytes = graph::WriteGraphDef(built->graph, graph::Constants::kSmall);
+  StatusOr<std::string> bytes =
+      built.ok() ? graph::WriteGraphDef(built->graph, graph::Constants::kSmall) : built.status();
   if (bytes.ok()) {
     summaries_->AddGraph(*std::move(bytes));
   } else {
