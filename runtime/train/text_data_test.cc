@@ -32,7 +32,7 @@ class TextData : public testing::Test, public TestCluster {
                "{Embedding: {input_dim: 259, output_dim: 16}}, {Dense: {units: 259}}]}\n",
                "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n",
                "optimizer: {name: adam, learning_rate: 0.05}\n", "data: {train: {", source,
-               "}}\nbatch_size: 4\nmax_steps: 60\nlog_step_count_steps: 10\nmodel_dir: ", folder_,
+               "}}\nbatch_size: 4\nmax_steps: 300\nlog_step_count_steps: 10\nmodel_dir: ", folder_,
                "/model\n"));
   }
 
@@ -85,7 +85,7 @@ TEST_F(TextData, MissingSpecialTokensAndFilesAreNamed) {
                    ", but it is missing; add it, or set add_special_tokens: false"));
   EXPECT_THAT(LoadError(NextByte(StrCat(source, "name: wordpiece, vocabulary: ", folder_,
                                         "/none.txt, max_length: 6}"))),
-              ::testing::HasSubstr("data.train.tokenize: " + folder_ + "/none.txt"));
+              ::testing::HasSubstr("data.train.tokenize: open " + folder_ + "/none.txt"));
 }
 
 TEST_F(TextData, SpecialTokensMustFit) {
@@ -105,7 +105,7 @@ TEST_F(TextData, TablesWithOtherVocabulariesHaveOtherFingerprints) {
         "model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 2}}]}\n",
         "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n",
         "data: {train: {format: csv, file: ", path,
-        ", features: {x: {dtype: float32, shape: [1]}, ",
+        ", features: {x: {dtype: float32, shape: []}, ",
         "sort: {dtype: string, shape: [], vocabulary: ", vocabulary, ", num_oov_indices: 0}}, ",
         "inputs: x, targets: sort}}\nbatch_size: 2\nmax_steps: 1\nmodel_dir: ", folder_,
         "/model\n"));

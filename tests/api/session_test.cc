@@ -79,7 +79,6 @@ TEST(Compile, ErrorsSayWhatToChange) {
   const auto error = [&](const tj::Model& model, const tj::CompileOptions& options) {
     return session.Compile(model, options).status().message();
   };
-  EXPECT_NE(error(Classifier(), {.optimizer = "adam"}).find("loss: expected"), std::string::npos);
   tj::CompileOptions options = Options();
   options.optimizer = tj::Adam{.learning_rate = -1};
   EXPECT_EQ(error(Classifier(), options),

@@ -29,7 +29,8 @@ Graph SmallGraph() {
   Output y;
   {
     const DeviceScope device(b, "/job:worker/task:1");
-    y = Add(b, MatMul(b, x, w), Const(b, Tensor::Of<float>(Shape({1}), {0.5F}), "bias"));
+    const Output product = MatMul(b, x, w);
+    y = Add(b, product, Const(b, Tensor::Of<float>(Shape({1}), {0.5F}), "bias"));
   }
   b.AddFetch("y", y);
   return Finished(std::move(b));
@@ -177,17 +178,17 @@ std::string ErrorAfter(const std::function<void(GraphDef&)>& change) {
 
 TEST(GraphDef, NamesWhatIsWrong) {
   EXPECT_EQ(Message(ReadGraphDef("\x0f").status()), "these bytes are no GraphDef");
-  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(3)->set_input(0, "z"); }),
+  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(2)->set_input(0, "z"); }),
             "node MatMul: there is no earlier node z");
-  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(3)->set_input(0, "x:1"); }),
+  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(2)->set_input(0, "x:1"); }),
             "node MatMul: node x has no output 1");
-  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(3)->set_input(0, "x:-1"); }),
+  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(2)->set_input(0, "x:-1"); }),
             "node MatMul: expected NODE or NODE:INDEX, got \"x:-1\"");
-  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(3)->set_input(0, "MatMul"); }),
+  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(2)->set_input(0, "MatMul"); }),
             "node MatMul: there is no earlier node MatMul");
   EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(1)->set_name("x"); }),
             "node x: there is an earlier node of this name");
-  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(3)->set_op("MatMull"); }),
+  EXPECT_EQ(ErrorAfter([](GraphDef& g) { g.mutable_node(2)->set_op("MatMull"); }),
             "node MatMul: there is no op MatMull");
   EXPECT_EQ(ErrorAfter([](GraphDef& g) { (*g.mutable_op_version())["MatMul"] = 2; }),
             "node MatMul: the graph uses version 2 of the op MatMul, and this program has version "
@@ -215,11 +216,11 @@ TEST(GraphDef, ChecksAttributesTypesAndShapes) {
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) { g.mutable_node(0)->mutable_attr()->erase("_output_shapes"); }),
             "node x: the shapes of its outputs are missing");
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) {
-              attribute(g, 2, "value").mutable_tensor()->set_tensor_content("abc");
+              attribute(g, 3, "value").mutable_tensor()->set_tensor_content("abc");
             }),
             "node bias: attribute value: expected the elements of float32[1], got 3 bytes");
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) {
-              auto& dims = *attribute(g, 2, "value").mutable_tensor()->mutable_tensor_shape();
+              auto& dims = *attribute(g, 3, "value").mutable_tensor()->mutable_tensor_shape();
               for (int i = 0; i < 3; ++i) dims.add_dim()->set_size(int64_t{1} << 40);
             }),
             "node bias: attribute value: expected the elements of "
