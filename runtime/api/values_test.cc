@@ -52,7 +52,7 @@ TEST(ResultDeathTest, OnlyAJobThatHasEndedWithoutTheTaskLeavesNothingToRetry) {
   EXPECT_EXIT(Status(StatusCode::kCancelled, "stop").value(), testing::ExitedWithCode(1),
               "error: stop");
   const Status over = ToPublic(JobOver(Cancelled("the job is over")));
-  EXPECT_EXIT(over.value(), testing::ExitedWithCode(0), "error: the job is over");
+  EXPECT_EXIT(over.value(), testing::ExitedWithCode(0), "the job is over");
   EXPECT_EXIT(ToPublic(FromPublic(over)).value(), testing::ExitedWithCode(0), "");
 }
 

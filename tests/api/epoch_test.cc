@@ -107,7 +107,7 @@ TEST(ValidationSplit, NeedsArraysAndTwoParts) {
   };
   const tj::Dataset points = Points(10);
   EXPECT_EQ(error(points, 1, nullptr), "validation_split: expected 0 to below 1, got 1");
-  EXPECT_NE(error(points, 0.01, nullptr).find("leaves one of the two parts empty"),
+  EXPECT_NE(error(points, 0.95, nullptr).find("leaves one of the two parts empty"),
             std::string::npos);
   EXPECT_NE(error(points, 0.5, &points).find("got both"), std::string::npos);
   EXPECT_NE(error(tj::data::Csv{.file = "points.csv"}, 0.5, nullptr).find("only arrays in memory"),
