@@ -5,11 +5,12 @@
 #   deploy/test.sh --all    every test with the address and undefined behaviour sanitizers, and those of packages with
 #                           threads also with the thread sanitizer; every fuzzer for some seconds; in the configuration
 #                           that ships, whole jobs and the tests of packages whose code differs in it; tests/charts
-#                           (Helm chart), tests/install (the installed C++ library), tests/interop (TensorFlow and
-#                           TensorBoard from PyPI), tests/cluster (Kubernetes; needs root)
-#   deploy/test.sh --deep   the same as --all, and long runs: every fuzzer for minutes, the examples that take minutes,
-#                           the quickstart with ten seeds, a hundred jobs whose tasks are killed and stopped at random
-#                           times, whole jobs under the sanitizers, every test ten times, benchmarks
+#                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
+#                           (Kubernetes; needs root)
+#   deploy/test.sh --deep   the same as --all, tests/install (the installed C++ library), and long runs: every fuzzer for
+#                           minutes, the examples that take minutes, the quickstart with ten seeds, a hundred jobs whose
+#                           tasks are killed and stopped at random times, whole jobs under the sanitizers, every test ten
+#                           times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -17,7 +18,7 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,13s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
+  -h | --help) sed -n '2,14s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
@@ -83,11 +84,11 @@ else
   step "fuzzing" tests/fuzz/run.sh --results "$RESULTS" --seconds $([ $level = deep ] && echo 180 || echo 5)
   step "the programs of the test cluster" await_cluster_programs
   step "the chart" tests/charts/run.sh "$RESULTS"
-  step "the installed library" tests/install/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
   step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"
 fi
 if [ $level = deep ]; then
+  step "the installed library" tests/install/run.sh "$RESULTS"
   step "examples that take minutes" bazel_tests --config=release //tests/processes:examples_deep_test
   step "the quickstart's accuracy with ten seeds" \
     bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test

@@ -63,7 +63,7 @@ TEST(Datasets, AreAccepted) {
                     "file: b.npz, targets: labels}]}"),
             "accepted");
   EXPECT_EQ(Checked("{format: zip, datasets: [{format: npz, file: a.npz, inputs: x}, {format: csv, "
-                    "file: b.csv, features: {\"y\": {dtype: float32}}, targets: \"y\"}]}"),
+                    "file: b.csv, features: {\"y\": {dtype: float32, shape: []}}, targets: \"y\"}]}"),
             "accepted");
 }
 
