@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,12 +14,16 @@ namespace {
 
 constexpr char kWrite[] = "regenerate it: bazel run //runtime/config:write_docs -- $PWD/docs";
 
-// Collects every path of the schema that is not a section.
+bool IsKey(const std::string& path) {
+  return std::ranges::find(Keys(), path, &Key::path) != Keys().end();
+}
+
+// Collects every path of the schema that is not a section. A key may have properties of its own.
 void Collect(const Json& schema, const std::string& path, std::set<std::string>& paths) {
   const Json* at = &schema;
   if (at->contains("anyOf") && (*at)["anyOf"].back().contains("properties"))
     at = &(*at)["anyOf"].back();
-  if (!at->contains("properties")) {
+  if (!at->contains("properties") || IsKey(path)) {
     paths.insert(path);
     return;
   }
