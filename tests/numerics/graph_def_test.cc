@@ -15,6 +15,12 @@ TEST_P(ExampleGraphs, ReadBackEqual) {
   const Model model = ReadExample(GetParam());
   BuildOptions options{.batch_size = 4};
   for (const auto& stated : StatedInputs(model)) options.features.push_back(*stated);
+  const auto outputs = OutputTypes(model, options.features);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  options.objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
+                         .labels = {DType::kFloat32, (*outputs)[0].shape}}};
+  options.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  FindMasks(model, options);
   for (const Mode mode : {Mode::kTrain, Mode::kPredict}) {
     options.mode = mode;
     const auto built = Build(model, options);
