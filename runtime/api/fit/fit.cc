@@ -184,6 +184,10 @@ void FitRun::Continue(train::TaskContext& context) {
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
   if (!run_->joined()) return Unavailable("this task has left the run and its values");
+  // Servers answer this request only to the chief, for which they stop at one step.
+  if (servers_ && !is_chief())
+    return Unimplemented(
+        "the values are on the parameter servers, where only the chief reads them");
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run_->strategy().TakeSnapshot());
   RETURN_IF_ERROR(ReadTables(run_->state(), snapshot));
   taken_ = std::make_shared<const state::Snapshot>(std::move(snapshot));
@@ -330,6 +334,7 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
 }
 
 StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& values) {
+  if (servers_ && !is_chief()) return true;
   if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
   ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
   const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
@@ -366,14 +371,14 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   completed_ = CheckCompleted();
   if (!completed_.ok()) return OnStop(run);
   if (servers_) taken_ = nullptr;  // other tasks may have changed the values since the last step
-  const auto last = Snapshot();
-  // The chief may end a short job before it has heard of this task, and the servers end with it.
-  if (servers_ && absl::IsCancelled(last.status()) && !context_->stop().requested()) {
-    completed_ = JobOver(
-        Cancelled("the job ended before this task had read its values from the servers; use those ",
-                  "of the chief"));
-    return OnStop(run);
+  if (servers_ && !is_chief()) {
+    RETURN_IF_ERROR(EndTraining());
+    ended_ = true;
+    completed_ = JobOver(Cancelled("this task has trained until the last step; the model with the ",
+                                   "trained values is the chief's"));
+    return OkStatus();
   }
+  const auto last = Snapshot();
   RETURN_IF_ERROR(last.status());
   result_ = *last;
   if (next_rate()) return OkStatus();
@@ -388,6 +393,7 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
 tfjob::Status FitRun::OnStop(train::Trainer& run) {
   run_ = &run;
   Abort();
+  if (servers_ && !is_chief()) return OkStatus();
   const auto last = Snapshot();
   if (last.ok()) {
     result_ = *last;
