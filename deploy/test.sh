@@ -7,10 +7,10 @@
 #                           that ships, whole jobs and the tests of packages whose code differs in it; tests/charts
 #                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
 #                           (Kubernetes; needs root)
-#   deploy/test.sh --deep   the same as --all, tests/install (the installed C++ library), and long runs: every fuzzer for
-#                           minutes, the examples that take minutes, the quickstart with ten seeds, a hundred jobs whose
-#                           tasks are killed and stopped at random times, whole jobs under the sanitizers, every test ten
-#                           times, benchmarks
+#   deploy/test.sh --deep   the same as --all, tests/install (the installed C++ library), and long runs: every fuzzer
+#                           for minutes, the examples that take minutes, the quickstart with ten seeds, a hundred jobs
+#                           whose tasks are killed and stopped at random times, whole jobs under the sanitizers, every
+#                           test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -23,12 +23,13 @@ case "${1:-}" in
 esac
 
 # The packages that use threads. The state machines of runtime/ps/protocol use none. cuda_program_test runs kernels on
-# fibers, which the thread sanitizer cannot follow.
+# fibers, which the thread sanitizer cannot follow. job_test runs programs that do not contain the suppressions for
+# gRPC's library, which are compiled into tests.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
   //runtime/progress/... //runtime/api/... //tests/api/... //operator/control/... //operator/events/...
   //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...
-  -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test)
+  -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test -//tests/api:job_test)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the

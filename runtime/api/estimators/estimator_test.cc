@@ -130,11 +130,9 @@ TEST(TrainAndEvaluate, EvaluatesEachCheckpointUnlessItIsTooSoon) {
     ASSERT_TRUE(last.ok()) << last.status();
     EXPECT_EQ((*last)["global_step"], 5000);
     // With a throttle: the first checkpoint after the start, if there is one, and the last state.
-    if (throttle > 0) {
-      EXPECT_LE(EvaluationsIn(folder), 2);
-    } else {
-      EXPECT_GT(EvaluationsIn(folder), 2);
-    }
+    // Without one: each checkpoint that is written before the run ends, however many those are.
+    EXPECT_GE(EvaluationsIn(folder), 1);
+    if (throttle > 0) EXPECT_LE(EvaluationsIn(folder), 2);
   }
 }
 
