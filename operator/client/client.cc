@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
+
 #include "operator/objects/custom_resource.h"
 #include "operator/objects/metadata.h"
 #include "operator/objects/packed_resource.h"

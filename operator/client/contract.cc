@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
+
 #include "operator/objects/custom_resource.h"
 #include "operator/objects/pod.h"
 

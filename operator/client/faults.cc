@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
+
 #include "operator/objects/metadata.h"
 
 namespace tfjob::client {

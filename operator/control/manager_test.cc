@@ -125,7 +125,6 @@ TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
   Step();
   EXPECT_GE(longest, 20min);
   EXPECT_EQ(longest_call, Duration(1min));
-
   longest = longest_call = Duration(0);
   store_.Deliver();
   Step();

@@ -1,4 +1,3 @@
-#include "operator/objects/service.h"
 #include "operator/plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +6,7 @@
 
 #include "operator/api/conditions.h"
 #include "operator/api/status_json.h"
+#include "operator/objects/service.h"
 #include "operator/policy/testing.h"
 #include "operator/render/render.h"
 

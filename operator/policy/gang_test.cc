@@ -1,10 +1,10 @@
-#include "operator/objects/custom_resource.h"
 #include "operator/policy/gang.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/decide.h"
 #include "operator/policy/testing.h"
 

@@ -1,4 +1,3 @@
-#include "operator/objects/custom_resource.h"
 #include "operator/policy/network_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 
 #include "operator/api/defaults.h"
 #include "operator/api/names.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/testing.h"
 
 namespace tfjob::policy {

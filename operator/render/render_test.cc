@@ -1,4 +1,3 @@
-#include "operator/objects/service.h"
 #include "operator/render/render.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/defaults.h"
+#include "operator/objects/service.h"
 #include "operator/policy/decide.h"
 #include "operator/policy/testing.h"
 #include "operator/render/cluster_spec.h"

@@ -146,7 +146,8 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   metadata.labels = labels;
   // A template must not set the id of the pod's key.
   metadata.annotations.erase(objects::kKeyIdAnnotation);
-  if (!environment.key_id.empty()) metadata.annotations[objects::kKeyIdAnnotation] = environment.key_id;
+  if (!environment.key_id.empty())
+    metadata.annotations[objects::kKeyIdAnnotation] = environment.key_id;
 
   Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", objects::ToJson(metadata)}};
   Json& spec = pod["spec"] = *pod_spec_;

@@ -1,5 +1,4 @@
 // Tests tfjob-operator's connections against a server that only counts and echoes requests.
-#include "operator/objects/packed_resource.h"
 #include "operator/service/kube_cluster.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "operator/kube/doubles/test_server.h"
+#include "operator/objects/packed_resource.h"
 #include "operator/service/run.h"
 #include "runtime/base/file.h"
 #include "runtime/base/mutex.h"

@@ -1,4 +1,6 @@
 // Tests tfjob-operator over the in-memory store: probes, lease, and shutdown.
+#include "operator/objects/service.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -7,7 +9,6 @@
 #include "operator/client/faults.h"
 #include "operator/keys/key_ring.h"
 #include "operator/local/store/store.h"
-#include "operator/objects/service.h"
 #include "operator/serve/http_get.h"
 #include "operator/serve/server.h"
 #include "operator/service/run.h"

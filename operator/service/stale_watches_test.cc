@@ -1,7 +1,8 @@
-#include "operator/objects/pod.h"
 #include "operator/service/stale_watches.h"
 
 #include <gtest/gtest.h>
+
+#include "operator/objects/pod.h"
 
 namespace tfjob::service {
 namespace {

@@ -1,6 +1,7 @@
 #include "operator/view/object_cache.h"
 
 #include <utility>
+
 #include "operator/objects/metadata.h"
 
 namespace tfjob::view {

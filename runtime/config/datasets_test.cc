@@ -62,9 +62,10 @@ TEST(Datasets, AreAccepted) {
   EXPECT_EQ(Checked("{format: zip, datasets: [{format: npz, file: a.npz, inputs: x}, {format: npz, "
                     "file: b.npz, targets: labels}]}"),
             "accepted");
-  EXPECT_EQ(Checked("{format: zip, datasets: [{format: npz, file: a.npz, inputs: x}, {format: csv, "
-                    "file: b.csv, features: {\"y\": {dtype: float32, shape: []}}, targets: \"y\"}]}"),
-            "accepted");
+  EXPECT_EQ(
+      Checked("{format: zip, datasets: [{format: npz, file: a.npz, inputs: x}, {format: csv, "
+              "file: b.csv, features: {\"y\": {dtype: float32, shape: []}}, targets: \"y\"}]}"),
+      "accepted");
 }
 
 TEST(Datasets, ErrorsNameTheDataset) {

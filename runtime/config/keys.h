@@ -31,8 +31,7 @@ using Binding =
                  Ref<std::map<int64_t, double>>, Ref<std::map<std::string, std::string>>,
                  Ref<std::map<std::string, std::vector<double>>>,
                  Ref<std::map<std::string, FeatureConfig>>, Ref<std::vector<SourceConfig>>,
-                 Ref<std::optional<TokenizeConfig>>,
-                 Ref<std::shared_ptr<const Json>>, Choice>;
+                 Ref<std::optional<TokenizeConfig>>, Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
 //   kNameOrIndex  a string, or an integer (kept as text)

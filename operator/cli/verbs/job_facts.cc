@@ -1,6 +1,7 @@
 #include "operator/cli/verbs/job_facts.h"
 
 #include <nlohmann/json.hpp>
+
 #include "operator/objects/pod.h"
 
 namespace tfjob::cli {

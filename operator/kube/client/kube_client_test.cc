@@ -22,7 +22,6 @@ constexpr char kPod[] =
 class Requests {
  public:
   explicit Requests(std::deque<FakeAnswer> answers) : answers_(std::move(answers)) {}
-
   FakeAnswer operator()(const HttpRequest& request) {
     MutexLock lock(mutex_);
     lines_.push_back(StrCat(request.method, " ", request.target));

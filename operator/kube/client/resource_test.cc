@@ -1,7 +1,8 @@
 #include "operator/kube/client/resource.h"
-#include "runtime/base/clock.h"
 
 #include <gtest/gtest.h>
+
+#include "runtime/base/clock.h"
 
 namespace tfjob::kube {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
 #include "operator/objects/metadata.h"
 
 namespace tfjob::store {

@@ -213,8 +213,9 @@ TEST(GraphDef, ChecksAttributesTypesAndShapes) {
               attribute(g, 0, "shape").mutable_shape()->mutable_dim(1)->set_size(4);
             }),
             "node x: its outputs have the shapes [2,4], but the graph says [2,3]");
-  EXPECT_EQ(ErrorAfter([&](GraphDef& g) { g.mutable_node(0)->mutable_attr()->erase("_output_shapes"); }),
-            "node x: the shapes of its outputs are missing");
+  EXPECT_EQ(
+      ErrorAfter([&](GraphDef& g) { g.mutable_node(0)->mutable_attr()->erase("_output_shapes"); }),
+      "node x: the shapes of its outputs are missing");
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) {
               attribute(g, 3, "value").mutable_tensor()->set_tensor_content("abc");
             }),
