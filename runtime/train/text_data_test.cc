@@ -104,8 +104,7 @@ TEST_F(TextData, TablesWithOtherVocabulariesHaveOtherFingerprints) {
     const config::TrainingConfig config = Parsed(StrCat(
         "model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 2}}]}\n",
         "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n",
-        "data: {train: {format: csv, file: ", path,
-        ", features: {x: {dtype: float32, shape: []}, ",
+        "data: {train: {format: csv, file: ", path, ", features: {x: {dtype: float32, shape: []}, ",
         "sort: {dtype: string, shape: [], vocabulary: ", vocabulary, ", num_oov_indices: 0}}, ",
         "inputs: x, targets: sort}}\nbatch_size: 2\nmax_steps: 1\nmodel_dir: ", folder_,
         "/model\n"));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
+
 #include "operator/objects/pod.h"
 
 namespace tfjob::timelines {

@@ -171,7 +171,8 @@ class GraphReader {
 
   static Status CheckShapes(const NodeDef& proto, const Node& node) {
     const auto found = proto.attr().find(kOutputShapes);
-    if (found == proto.attr().end()) return InvalidArgument("the shapes of its outputs are missing");
+    if (found == proto.attr().end())
+      return InvalidArgument("the shapes of its outputs are missing");
     const auto& shapes = found->second.list().shape();
     std::string derived, given;
     for (const TensorType& type : node.outputs) derived += type.shape.ToString();

@@ -103,7 +103,11 @@ SummaryWriter::~SummaryWriter() {
 }
 
 void SummaryWriter::AddScalars(int64_t step, std::vector<std::pair<std::string, double>> values) {
-  Add({.step = step, .time = clock_.Now(), .start = false, .graph_def = {}, .values = std::move(values)});
+  Add({.step = step,
+       .time = clock_.Now(),
+       .start = false,
+       .graph_def = {},
+       .values = std::move(values)});
 }
 
 void SummaryWriter::AddGraph(std::string graph_def) {
