@@ -67,7 +67,7 @@ struct CompiledData {
   DrawnBatches drawn;     // by Fit so far; whole epochs, also of a Fit that has ended early
   History history;        // of the last Fit, also if it ended with an error
   bool training = false;  // Fit is running
-  // What the batches since ResetMetrics add up to.
+  // The totals over the batches since the last ResetMetrics.
   strategy::MetricTotals on_batches;
 
   // Where the newest values are, if `values` are older; otherwise null.

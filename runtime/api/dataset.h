@@ -140,8 +140,8 @@ struct Feature {
   bool crop_to_aspect_ratio = false;  // of images: as in Images
   // The string is a text, and becomes int64 [max_length]; `shape` and `max_length` stay unset.
   std::optional<Tokenize> tokenize = {};
-  // The strings are terms, and become int64: at most one of a list and a file with one term per
-  // line. Ids below num_oov_indices (1 if unset) stand for other terms, as in Keras' StringLookup.
+  // Strings become int64, the ids of the terms that either `terms` lists or the file `vocabulary`
+  // contains, one per line. Ids below num_oov_indices (1 if unset) stand for other terms, as in Keras' StringLookup.
   std::vector<std::string> terms = {};
   std::string vocabulary = {};
   std::optional<int64_t> num_oov_indices = {};
@@ -244,9 +244,9 @@ class Source {
 // Returns the examples of `source`, which must not be null.
 Dataset From(std::shared_ptr<const Source> source);
 
-// Examples that a program can provide in their order only. A pass is started for every epoch and,
-// to continue a training, from its first example on: the earlier ones are made and discarded. Every
-// task of a job makes all examples, and uses its share. Since nothing shows whether passes yield
+// Examples that a program can provide only in order. Each epoch starts a pass. To continue within an
+// epoch, the earlier examples of the pass are made again and discarded. Every task of a job makes
+// all examples, and uses its share. Since nothing shows whether passes yield
 // the same examples, Fit refuses BackupAndRestore. It also refuses to shuffle them. After Cache(),
 // there is one pass, and neither limit applies.
 struct Generator {

@@ -44,7 +44,7 @@ struct InputContext {
   int input_pipeline_id = 0;  // less than num_input_pipelines
 };
 
-// What an input function returns. Training repeats the examples; an evaluation reads them once, in
+// The result of an input function. Training repeats the examples; an evaluation reads them once, in
 // their order.
 struct InputBatches {
   Dataset examples = {};

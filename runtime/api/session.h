@@ -100,7 +100,7 @@ struct PredictOptions {
   double scale = 1;  // factor for the float32 inputs
 };
 
-// What a step has reported.
+// The results of a step.
 struct BatchReport {
   double loss = 0;       // the mean over the examples of the step, before the update
   Metrics metrics = {};  // the loss and the metrics of these examples

@@ -19,7 +19,7 @@ struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;      // of gradients that are exchanged at once; 0: automatic
   double timeout_seconds = 0;      // of an exchange; 0: no limit
   std::string transport = "auto";  // or "tcp", "shared_memory"
-  // What the others do about a lost task: "wait" until it is back, or "shrink": go on without it.
+  // If a task is lost, the others "wait" until it is back, or "shrink": continue without it.
   std::string on_failure = "wait";
 };
 

@@ -38,8 +38,8 @@ class RowReader {
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
   // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
   // they are. There are as many places as rows. The default reads the examples into tensors of its
-  // own, which it allocates anew if the number of rows is not that of the call before, and copies
-  // them. The readers of sources in memory do neither, and allocate nothing.
+  // own, and copies them from there. It allocates these tensors whenever the number of rows changes.
+  // Readers of sources in memory write directly, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);
 

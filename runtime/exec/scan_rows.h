@@ -13,7 +13,7 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // Whether each sequence (its elements) and each invariant has one row for each row of the states.
+  // True for each sequence (its elements) and each invariant that has a row per row of the states.
   // All other inputs, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
   std::vector<bool> nodes;  // the same for each node of the body

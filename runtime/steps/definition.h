@@ -69,8 +69,8 @@ struct Result {
   std::string name;
   Value value;
   Reduction reduction = Reduction::kNone;
-  // Whether the first axis, which counts examples, is reduced, too. If not, a mean is the mean over
-  // the replicas that have examples.
+  // True to reduce the first axis, too, which counts examples. Otherwise, a mean is taken over the
+  // replicas that have examples.
   bool over_examples = false;
 };
 

@@ -32,7 +32,7 @@ class StepGraph {
   std::vector<graph::Output> inputs;
   graph::Output run, seed, all_examples;
 
-  // What the step does with a model.
+  // The reads and updates of one model in the step.
   struct ModelState {
     std::vector<graph::Output> reads;    // the variables' values before the step
     std::vector<graph::Output> current;  // like `reads`, but with the statistics that calls assign

@@ -49,7 +49,9 @@ TEST(Text, TeachesTheNextToken) {
 
 TEST(Text, ItsKeysAreChecked) {
   std::string error = TextError(tj::data::Text{.files = {"x.txt"}});
-  EXPECT_NE(error.find("data.eval.tokenize"), std::string::npos) << error;
+  EXPECT_NE(error.find("data.eval.tokenize.max_length: expected a length from 1 to"),
+            std::string::npos)
+      << error;
   error = TextError(tj::data::Text{
       .files = {"x.txt"}, .tokenize = {.name = "bpe", .vocabulary = "v.json", .max_length = 4}});
   EXPECT_NE(error.find("data.eval.tokenize.merges: expected a file"), std::string::npos) << error;

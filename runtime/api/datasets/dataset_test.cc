@@ -53,7 +53,7 @@ tj::FitOptions Options(bool shuffle = true) {
   return {.batch_size = 8, .epochs = 2, .shuffle = shuffle, .verbose = tj::Verbose::kSilent};
 }
 
-// Returns the weights after a training on these examples; none after an error.
+// Trains on these examples, and returns the weights, or an empty list after an error.
 std::vector<float> Trained(const tj::Dataset& data, bool shuffle = true) {
   tj::CompiledModel model = Model();
   const auto history = model.Fit(data, Options(shuffle));

@@ -11,8 +11,8 @@
 namespace tfjob::text {
 
 inline constexpr uint64_t kMostFileBytes = 256 << 20;
-// Of the files of a tokenizer, of which the largest published ones have about 10 MB. What is read
-// takes up to 50 bytes of memory per byte.
+// The largest file of a tokenizer that is read. The largest published ones have about 10 MB. A
+// tokenizer takes up to 50 bytes of memory per byte of its files.
 inline constexpr uint64_t kMostTokenizerBytes = 32 << 20;
 
 // Returns the content. Returns InvalidArgument if the file has more than `most` bytes.

@@ -208,7 +208,8 @@ TEST(GraphDef, ChecksAttributesTypesAndShapes) {
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) { attribute(g, 0, "dtype").set_type(DataType(99)); }),
             "node x: attribute dtype: there is no element type 99");
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) { attribute(g, 0, "dtype").Clear(); }),
-            "node x: attribute dtype: it has no value, or one of a kind that no op uses");
+            "node x: attribute dtype: expected a number, text, type, shape, tensor, list or graph, "
+            "but there is none");
   EXPECT_EQ(ErrorAfter([&](GraphDef& g) {
               attribute(g, 0, "shape").mutable_shape()->mutable_dim(1)->set_size(4);
             }),

@@ -166,7 +166,8 @@ class GraphReader {
       case AttrValue::VALUE_NOT_SET:
         break;
     }
-    return InvalidArgument("it has no value, or one of a kind that no op uses");
+    return InvalidArgument(
+        "expected a number, text, type, shape, tensor, list or graph, but there is none");
   }
 
   static Status CheckShapes(const NodeDef& proto, const Node& node) {

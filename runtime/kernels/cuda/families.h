@@ -61,8 +61,8 @@ StatusOr<CastType> CastTypeOf(DType dtype);
 
 // Returns whether elementwise kernels can read the input, which is broadcast to `out`, in place.
 bool HasElementLayout(const Operand& input, const Operand& out);
-// Whether a kernel updates a variable, which must keep its value if a kernel of the program has
-// refused its inputs.
+// Says whether a kernel updates a variable. A variable must keep its value if a kernel of the
+// program has refused its inputs.
 enum class Writes : uint8_t { kValue, kVariable };
 
 // Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy.

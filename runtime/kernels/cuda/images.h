@@ -8,7 +8,7 @@
 
 namespace tfjob::kernels::cuda {
 
-// Returns one fat binary per .cu file; none in a build without --config=cuda. They stay valid until
+// Returns one fat binary per .cu file, or an empty list in a build without --config=cuda. They stay valid until
 // the process ends.
 std::span<const std::span<const std::byte>> Images();
 
