@@ -141,7 +141,8 @@ struct Feature {
   // The string is a text, and becomes int64 [max_length]; `shape` and `max_length` stay unset.
   std::optional<Tokenize> tokenize = {};
   // Strings become int64, the ids of the terms that either `terms` lists or the file `vocabulary`
-  // contains, one per line. Ids below num_oov_indices (1 if unset) stand for other terms, as in Keras' StringLookup.
+  // contains, one per line. Ids below num_oov_indices (1 if unset) stand for other terms, as in
+  // Keras' StringLookup.
   std::vector<std::string> terms = {};
   std::string vocabulary = {};
   std::optional<int64_t> num_oov_indices = {};
@@ -244,11 +245,11 @@ class Source {
 // Returns the examples of `source`, which must not be null.
 Dataset From(std::shared_ptr<const Source> source);
 
-// Examples that a program can provide only in order. Each epoch starts a pass. To continue within an
-// epoch, the earlier examples of the pass are made again and discarded. Every task of a job makes
-// all examples, and uses its share. Since nothing shows whether passes yield
-// the same examples, Fit refuses BackupAndRestore. It also refuses to shuffle them. After Cache(),
-// there is one pass, and neither limit applies.
+// Examples that a program can provide only in order. Each epoch starts a pass. A restart in the
+// middle of an epoch makes the earlier examples of the pass again, and discards them. Every task of
+// a job makes all examples, and uses its share. Fit cannot shuffle these examples, and refuses
+// BackupAndRestore, because two passes may yield different examples. After Cache(), there is only
+// one pass, and both are allowed.
 struct Generator {
   // Returns the next example, or nullopt after the last one. Called by one thread at a time for
   // each pass.

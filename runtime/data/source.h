@@ -38,7 +38,7 @@ class RowReader {
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
   // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
   // they are. There are as many places as rows. The default reads the examples into tensors of its
-  // own, and copies them from there. It allocates these tensors whenever the number of rows changes.
+  // own, and copies them from there. It allocates these tensors if the number of rows changes.
   // Readers of sources in memory write directly, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);

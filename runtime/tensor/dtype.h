@@ -9,13 +9,18 @@
 
 namespace tfjob {
 
+struct BFloat16;  // half.h
+struct Float16;   // half.h
+
 enum class DType : uint8_t {
   kFloat32 = 1,
   kFloat64 = 2,
   kInt32 = 3,
   kUInt8 = 4,
   kInt64 = 9,
-  kBool = 10
+  kBool = 10,
+  kBFloat16 = 14,
+  kFloat16 = 19
 };
 
 size_t SizeOf(DType dtype);
@@ -48,6 +53,14 @@ struct DTypeOf<int64_t> {
 template <>
 struct DTypeOf<bool> {
   static constexpr DType value = DType::kBool;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::kBFloat16;
+};
+template <>
+struct DTypeOf<Float16> {
+  static constexpr DType value = DType::kFloat16;
 };
 
 }  // namespace tfjob
