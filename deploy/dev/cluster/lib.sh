@@ -69,8 +69,23 @@ await() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2
   until "$@" >/dev/null 2>&1; do
-    if [ $SECONDS -ge $deadline ]; then fail "timed out: ${what:-$*}; the logs are in $STATE/log"; fi
+    if [ $SECONDS -ge $deadline ]; then
+      report_components >&2
+      fail "timed out: ${what:-$*}; the logs are in $STATE/log"
+    fi
     sleep 0.1
   done
   [ -z "$what" ] || say "$what"
+}
+
+# report_components: prints the end of each component's log, and which components have ended. A test
+# removes the logs of its cluster, so only this output remains.
+report_components() {
+  local log name
+  for log in "$STATE"/log/*.log; do
+    name=$(basename "$log" .log)
+    [ "$name" != audit ] || continue
+    say "$name$(process "$name" >/dev/null || echo ", which is not running"):"
+    tail -n 8 "$log" | cut -c 1-300
+  done
 }
