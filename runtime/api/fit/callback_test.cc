@@ -26,7 +26,7 @@ std::string Read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// y = 2x, without noise.
+// Returns examples of y = 2x, without noise.
 tj::Dataset Line(int64_t examples = 32) {
   tj::Tensor x(tj::DType::kFloat32, {examples, 1}), y(tj::DType::kFloat32, {examples, 1});
   for (size_t i = 0; i < static_cast<size_t>(examples); ++i) {
@@ -118,7 +118,7 @@ TEST(StopTraining, EndsTheEpochThatHasBegun) {
 }
 
 TEST(LambdaCallback, ItsErrorIsNotOneOfTheRun) {
-  // The runtime uses OutOfRange for numbers that are not finite, and records such a failure.
+  // The runtime itself uses OutOfRange for numbers that are not finite, and records such a failure.
   const std::string folder = Temp("failed");
   const tj::LambdaCallback callback = {
       .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
@@ -364,7 +364,7 @@ TEST(BackupAndRestore, ContinuesWhereTheProgramWasAskedToStop) {
         if (run.step() == 14) raise(SIGTERM);
         return tj::Status();
       }};
-  // A process of its own, which ends with the code of the signal.
+  // Runs in a child process, which ends with the exit code for the signal.
   EXPECT_EXIT(Model().Fit(Line(), With({backup, ask}, 6)).value(),
               testing::ExitedWithCode(128 + SIGTERM), "");
   EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/checkpoint"));

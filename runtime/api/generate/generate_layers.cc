@@ -1,4 +1,4 @@
-// Generates the structs of the layers from what their Arguments list.
+// Generates the structs of the layers from the arguments that they declare.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -151,7 +151,7 @@ class FieldCollector : public model::ArgumentVisitor {
                        StrCat("form.Set(\"", name, "\", ", name, ");"), std::string(doc)});
   }
   // Adds a member that is empty unless the program sets it. The form then lacks the argument, so
-  // that the reader of layers says that it is missing.
+  // the reader of layers reports that it is missing.
   void AddRequired(std::string_view type, std::string_view name, std::string_view doc = "") {
     Add(type, name, "{}", doc.empty() ? std::string("required") : StrCat("required; ", doc));
   }
