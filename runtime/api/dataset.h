@@ -25,9 +25,9 @@ struct Example;
 // tasks and groups them into batches. The arrays of a Dataset must not be written while it is in
 // use.
 //
-// Fit and Evaluate read the files and check the arrays, and return the errors. The messages call
-// the data of Fit data.train, and the data of an evaluation data.eval. Each call reads the files
-// again.
+// Fit and Evaluate read the files and check the arrays, and return the errors. Error messages call
+// the data of Fit `data.train`, and the data of an evaluation `data.eval`. Each call reads the
+// files again.
 class Dataset {
  public:
   Dataset();  // no examples
@@ -43,8 +43,7 @@ class Dataset {
   Dataset Skip(int64_t count) const;
   // Keeps the first `count` examples, or all if there are fewer. `count` is at least 1.
   Dataset Take(int64_t count) const;
-  // Repeats the examples, so that an epoch contains each of them `count` times. `count` is at least
-  // 1.
+  // Repeats the examples: an epoch contains each of them `count` times. `count` is at least 1.
   Dataset Repeat(int64_t count) const;
   // Returns these examples and then those of `next`, whose values must have the same shapes.
   Dataset Concatenate(const Dataset& next) const;
@@ -78,8 +77,8 @@ namespace data {
 // maps contain the arrays by the names of the model's input and output layers. If a model has only
 // one input or output, the array needs no name: use `x`, `y` and `sample_weight`.
 //
-// The labels of `sparse_categorical_crossentropy` are the numbers of classes, in any type. A sample
-// weight applies to an example or, if the loss has several positions per example, to one position.
+// The labels of `sparse_categorical_crossentropy` are class numbers, of any type. A sample weight
+// applies to an example or, if the loss has several positions per example, to one position.
 struct Arrays {
   Tensor x = {}, y = {}, sample_weight = {};
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
@@ -282,7 +281,7 @@ Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop sto
 
 // Takes blocks of `block_length` examples from `cycle_length` datasets in turn, as
 // tf.data.Dataset.interleave does. When a dataset ends, the next one takes its place. The values of
-// all datasets must have the same shapes. The order only matters if the examples are not shuffled,
+// all datasets must have the same shapes. The order matters only if the examples are not shuffled,
 // or are shuffled within windows.
 Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length = 1);
 
