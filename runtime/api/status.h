@@ -84,7 +84,7 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}       // NOLINT: a value is a result
   Result(Status error) : status_(std::move(error)) {  // NOLINT: so is an error
-    if (status_.ok()) status_ = Status(StatusCode::kInternal, "an OK status is no result");
+    if (status_.ok()) status_ = Status(StatusCode::kInternal, "a Result needs a value or an error");
   }
 
   bool ok() const { return value_.has_value(); }

@@ -113,9 +113,10 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(data.error);
   if (data.open != nullptr) {
-    return InvalidArgument("expected files or arrays, got a dataset that an operator or functions ",
-                           "of the program make, such as Map, Take or From; use Fit, or put the ",
-                           "examples into Arrays");
+    return InvalidArgument(
+        "expected files or arrays, got a dataset that an operator or a function of ",
+        "the program makes, such as Map, Take or From; use Fit, or put the ",
+        "examples into Arrays");
   }
   config::TrainingConfig config;
   config.seed = session.options.seed;

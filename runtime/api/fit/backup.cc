@@ -53,9 +53,10 @@ tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::
   }
   const bool others = !IsAlone(tf_config);
   if ((others || backup) && hooks.MaySetLearningRate()) {
-    return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
-                         "which ", others ? "the other tasks" : "BackupAndRestore",
-                         " would not know; use a schedule, such as CosineDecay");
+    return Unimplemented(
+        "callbacks: the one at index ", index, " may change the learning rate, which ",
+        others ? "the other tasks would not follow" : "BackupAndRestore does not save",
+        "; use a schedule, such as CosineDecay");
   }
   return OkStatus();
 }

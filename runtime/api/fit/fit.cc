@@ -138,7 +138,7 @@ Status FitRun::SetLearningRate(double rate) {
   // one.
   if (!IsAlone(context_->tf_config())) {
     return ToPublic(Unimplemented("the learning rate cannot be changed in a job of several tasks, ",
-                                  "because the others would not know; use a schedule, such as ",
+                                  "because the others would not follow; use a schedule, such as ",
                                   "CosineDecay"));
   }
   if (!config_.model_dir.empty()) {
@@ -183,7 +183,8 @@ void FitRun::Continue(train::TaskContext& context) {
 
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
-  if (!run_->joined()) return Unavailable("this task has left the run and its values");
+  if (!run_->joined())
+    return Unavailable("this task has left the run, so it cannot read the values");
   // Servers answer this request only from the chief: they all stop at the same step for it.
   if (servers_ && !is_chief())
     return Unimplemented(

@@ -29,7 +29,7 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   RETURN_IF_ERROR(at_least("steps_per_epoch", 0, options.steps_per_epoch));
   RETURN_IF_ERROR(at_least("validation_steps", 0, options.validation_steps));
   if (options.validation_split != 0 && options.validation != nullptr)
-    return InvalidArgument("validation_split: expected either it or `validation`, got both");
+    return InvalidArgument("expected either validation_split or `validation`, got both");
   RETURN_IF_ERROR(at_least("shuffle_buffer", 0, options.shuffle_buffer));
   if (!options.shuffle && options.shuffle_buffer > 0)
     return InvalidArgument("shuffle_buffer: needs shuffle, which is false; change one of the two");
@@ -114,8 +114,8 @@ tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const FitOption
                          tf_config.cluster.size("evaluator") > 0;
   if (!evaluator) return OkStatus();
   if (options.validation_split != 0) {
-    return Unimplemented("validation_split: the job has an evaluator, which would not evaluate ",
-                         "these examples; give them as `validation`");
+    return Unimplemented("validation_split: the job has an evaluator, which cannot evaluate ",
+                         "a part of the training data; give the examples as `validation`");
   }
   if (backup != nullptr) return OkStatus();
   return InvalidArgument(
@@ -262,8 +262,8 @@ tfjob::Status Assist(const CompiledData& state, const FitOptions& options,
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   if (options.epochs == options.initial_epoch) {
     // The chief will not train, so it will not end the job.
-    return JobOver(Cancelled(cluster::ToString(tf_config.task), " has nothing to do: Fit ends at ",
-                             "epoch ", options.epochs, ", with which it starts"));
+    return JobOver(Cancelled(cluster::ToString(tf_config.task), " has nothing to do: Fit starts ",
+                             "and ends at epoch ", options.epochs));
   }
   if (cluster::RoleOf(tf_config) == cluster::Role::kParameterServer) return Serve(state, backup);
   return FollowCheckpoints(state, options, *backup);

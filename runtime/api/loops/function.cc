@@ -238,7 +238,7 @@ void Step::Apply(const CompiledModel& model, const std::vector<Symbol>& gradient
   for (const StepData::Application& other : data_.applications) {
     if (other.model != number) continue;
     data_.Fail(InvalidArgument("Apply: the step already applies gradients to model ",
-                               NameOfModel(model), "; add the gradients up"));
+                               NameOfModel(model), "; apply the sum of the gradients"));
   }
   data_.applications.push_back({number, gradients});
 }
