@@ -13,7 +13,7 @@
 
 namespace tfjob::api {
 
-// The value of an argument.
+// The value of an argument: a flag, a number or a text.
 class Value {
  public:
   using Held = std::variant<bool, int64_t, double, std::string>;

@@ -113,7 +113,7 @@ class Callback {
 // improvement. If other tasks train with this one, Fit returns Unimplemented before it trains.
 struct EarlyStopping {
   std::string monitor = "val_loss";
-  double min_delta = 0;                 // a smaller change is no improvement
+  double min_delta = 0;                 // smaller changes are not improvements
   int64_t patience = 0;                 // epochs without improvement after which the training ends
   std::string mode = "auto";            // "min", "max", or "auto": the metric decides
   std::optional<double> baseline = {};  // restart the patience only for values better than this
@@ -132,7 +132,7 @@ struct ReduceLROnPlateau {
   double factor = 0.1;        // multiplies the rate; from 0 to below 1
   int64_t patience = 10;      // epochs without improvement after which the rate is reduced
   std::string mode = "auto";  // as in EarlyStopping
-  double min_delta = 1e-4;    // a smaller change is no improvement
+  double min_delta = 1e-4;    // smaller changes are not improvements
   int64_t cooldown = 0;       // epochs after a reduction that do not count towards `patience`
   double min_lr = 0;
 

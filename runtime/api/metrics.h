@@ -1,4 +1,4 @@
-// Defines what training and evaluation report.
+// Defines the results that training and evaluation report.
 #pragma once
 
 #include <cstdint>

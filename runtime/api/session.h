@@ -80,7 +80,7 @@ struct FitOptions {
   int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size
-  std::map<int64_t, double> class_weight = {};  // a class without an entry weighs 1
+  std::map<int64_t, double> class_weight = {};  // classes without an entry weigh 1
   std::vector<Callback> callbacks = {};
   Verbose verbose = Verbose::kAuto;
 };
@@ -176,8 +176,8 @@ class CompiledModel {
   // Saves the model to a file. An existing file is replaced only once the new one is complete. The
   // extension determines the format:
   //   .keras, .h5     the whole model, with the settings of compile() and the state of the
-  //                   optimizer: keras.models.load_model, Session::Load
-  //   .weights.h5     the weights: Model.load_weights of Keras
+  //                   optimizer, for keras.models.load_model and Session::Load
+  //   .weights.h5     the weights, for Keras' Model.load_weights
   //   .safetensors    the weights, by the names of the variables
   // To write .keras and .h5 files, this function starts the program tfjob-hdf5. An installed
   // library finds the program that was installed with it. Otherwise, the program must be in the

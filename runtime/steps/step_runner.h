@@ -39,9 +39,9 @@ class StepRunner {
   // rows, which may be empty. `run` distinguishes the random numbers of different runs. steps[m] is
   // the number of updates of model m before this one.
   //
-  // The first run with a number of rows compiles programs for it. If an op rejects the values of
-  // its inputs, returns its error; no optimizer has then been applied, but moving statistics may
-  // have changed. Does not check whether numbers are finite.
+  // The first run with a certain number of rows compiles programs for this number. If an op rejects
+  // the values of its inputs, returns its error; no optimizer has then been applied, but moving
+  // statistics may have changed. Does not check whether numbers are finite.
   StatusOr<std::vector<Tensor>> Run(std::span<const Tensor> inputs, int64_t run,
                                     std::span<const int64_t> steps);
 

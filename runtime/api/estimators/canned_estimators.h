@@ -11,7 +11,7 @@
 
 namespace tfjob::api {
 
-// The inputs of a model, one per column, and their features next to each other.
+// The inputs of a model, one per column, and the concatenation of their features.
 struct FeatureInputs {
   std::vector<Symbol> inputs;
   Symbol features;

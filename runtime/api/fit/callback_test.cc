@@ -294,7 +294,7 @@ TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
   const std::string path = Temp("kept.safetensors");
   const tj::Callback callback =
       tj::ModelCheckpoint{.path = path, .monitor = "loss", .save_best_only = true};
-  tj::CompiledModel model = Model(4);  // grows worse
+  tj::CompiledModel model = Model(4);  // gets worse
   ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
   const std::string best = Read(path);
   ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
@@ -303,7 +303,7 @@ TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
 
 TEST(ModelCheckpoint, CanKeepOnlyTheBest) {
   const std::string path = Temp("best.keras");
-  tj::CompiledModel model = Model(4);  // grows worse
+  tj::CompiledModel model = Model(4);  // gets worse
   ASSERT_TRUE(model
                   .Fit(Line(), With({tj::ModelCheckpoint{
                                         .path = path, .monitor = "loss", .save_best_only = true}},

@@ -263,7 +263,7 @@ class CheckpointHooks : public CallbackHooks {
   }
 
  private:
-  // Returns the errors of the path that can be known before the first epoch has ended.
+  // Returns those errors of the path that can be found before the first epoch has ended.
   tfjob::Status CheckPath() const {
     RETURN_IF_ERROR(PathOf(options_.path, 0, nullptr).status());
     std::string formats;

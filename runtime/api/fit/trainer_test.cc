@@ -86,7 +86,7 @@ TEST(Fit, TakesTheStepsOfTheTrainer) {
     EXPECT_TRUE(std::ranges::equal(got, want)) << weights[i].first;
   }
 
-  // The same from the files.
+  // Training on the files gives the same values.
   CompiledModel from_files =
       session
           .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dropout{.rate = 0.25},

@@ -48,7 +48,7 @@ class BatchTrainer : public LiveValues {
   // Fills batch_ with the examples.
   tfjob::Status Read(const CompiledData& model, const Batch& batch);
   tfjob::Status Load(const std::shared_ptr<const state::Snapshot>& values);
-  // Drops the strategy after an error, after taking the newest values from it.
+  // Drops the strategy after an error, but takes the newest values from it first.
   void Reset(CompiledData& model);
 
   train::TaskContext context_;

@@ -67,7 +67,7 @@ class LiveModel : public LiveValues {
   const std::shared_ptr<Workspace> workspace_;
   steps::StepModel model_;
   state::TrainingState training_;
-  // The values that were loaded into the variables, or taken from them, last.
+  // The values that were last loaded into the variables or taken from them.
   std::shared_ptr<const state::Snapshot> loaded_;
   int64_t step_ = 0;
 };
