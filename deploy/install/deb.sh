@@ -5,7 +5,7 @@
 #
 #   tfjob          the programs
 #   libtfjob0      the library that programs of the C++ API load
-#   libtfjob-dev   what such programs are compiled with
+#   libtfjob-dev   headers and files for compiling such programs
 #
 # First run deploy/install/sources.sh, which fetches the sources of the libraries that libtfjob.so contains.
 set -euo pipefail
@@ -26,7 +26,7 @@ architecture=$(dpkg --print-architecture)
 libdir=lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 maintainer="TFJob <maintainers@users.noreply.github.com>"
 deploy/install/install.sh --prefix=/usr --libdir="$libdir" --destdir="$work/all" >/dev/null
-# Equal inputs give equal packages.
+# Builds of the same commit give the same packages.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "${BUILD_WORKSPACE_DIRECTORY:-.}" log -1 --format=%ct 2>/dev/null || echo 0)}
 
 # move PACKAGE PATH…: moves files, relative to /usr, from the complete tree to the package.
@@ -43,7 +43,7 @@ move() {
 needs() {
   local files
   mapfile -t files < <(find "$work/$1" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' sh {} \; -print)
-  mkdir -p "$work/control/debian" "$work/$1/DEBIAN"  # by which dpkg-shlibdeps knows a package's folder
+  mkdir -p "$work/control/debian" "$work/$1/DEBIAN"  # makes dpkg-shlibdeps recognize a package's folder
   printf 'Source: tfjob\n\nPackage: %s\nArchitecture: any\n' "$1" >"$work/control/debian/control"
   (cd "$work/control" && dpkg-shlibdeps --warnings=1 -O "${files[@]/#/-e}" | sed -n 's/^shlibs:Depends=//p')
 }

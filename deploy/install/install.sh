@@ -3,7 +3,7 @@
 #
 #   bazel run --config=release //deploy/install -- [--prefix=FOLDER] [--libdir=FOLDER] [--destdir=FOLDER]
 #
-#   --prefix=FOLDER    where programs find the files later (default /usr/local). The files may be moved together.
+#   --prefix=FOLDER    where the files are installed (default /usr/local). They may be moved later, but only together.
 #   --libdir=FOLDER    the folder for the library, relative to the prefix (default lib)
 #   --destdir=FOLDER   copies the files to FOLDER/PREFIX instead, for packages
 #

@@ -12,8 +12,8 @@ _COMPILED = [
     ]
 ] + ["fmt", "protobuf", "simdjson", "snappy", "spdlog", "yaml-cpp"]
 
-# Libraries whose archives, unlike those of other libraries, Debian compiles as position-independent code. They need each
-# other, so that each name stands for all.
+# Libraries whose archives, unlike those of other libraries, Debian compiles as position-independent code. They need
+# each other, so each name stands for all of them.
 _ARCHIVES = ["grpc++", "grpc", "gpr", "leveldb"]
 _ARCHIVE = "/usr/lib/x86_64-linux-gnu/lib%s.a"
 _GROUP = "GROUP ( %s -lssl -lcrypto -lz )" % " ".join(

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the sources of the libraries that libtfjob.so contains, from Debian, in the versions that are installed on
 # this machine. Debian's own archives of these libraries cannot become part of a shared library, because their code is
-# compiled for programs only. Does nothing for sources that are there.
+# compiled for programs only. Skips sources that are already there.
 #
 #   deploy/install/sources.sh           fetches them to ~/.cache/tfjob/sources (15 MB to download, 85 MB on disk)
 #   deploy/install/sources.sh --list    prints a line per library: its name, and the folder of its sources
@@ -54,7 +54,7 @@ fetch() {
       "of this machine (apt-get upgrade), and try again" >&2
     return 1
   }
-  # A folder with a file BUILD would be a package of its own.
+  # A folder that contains a file BUILD would be a separate package.
   find "$work/unpack" \( -name BUILD -o -name BUILD.bazel -o -name WORKSPACE \) -delete
   mv "$(find "$work/unpack" -mindepth 1 -maxdepth 1 -type d)" "$(folder_of "$1")"
   rm -rf "$work/unpack"

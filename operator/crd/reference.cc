@@ -15,8 +15,8 @@ constexpr char kHead[] = R"(# The TFJob
 <!-- Made from operator/api/schema.cc and operator/crd/rules.cc: bazel run //operator/crd:write -- $PWD -->
 
 `kubeflow.org/v1`, kind `TFJob`, short name `tfj`, namespaced. `kubectl explain tfjob.spec` shows the same descriptions.
-This project adds to the Training Operator's TFJob `spec.runPolicy.restartScope`, the status fields `attempt`, `ready`,
-`restarts`, `replicaStatuses.*.restarts`, `.completedIndexes` and `.replacing`, and the
+Compared with the Training Operator's TFJob, this project adds `spec.runPolicy.restartScope`, the status fields
+`attempt`, `ready`, `restarts`, `replicaStatuses.*.restarts`, `.completedIndexes` and `.replacing`, and the
 [annotations](#annotations-and-labels).
 
 ```yaml

@@ -1,7 +1,8 @@
-// Gives this package's sources access to the contents of public values. Private to this package.
+// Gives this package's sources access to the private data of the API's types. Private to this
+// package.
 //
-// Inside the namespace api, Status, Tensor, Model and Strategy are the public types; the types of
-// the other packages are written as tfjob::Status, tfjob::Tensor, …
+// In the namespace api, Status, Tensor, Model and Strategy are the public types. The internal types
+// of other packages are written as tfjob::Status, tfjob::Tensor, …
 #pragma once
 
 #include <functional>
@@ -35,32 +36,32 @@
 
 namespace tfjob::api {
 
-// Values of variables, by the names of the variables.
+// Maps the names of variables to their values.
 using VariableValues = std::map<std::string, tfjob::Tensor>;
 
 struct LayerData {
   Json form;  // {class_name: …, config: …}, as ReadKerasJson (model/keras.h) reads it
   tfjob::Status error;
-  // The values that variables of the layer have in the file from which it was read. The names do
-  // not begin with the layer's. Null for initial values.
+  // The values of the layer's variables in the file from which the layer was read, by names without
+  // the layer's prefix. Null if the variables start with initial values.
   std::shared_ptr<const VariableValues> values = nullptr;
 
   std::string class_name() const;
   std::string name() const;  // "" if the layer has no name of its own
 };
 
-// The key of an object {kInputOfCall: i} that stands for input i in CallData::arguments.
+// In CallData::arguments, the object {kInputOfCall: i} stands for input i of the call.
 inline constexpr char kInputOfCall[] = "input of the call";
 
 struct StepValue;  // step_data.h
 
-// A call of a layer. A call without inputs is an Input of a model.
+// A call of a layer. A call without inputs is a model's Input.
 struct CallData {
   std::shared_ptr<const LayerData> layer;  // null if `step` is set
   std::vector<Symbol> inputs;
-  // The arguments in Keras' form, {args, kwargs}; null for a call that has only its inputs.
+  // The arguments in Keras' form, {args, kwargs}; null if the inputs are the only arguments.
   Json arguments = nullptr;
-  // A value that only the step of a function has.
+  // Set instead of `layer` if the value belongs to the step of a function and no layer computes it.
   std::shared_ptr<const StepValue> step = nullptr;
 };
 
@@ -68,12 +69,12 @@ struct ModelData {
   std::shared_ptr<const model::Model> model;  // null if the status is an error
   Status status;
   std::string name;
-  // Where variables do not have initial values: their values, which may be null, or, if the shapes
-  // of the variables are not known yet, the file that contains them.
+  // The values that replace initial values; may be null. If the shapes of the variables are not
+  // known yet, `weights` names the file that contains the values; otherwise it is empty.
   std::shared_ptr<const VariableValues> values;
   std::string weights;
 
-  // The model as a layer of other models. Made by the first call.
+  // Returns the model as a layer of other models. The first call makes the layer. Thread-safe.
   const std::shared_ptr<const LayerData>& layer() const;
 
  private:
@@ -85,22 +86,22 @@ struct Tensor::Data {
   tfjob::Tensor tensor;
 };
 
-// How operators open the examples of a Dataset.
+// What the operators of a Dataset need to open its examples.
 struct DatasetContext {
   const model::Model& model;
-  int threads;  // for the program's functions
+  int threads;  // that may call the program's functions
   int64_t seed;
 };
 using SourcePtr = std::shared_ptr<const tfjob::data::Source>;
 
 struct DatasetData {
-  // An operator: makes a source from those of `parts`. Null for files and arrays.
+  // For operators: makes a source from the sources of `parts`. Null for files and arrays.
   std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
   std::vector<Dataset> parts = {};
-  bool concatenation = false;  // of the parts, and nothing else
-  // Files: the keys of data.train in a training file; null for arrays in memory.
+  bool concatenation = false;  // the operator only concatenates the parts
+  // For files: the keys of data.train in a training file. Null for arrays in memory.
   Json keys;
-  // Arrays in memory: which array belongs to which input and output, and the scale.
+  // For arrays in memory: the array of each input and output, and the scale.
   config::SourceConfig source;
   std::map<std::string, tfjob::Tensor> arrays;  // empty if the examples are in files
   tfjob::Status error;
@@ -113,7 +114,7 @@ struct StrategyData {
   cluster::JobIdentity job;
   rpc::Credentials credentials;
   Duration grace_period{30s};
-  std::string lone_address;  // as in train::TaskOptions, like the next one
+  std::string lone_address;  // as in train::TaskOptions, and so is `device`
   std::string device;
 };
 
@@ -123,7 +124,7 @@ struct SessionData {
   Strategy strategy;
   SessionOptions options;
   tfjob::Status error;
-  std::shared_ptr<Workspace> workspace;  // what the functions of the session share
+  std::shared_ptr<Workspace> workspace;  // shared by the session's functions
 };
 
 struct EstimatorData;
@@ -168,8 +169,9 @@ struct Access {
   static void SetJobOver(Status& status, bool over) { status.job_over_ = over; }
 };
 
-// Returns the types of the model's inputs if these determine the shapes of all variables. They do
-// if the model states every length, or if the lengths that it leaves open affect no variable.
+// Returns the types of the model's inputs if they determine the shapes of all variables, and
+// otherwise nullopt. They do if the model states every length, or if no variable depends on the
+// lengths that it leaves open.
 std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model);
 
 Status ToPublic(const tfjob::Status& status);
@@ -178,13 +180,13 @@ Result<T> ToPublic(StatusOr<T> result) {
   if (!result.ok()) return ToPublic(result.status());
   return *std::move(result);
 }
-// Marks a status as that of a task whose job has ended without it. Exit then ends the process with
-// 0. ToPublic and FromPublic keep the mark.
+// Marks the error of a task whose job has ended without it, for which Exit ends the process with
+// code 0. ToPublic and FromPublic keep the mark.
 tfjob::Status JobOver(tfjob::Status cancelled);
-// Returns the error of a public status as one of the other packages.
+// Converts a public status to the type that the other packages use.
 tfjob::Status FromPublic(const Status& status);
 
-// Never requests a stop.
+// Returns a source that never requests a stop.
 const StopSource& NoStop();
 
 }  // namespace tfjob::api

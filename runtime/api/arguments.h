@@ -13,7 +13,7 @@
 
 namespace tfjob::api {
 
-// The value of an argument.
+// The value of an argument: a flag, a number or a text.
 class Value {
  public:
   using Held = std::variant<bool, int64_t, double, std::string>;
@@ -34,8 +34,7 @@ class Value {
   Held held_;
 };
 
-// Something that has a name and arguments, such as an initializer, a regularizer, a constraint or a
-// metric, under Keras' names:
+// An initializer, a regularizer, a constraint or a metric: Keras' name, with arguments if needed:
 //
 //   Dense{.units = 10, .kernel_initializer = "he_normal"}
 //   Dense{.units = 10, .kernel_regularizer = {"l2", {{"l2", 1e-4}}}}
@@ -50,7 +49,7 @@ struct Named {
   std::vector<std::pair<std::string, Value>> arguments;
 };
 
-// A number without a fraction. Otherwise, 0.5 would become 0 without an error.
+// An integer type. Floating-point types are excluded, because 0.5 would silently become 0.
 template <typename T>
 concept Integral = std::integral<T> && !std::same_as<T, bool>;
 

@@ -1,4 +1,4 @@
-// Defines the examples of one step of a program's own loop.
+// Defines batches, over which a program's own training loop iterates.
 //
 //   for (const Batch& batch : session.Distribute(train, {.batch_size = 64}).value())
 //     loss = trained.Step(batch).value().loss;
@@ -13,30 +13,31 @@
 
 namespace tfjob::api {
 
-// Some examples. A dataset with one input and one output has batches with `x` and `y`; otherwise,
-// the arrays are in the maps, by the names of inputs and outputs.
+// The examples of a batch. `x`, `y` and `sample_weight` contain the arrays to which the dataset
+// gives no names; the maps contain the others, by their names.
 using Batch = data::Arrays;
 
 struct DistributeOptions {
-  int64_t batch_size = 32;      // examples of all tasks and devices together: 1 to 16777216
-  bool shuffle = true;          // whether each epoch has a new order, that of Fit
-  int64_t epochs = 1;           // how often the data are read
-  int64_t initial_epoch = 0;    // the number of the first of these epochs, for its order
+  int64_t batch_size = 32;      // total over all tasks and devices: 1 to 16777216
+  bool shuffle = true;          // whether each epoch has a new order, the same as in Fit
+  int64_t epochs = 1;           // the number of passes over the data
+  int64_t initial_epoch = 0;    // the number of the first epoch, which determines its order
   bool drop_remainder = false;  // leave out the last batch of an epoch if it is smaller
 };
 
 struct BatchesData;
 
-// The batches of a dataset, which a thread prepares ahead. A copy continues where the original is,
-// and the two share their place. Not synchronised.
+// Iterates over the batches of a dataset, which a thread prepares in advance. All copies share one
+// position, so each batch is returned by only one of them. Not thread-safe.
 class Batches {
  public:
-  // Returns the next batch, or nullopt after the last one. Its arrays are overwritten by the next
-  // call, so Clone those that you keep. Returns the error of the data; call Next again to go on
-  // behind it.
+  // Returns the next batch, or nullopt after the last one. The next call overwrites the batch's
+  // arrays, so Clone those that you want to keep. If a batch cannot be read, returns the error; the
+  // next call then continues after that batch.
   Result<std::optional<Batch>> Next();
 
-  // For `for`. If the data cannot be read, the process ends (Exit), as Result::value does.
+  // Lets a range-based `for` iterate over the batches. Ends the process (Exit) if a batch cannot be
+  // read, as Result::value does.
   class Iterator {
    public:
     const Batch& operator*() const { return *batch_; }

@@ -1,4 +1,4 @@
-// Defines functions that Fit calls while it trains.
+// Defines callbacks, which Fit calls while it trains.
 //
 //   trained.Fit(train, {.epochs = 100,
 //                       .validation = &test,
@@ -6,8 +6,8 @@
 //                                     ModelCheckpoint{.path = "{epoch:03d}.keras"},
 //                                     CSVLogger{.file = "log.csv"}}});
 //
-// The names of the metrics are those of Fit's History. If a monitored metric does not exist, Fit
-// returns InvalidArgument, with a message that lists those that do.
+// Metrics have the same names as in Fit's History. If a monitored metric does not exist, Fit
+// returns InvalidArgument, with a message that lists the metrics that do.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace tfjob::api {
 class CompiledModel;
 struct FitValues;  // the values of all variables, and the state of the optimizer, after some step
 
-// The running Fit, as its callbacks see it. Valid only during a call of a callback.
+// Lets callbacks inspect and control the running Fit. Valid only during a call of a callback.
 class FitControl {
  public:
   virtual ~FitControl() = default;
@@ -36,63 +36,65 @@ class FitControl {
   virtual int64_t epochs() const = 0;
   // Returns whether Fit has validation data.
   virtual bool validates() const = 0;
-  // Returns whether this process is the chief of its job. Every task calls its own callbacks, with
-  // the same metrics, so only the chief's should write files that tasks share.
+  // Returns whether this process is the chief of its job. Every task that trains calls its own
+  // callbacks, so only the chief's should write files that tasks share. With parameter servers,
+  // each task has its own metrics; otherwise, all tasks have the same.
   virtual bool is_chief() const = 0;
   // Returns the learning rate of the next update.
   virtual double learning_rate() const = 0;
   // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
   // Changes the learning rate, from the next update on, for this Fit and for later ones. Each
-  // change compiles the model again, and should therefore be rare. Returns InvalidArgument unless
-  // the rate is a finite number of at least 0, FailedPrecondition if the optimizer has a schedule,
-  // and Unimplemented in a job of several tasks, servers and evaluators included, and if there is a
+  // change compiles the model again, so changes should be rare. Returns InvalidArgument unless the
+  // rate is finite and at least 0; FailedPrecondition if the optimizer has a schedule; and
+  // Unimplemented if the job has other tasks, including servers and evaluators, or if there is a
   // BackupAndRestore.
   virtual Status SetLearningRate(double rate) = 0;
-  // Makes the step that has just ended the last one, and ends its epoch. Returns Unimplemented if
-  // other tasks train with this one (CallbackHooks::MayStopTraining).
+  // Ends the training, and its current epoch, with the latest step. Returns Unimplemented if other
+  // tasks train with this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
-  // Saves the present values, as CompiledModel::Save does.
+  // Saves the current values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
-  // Returns a copy of the model with the present values, for Evaluate, Predict and Weights. The
+  // Returns a copy of the model with the current values, for Evaluate, Predict and Weights. The
   // model that Fit trains cannot be used before Fit returns.
   virtual Result<CompiledModel> Copy() = 0;
-  // Returns a copy of the present values.
+  // Returns a copy of the current values.
   virtual Result<std::shared_ptr<const FitValues>> Values() = 0;
-  // Makes Fit end with these values, instead of those of the last step.
+  // Makes the model have these values after Fit, instead of those of the last step.
   virtual void EndWith(std::shared_ptr<const FitValues> values) = 0;
 };
 
-// A callback of the program's own: derive a class from this one, and pass
-// std::make_shared<MyCallback>(…). Called on the thread that called Fit. If a function returns an
-// error, Fit ends with this error. The functions must not throw.
+// The base class of a program's own callbacks: derive a class from it, and pass
+// std::make_shared<MyCallback>(…). Fit calls the functions on the thread on which it was called
+// itself. If a function returns an error, Fit ends with this error. The functions must not throw.
 class CallbackHooks {
  public:
   virtual ~CallbackHooks() = default;
   virtual Status OnTrainBegin(FitControl&) { return {}; }
   virtual Status OnEpochBegin(FitControl&, int64_t /*epoch*/) { return {}; }
-  // Called once before each step if WantsBatches. `batch` counts the steps of the epoch from 0.
+  // Called once before each step if WantsBatches returns true. `batch` counts the steps of the
+  // epoch from 0.
   virtual Status OnBatchBegin(FitControl&, int64_t /*batch*/) { return {}; }
-  // Called after each step if WantsBatches. The metrics are those of the epoch so far.
+  // Called after each step if WantsBatches returns true. The metrics are those of the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
-  // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit
-  // then returns Unimplemented before it trains, instead of when StopTraining is called.
+  // Returns whether the callback may call StopTraining. If so, and if other tasks train with this
+  // one, Fit returns Unimplemented before it trains, rather than when StopTraining is called.
   virtual bool MayStopTraining() const { return false; }
-  // Returns whether the callback may call SetLearningRate. If the job has other tasks, or if there
-  // is a BackupAndRestore, which does not save the rate, Fit then returns Unimplemented before it
-  // trains, instead of SetLearningRate when it is called.
+  // Returns whether the callback may call SetLearningRate. If so, and if the job has other tasks or
+  // there is a BackupAndRestore (which does not save the rate), Fit returns Unimplemented before it
+  // trains, rather than when SetLearningRate is called.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
-  // Called once Fit has trained, unless it ends with an error.
+  // Called after the training, unless Fit ends with an error.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
   // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit ends with an error,
   // including Cancelled.
   virtual void OnTrainAbort() {}
 };
 
-// A callback of any class. A callback that is used for several calls of Fit begins each of them
-// afresh, apart from ModelCheckpoint.
+// Holds a callback of any class. If a callback of this library is used in several calls of Fit, it
+// starts anew in each of them, except ModelCheckpoint.
 class Callback {
  public:
   Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
@@ -107,40 +109,40 @@ class Callback {
   std::shared_ptr<CallbackHooks> hooks_;
 };
 
-// Ends the training once a metric has stopped improving, as in Keras. NaN is no improvement. Fit
-// returns Unimplemented, before it trains, if other tasks train with this one.
+// Ends the training once a metric has stopped improving, as in Keras. NaN never counts as an
+// improvement. If other tasks train with this one, Fit returns Unimplemented before it trains.
 struct EarlyStopping {
   std::string monitor = "val_loss";
-  double min_delta = 0;       // a smaller change is no improvement
-  int64_t patience = 0;       // the number of epochs without improvement after which training ends
-  std::string mode = "auto";  // "min", "max", or "auto": as the metric says
-  std::optional<double> baseline = {};  // the value that the metric must reach at all
-  // End with the values of the best epoch (with use_ema, with their moving averages). Unlike Keras,
-  // this also restores the state of the optimizer and step().
+  double min_delta = 0;                 // smaller changes are not improvements
+  int64_t patience = 0;                 // epochs without improvement after which the training ends
+  std::string mode = "auto";            // "min", "max", or "auto": the metric decides
+  std::optional<double> baseline = {};  // restart the patience only for values better than this
+  // Make the model end with the values of the best epoch (with use_ema, with their moving
+  // averages). Unlike in Keras, this also restores the state of the optimizer and step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
 
   operator Callback() const;
 };
 
-// Reduces the learning rate once a metric has stopped improving, as in Keras. Not for jobs of
-// several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
+// Reduces the learning rate whenever a metric has stopped improving, as in Keras. Cannot be used in
+// jobs of several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
 struct ReduceLROnPlateau {
   std::string monitor = "val_loss";
-  double factor = 0.1;        // of the rate; below 1
-  int64_t patience = 10;      // the number of epochs without improvement after which it is reduced
+  double factor = 0.1;        // multiplies the rate; from 0 to below 1
+  int64_t patience = 10;      // epochs without improvement after which the rate is reduced
   std::string mode = "auto";  // as in EarlyStopping
-  double min_delta = 1e-4;    // a smaller change is no improvement
-  int64_t cooldown = 0;       // epochs after a reduction that do not count
+  double min_delta = 1e-4;    // smaller changes are not improvements
+  int64_t cooldown = 0;       // epochs after a reduction that do not count towards `patience`
   double min_lr = 0;
 
   operator Callback() const;
 };
 
-// Sets the learning rate at the beginning of each epoch, as in Keras: to what `schedule` returns
-// for the number of the epoch, from 0, and the present rate. Not for jobs of several tasks, or
-// together with BackupAndRestore (CallbackHooks::MaySetLearningRate): use a schedule there, such as
-// CosineDecay.
+// Sets the learning rate at the beginning of each epoch, as in Keras. `schedule` gets the number of
+// the epoch, from 0, and the current rate, and returns the new rate. Cannot be used in jobs of
+// several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate); there, use
+// a schedule of the optimizer, such as CosineDecay.
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 
@@ -149,9 +151,9 @@ struct LearningRateScheduler {
 
 // Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
 // of the epoch, from 1, and {NAME} for a metric. Both may have a format: "{epoch:02d}-{loss:.3f}".
-// The end of the path chooses the format of the file (CompiledModel::Save). The folder is made if
-// it does not exist. In a job of several tasks, only the chief saves. A Callback that is made from
-// one ModelCheckpoint and used for several calls of Fit remembers the best value, as in Keras.
+// The extension determines the format of the file (CompiledModel::Save). The folder is created if
+// it does not exist. In a job of several tasks, only the chief saves. If one Callback, made from a
+// ModelCheckpoint, is used in several calls of Fit, it remembers the best value, as in Keras.
 struct ModelCheckpoint {
   std::string path = {};
   std::string monitor = "val_loss";
@@ -162,50 +164,50 @@ struct ModelCheckpoint {
   operator Callback() const;
 };
 
-// Writes a line per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief
-// does.
+// Writes one line per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief
+// writes.
 struct CSVLogger {
   std::string file = {};
   char separator = ',';
-  bool append = false;  // to the lines of an earlier run, without a second header
+  bool append = false;  // add to the lines of an earlier run, without a second header
 
   operator Callback() const;
 };
 
-// Writes the loss and the metrics of each epoch for TensorBoard, under Keras' names: epoch_loss, …
-// in the folders log_dir/train and, for the validation, log_dir/validation. A disk that fails does
-// not stop the training. In a job of several tasks, only the chief writes.
+// Writes the loss and the metrics of each epoch for TensorBoard, under Keras' names (epoch_loss,
+// …), to the folder log_dir/train and, for the validation, to log_dir/validation. Errors of the
+// disk do not stop the training. In a job of several tasks, only the chief writes.
 struct TensorBoard {
   std::string log_dir = "logs";
 
   operator Callback() const;
 };
 
-// Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
-// the process is asked to stop. If the program is started again, the same call of Fit continues
-// from the newest checkpoint; its History then lacks the epochs before it. The checkpoints are in
-// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own: if the
-// backup is that of a complete training, Fit trains nothing, and logs a warning. A TFJob's tasks
-// may share the folder: only the chief writes.
+// Saves checkpoints in the background while Fit trains, and after the current step if the process
+// is asked to stop. If the program is started again, the same call of Fit continues from the newest
+// checkpoint; its History then lacks the epochs before that checkpoint. The checkpoints are in the
+// subfolder "fit-backup" of backup_dir. Each call of Fit needs its own backup_dir: if the backup is
+// from a completed training, Fit does not train, and logs a warning. The tasks of a TFJob may share
+// the folder, because only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
-  int64_t save_freq = 0;  // steps between checkpoints; 0: an epoch
-  // Delete the checkpoints once Fit has trained. A job of several tasks keeps them, so that a task
-  // that is restarted afterwards finds that nothing is left to do.
+  int64_t save_freq = 0;  // steps between checkpoints; 0: once per epoch
+  // Delete the checkpoints when the training is complete. A job of several tasks keeps them, so
+  // that a task that is restarted later can see that nothing is left to do.
   bool delete_checkpoint = true;
 
   operator Callback() const;
 };
 
-// Ends the training after the batch whose loss is NaN or infinite, without an error, as in Keras:
-// the model then has the values of that step. Without this callback, Fit ends with an error, and
-// with the values of the last epoch before. Fit returns Unimplemented, before it trains, if other
-// tasks train with this one.
+// Ends the training, without an error, after a batch whose loss is NaN or infinite, as in Keras.
+// The model then has the values of that step. Without this callback, Fit ends with an error, and
+// the model has the values from the end of the last epoch before. If other tasks train with this
+// one, Fit returns Unimplemented before it trains.
 struct TerminateOnNaN {
   operator Callback() const;
 };
 
-// Calls functions.
+// Calls the functions that are set.
 struct LambdaCallback {
   std::function<Status(FitControl&)> on_train_begin = {};
   std::function<Status(FitControl&, int64_t epoch)> on_epoch_begin = {};

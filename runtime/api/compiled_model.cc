@@ -107,7 +107,7 @@ StatusOr<PublicArrays> PredictAll(CompiledData& state, const PublicArrays& input
   return made;
 }
 
-// Sets some of the variables to other values.
+// Sets the variables to which `values` refers.
 tfjob::Status ReplaceValues(CompiledData& state, const VariableValues& values) {
   RETURN_IF_ERROR(state.ExpectBuilt());
   state::Snapshot changed = *state.values;
@@ -165,14 +165,14 @@ StatusOr<std::vector<std::pair<std::string, Tensor>>> NamedWeights(const Compile
   RETURN_IF_ERROR(state.ExpectBuilt());
   std::vector<std::pair<std::string, Tensor>> weights;
   for (size_t i = 0; i < state.definition->variables.size(); ++i) {
-    // A copy: the values of the state never change.
+    // A copy, because programs can write to the array, but snapshots never change.
     weights.emplace_back(state.definition->variables[i].name,
                          Access::MakeTensor(state.values->variables[i].value.Clone()));
   }
   return weights;
 }
 
-// Sets the values that variables have in the files from which parts of the model were read.
+// Sets variables to the values in the files from which parts of the model were read.
 tfjob::Status SetValuesOfFiles(const VariableValues& values,
                                const strategy::ModelDefinition& definition,
                                state::Snapshot& snapshot) {

@@ -1,5 +1,5 @@
-// Defines the contents of a CompiledModel, and the steps that its functions share. Private to this
-// package.
+// Defines the data of a CompiledModel, and functions that several of its members use. Private to
+// this package.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tfjob::api {
 
-// Values of a model on a device, where steps change them one by one.
+// The values of a model on its devices, where each step changes them.
 class LiveValues {
  public:
   virtual ~LiveValues() = default;
@@ -30,7 +30,7 @@ class LiveValues {
   virtual StatusOr<std::shared_ptr<const state::Snapshot>> Take() = 0;
 };
 
-// A pointer that copies of its owner do not take over.
+// Holds a pointer that copies of its owner do not take over: theirs is null.
 template <typename T>
 class NotCopied {
  public:
@@ -49,23 +49,24 @@ class NotCopied {
 class BatchTrainer;  // batch_trainer.h
 class LiveModel;     // workspace.h
 
-// A position in the order of the examples, which changes with each pass over them.
+// A position in the order of the examples, which is different in each pass over them.
 struct DrawnBatches {
   int64_t batches = 0;
-  int64_t per_pass = 0;  // the batches of a pass; 0 if none has been drawn
+  int64_t per_pass = 0;  // the number of batches in a pass; 0 if none has been drawn
 };
 
 struct CompiledData {
   std::shared_ptr<const SessionData> session;
   Model model;
-  // The training file that corresponds to the session and to CompileOptions; without data.
+  // The settings of the session and CompileOptions, as a training file would state them; without
+  // data.
   config::TrainingConfig config;
   // The model's variables, and their values. Both are unset until the types of the inputs are
-  // known. The values are never changed, but replaced, so copies of the state share them.
+  // known. A snapshot is never modified, only replaced, so copies of this struct share it.
   std::optional<strategy::ModelDefinition> definition;
-  mutable std::shared_ptr<const state::Snapshot> values;  // Settle replaces older ones
-  DrawnBatches drawn;     // by Fit so far; whole epochs, also of a Fit that has ended early
-  History history;        // of the last Fit, also if it ended with an error
+  mutable std::shared_ptr<const state::Snapshot> values;  // mutable, because Settle updates them
+  DrawnBatches drawn;     // by Fit so far; whole epochs, even if a Fit ended early
+  History history;        // of the last Fit, even if it ended with an error
   bool training = false;  // Fit is running
   // The totals over the batches since the last ResetMetrics.
   strategy::MetricTotals on_batches;
@@ -79,20 +80,20 @@ struct CompiledData {
   const model::Model& internal_model() const { return *Access::Data(model).model; }
   const StrategyData& strategy() const { return Access::Data(session->strategy); }
 
-  // Makes the variables, with the values from the model's file or initial values, unless that has
-  // been done.
+  // Makes the variables, with the values from the model's file or with initial values, unless they
+  // exist.
   tfjob::Status Build(const std::vector<model::TensorType>& features);
   // Returns FailedPrecondition if Fit is running.
   tfjob::Status ExpectNoFit() const;
-  // Makes `values` the newest.
+  // Updates `values` to the newest values.
   tfjob::Status Settle() const;
-  // Does both.
+  // Calls ExpectNoFit, and then Settle.
   tfjob::Status ExpectIdle() const;
-  // Returns FailedPrecondition if Fit is running, or if the variables have no values.
+  // Calls ExpectIdle. Returns FailedPrecondition if the variables have no values.
   tfjob::Status ExpectBuilt() const;
 };
 
-// Returns whether the process is the only task of its job, or belongs to none.
+// Returns whether the process is the only task of its job, or belongs to no job.
 bool IsAlone(const cluster::TfConfig& tf_config);
 
 // Returns whether the variables of the job are on parameter servers.

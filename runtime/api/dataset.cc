@@ -31,7 +31,8 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
   }
 }
 
-// The functions below return keys of a training file, so that its reader checks them.
+// The functions below return keys of a training file, so that the reader of training files checks
+// the values.
 
 Json KeysOfTokenize(const data::Tokenize& tokenize) {
   Json keys = {{"name", tokenize.name},
@@ -45,7 +46,7 @@ Json KeysOfTokenize(const data::Tokenize& tokenize) {
   return keys;
 }
 
-// Adds the keys that say what a string means.
+// Adds the keys that determine what a string becomes.
 void AddStringKeys(const data::Feature& feature, Json& keys) {
   if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
   if (feature.decode_image) keys["decode_image"] = true;
@@ -92,7 +93,7 @@ Dataset FromKeys(Json keys, tfjob::Status error = OkStatus()) {
   return Access::MakeDataset(std::move(made));
 }
 
-// Adds the features. Returns an error for what keys cannot express.
+// Adds the features. Returns an error if the keys cannot express one of them.
 tfjob::Status AddFeatures(const std::map<std::string, data::Feature>& features, Json& keys) {
   keys["features"] = Json::object();
   for (const auto& [name, feature] : features) {

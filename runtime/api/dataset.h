@@ -20,48 +20,48 @@ namespace data {
 struct Example;
 }  // namespace data
 
-// Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. The
-// training shuffles the examples, distributes them among the tasks and groups them into batches; a
-// Dataset has neither an order nor a batch size. The arrays of a Dataset must not be written while
-// it is in use.
+// Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. A program
+// does not shuffle, shard or batch a Dataset: Fit shuffles the examples, distributes them among the
+// tasks and groups them into batches. The arrays of a Dataset must not be written while it is in
+// use.
 //
-// Files are read, and arrays are checked, when the Dataset is used. Fit and Evaluate return the
-// errors. In their messages, data.train stands for the data of Fit, and data.eval for the data of
-// an evaluation. Each call reads the files again.
+// Fit and Evaluate read the files and check the arrays, and return the errors. Error messages call
+// the data of Fit `data.train`, and the data of an evaluation `data.eval`. Each call reads the
+// files again.
 class Dataset {
  public:
   Dataset();  // no examples
-  // Moves are copies, so that a value can be used after a move.
+  // A move copies, so a moved-from Dataset can still be used.
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
 
-  // The functions below return other examples, which are made from these when the result is used.
-  // Operators are applied one after the other: data.Skip(10).Take(5) has the examples 10 to 14. The
-  // results have the inputs and outputs of the model that they are used with.
+  // The operators below return new datasets, whose examples are computed from these when they are
+  // used. Operators apply in order: data.Skip(10).Take(5) contains the examples 10 to 14. The
+  // results contain only the inputs and outputs of the model with which they are used.
 
-  // Leaves out the first `count` examples. There must be more than that.
+  // Leaves out the first `count` examples; there must be more than `count`.
   Dataset Skip(int64_t count) const;
-  // Keeps the first `count` examples, at least 1, or all if there are fewer.
+  // Keeps the first `count` examples, or all if there are fewer. `count` is at least 1.
   Dataset Take(int64_t count) const;
-  // An epoch contains each example `count` times, at least once.
+  // Repeats the examples: an epoch contains each of them `count` times. `count` is at least 1.
   Dataset Repeat(int64_t count) const;
   // Returns these examples and then those of `next`, whose values must have the same shapes.
   Dataset Concatenate(const Dataset& next) const;
-  // Keeps the values in memory: reads files and calls functions once, when Fit or Evaluate begins,
-  // instead of in every epoch. Fit returns kInvalidArgument if the caches of the process need more
-  // than three quarters of the memory that it may use. A dataset that is made of two parts of a
-  // cached one, such as c.Take(n) and c.Skip(n), reads and keeps the values twice.
+  // Keeps the values in memory, so that files are read and functions called only once, when Fit or
+  // Evaluate begins, instead of in every epoch. Fit returns kInvalidArgument if the caches of the
+  // process need more than three quarters of the memory that it may use. A dataset that combines
+  // two parts of a cached one, such as c.Take(n) and c.Skip(n), reads and keeps the values twice.
   Dataset Cache() const;
 
-  // Replaces every example by the function's result. The types and shapes of the values may change,
-  // but must be the same for all examples. The function is called when a batch needs the example,
-  // by several threads at the same time, and once more for example 0. Its result must depend on the
-  // example only, so that a training that is resumed sees the same ones. To change images at random
-  // while a model trains, use layers, such as RandomFlip.
+  // Replaces each example with the function's result. The types and shapes of the values may
+  // change, but must be the same for all examples. Several threads call the function at the same
+  // time: whenever a batch needs the example, and once more for example 0. The result must depend
+  // only on the example, so that a resumed training sees the same values. To change images at
+  // random while a model trains, use layers such as RandomFlip.
   Dataset Map(std::function<Result<data::Example>(const data::Example&)> function) const;
-  // Keeps the examples for which the function returns true, which must be one at least. The
-  // function is called for each example when Fit or Evaluate begins, which reads all of them once,
-  // by several threads at the same time.
+  // Keeps the examples for which the function returns true; there must be at least one. When Fit or
+  // Evaluate begins, it reads all examples once, and several threads call the function at the same
+  // time.
   Dataset Filter(std::function<Result<bool>(const data::Example&)> function) const;
 
  private:
@@ -73,12 +73,12 @@ class Dataset {
 
 namespace data {
 
-// Arrays in memory, which the dataset shares. The first axis of each array counts the examples. An
-// input, an output and a sample weight may be given by the name of its layer. If a model has only
-// one input or one output, its array needs no name: `x`, `y` and `sample_weight`.
+// Arrays in memory, which the dataset shares. The first axis of each array counts the examples. The
+// maps contain the arrays by the names of the model's input and output layers. If a model has only
+// one input or output, the array needs no name: use `x`, `y` and `sample_weight`.
 //
-// The labels of `sparse_categorical_crossentropy` are classes, in any type. A sample weight belongs
-// to an example, or to one place of a loss that has several places per example.
+// The labels of `sparse_categorical_crossentropy` are class numbers, of any type. A sample weight
+// applies to an example or, if the loss has several positions per example, to one position.
 struct Arrays {
   Tensor x = {}, y = {}, sample_weight = {};
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
@@ -87,7 +87,7 @@ struct Arrays {
   operator Dataset() const;
 };
 
-// Two files in MNIST's format, plain or gzipped.
+// Two IDX files, the format of MNIST, plain or gzipped.
 struct Idx {
   std::string images = {}, labels = {};
   double scale = 1;
@@ -95,10 +95,10 @@ struct Idx {
   operator Dataset() const;
 };
 
-// NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array, or the path
-// of an .npy file, to the name of an input or output. The only input or output of a model may have
-// the name "". An input without an entry has the array of the same name, and the only one has `x`
-// (an output: `y`).
+// NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array in the .npz
+// file, or the path of an .npy file, to the name of an input or output; "" stands for a model's
+// only input or output. An input or output without an entry gets the array with its own name,
+// except that the only input gets `x`, and the only output `y`.
 struct Npz {
   std::string file = {};
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
@@ -107,58 +107,61 @@ struct Npz {
   operator Dataset() const;
 };
 
-// How a text becomes ids of tokens. docs/training-file.md describes the tokenizers.
+// Describes how a text becomes ids of tokens. docs/training-file.md describes the tokenizers.
 struct Tokenize {
   std::string name = {};        // "wordpiece" (BERT's), "bpe" (GPT-2's) or "byte"
   std::string vocabulary = {};  // a file: vocab.txt for wordpiece, vocab.json for bpe
   std::string merges = {};      // a file: merges.txt for bpe
-  int64_t max_length = 0;       // number of ids; shorter texts are padded
+  int64_t max_length = 0;       // the number of ids; shorter texts are padded
   bool truncate = false;        // cut longer texts, instead of returning an error
-  // Unset: true, but false for bpe. "[CLS]" and "[SEP]", or the end of the text.
+  // Whether to add the tokenizer's special tokens: "[CLS]" and "[SEP]" (wordpiece), or a token for
+  // the end of the text (bpe, byte). Unset: false for bpe, otherwise true.
   std::optional<bool> add_special_tokens = {};
   std::optional<bool> lower_case = {};     // wordpiece; unset: true
   std::optional<bool> strip_accents = {};  // wordpiece; unset: as lower_case
 };
 
-// How a feature of a tf.train.Example or SequenceExample becomes a value, in terms of tf.io:
-// `shape` is a FixedLenFeature, `max_length` a VarLenFeature (longer lists are an error, shorter
-// ones are padded), and both together are a FixedLenSequenceFeature, with steps of this shape.
-// Without both, the feature is one value.
+// Describes how a feature of a tf.train.Example or SequenceExample becomes a value. In terms of
+// tf.io, `shape` alone describes a FixedLenFeature, `max_length` alone a VarLenFeature (longer
+// lists are an error, shorter ones are padded), and both together a FixedLenSequenceFeature with
+// steps of this shape. Without either, the feature is a single value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
   std::vector<int64_t> shape = {};
-  int64_t max_length = 0;  // 0: not of variable length
+  int64_t max_length = 0;  // 0: the length does not vary
   bool sequence = false;  // with max_length, but no shape: a sequence whose steps are single values
-  // Pads short lists (0 if unset), and replaces a missing feature that has only a `shape`. Not for
-  // strings.
+  // Pads short lists (0 if unset), and replaces a missing feature that has only a `shape`. Cannot
+  // be set for strings.
   std::optional<double> default_value = {};
-  std::string decode_raw = {};  // the type of the elements that a string consists of
-  // The string is a JPEG or PNG image. It becomes float32 from 0 to 255, of this shape: [height,
+  std::string decode_raw = {};  // the type of the elements whose bytes a string contains
+  // Decodes the string, a JPEG or PNG image, to float32 from 0 to 255. `shape` is then [height,
   // width, channels], with 1, 3 or 4 channels.
   bool decode_image = false;
   std::string resize = {};            // of images: "bilinear" (the default) or "nearest"
   bool crop_to_aspect_ratio = false;  // of images: as in Images
-  // The string is a text, and becomes int64 [max_length]; `shape` and `max_length` stay unset.
+  // Turns the string, a text, into int64 [tokenize->max_length]. Leave the feature's own `shape`
+  // and `max_length` unset.
   std::optional<Tokenize> tokenize = {};
-  // Strings become int64, the ids of the terms that either `terms` lists or the file `vocabulary`
-  // contains, one per line. Ids below num_oov_indices (1 if unset) stand for other terms, as in
+  // Turn strings into int64, the ids of terms. The terms are either those in `terms`, or the lines
+  // of the file `vocabulary`. Ids below num_oov_indices (1 if unset) stand for unknown terms, as in
   // Keras' StringLookup.
   std::vector<std::string> terms = {};
   std::string vocabulary = {};
   std::optional<int64_t> num_oov_indices = {};
-  std::vector<std::string> columns = {};  // Csv: of the elements; empty: the one of the same name
+  // Csv: one column per element; empty: the column with the feature's name.
+  std::vector<std::string> columns = {};
 };
 
-// Rows of values, plain or gzipped. Without `features`, all values are numbers, and all columns but
-// the label's are the input.
+// A CSV file, plain or gzipped. Without `features`, all values are numbers, and all columns except
+// the label's form the input.
 struct Csv {
   std::string file = {};
   bool header = true;             // the first row contains names
-  std::string label_column = {};  // a name, or an index, from the end if negative; "": the last one
+  std::string label_column = {};  // a name or an index (negative: from the end); "": the last one
   char delimiter = ',';
   double scale = 1;
-  // If given, these columns are read, by their names in the first row, and `label_column` stays
-  // unset. The features for the inputs, outputs and sample weights are given as in Npz.
+  // If set, only these columns are read, by their names in the first row; leave `label_column`
+  // unset. The maps assign features to the inputs, outputs and sample weights, as in Npz.
   std::map<std::string, Feature> features = {};
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
 
@@ -169,7 +172,7 @@ struct Csv {
 struct TfRecord {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   std::map<std::string, Feature> features = {};
-  // The features for the inputs, outputs and sample weights, as in Npz.
+  // Assign features to the inputs, outputs and sample weights, as in Npz.
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
   bool skip_damaged = false;   // leave out damaged records, instead of returning an error
   std::string cache_dir = {};  // for temporary files; "": TMPDIR or /tmp
@@ -179,7 +182,7 @@ struct TfRecord {
 };
 
 // JSON objects, one per line, plain or compressed, which may be larger than memory. The features
-// are the members of the objects. The other members of this struct are those of TfRecord.
+// are the members of the objects. The members of this struct have the same meanings as in TfRecord.
 struct JsonLines {
   std::vector<std::string> files = {};
   std::map<std::string, Feature> features = {};
@@ -191,15 +194,16 @@ struct JsonLines {
   operator Dataset() const;
 };
 
-// A folder of JPEG and PNG images by class, as keras.utils.image_dataset_from_directory reads it.
-// The images may be larger than memory. They become float32 from 0 to 255 (times `scale`).
+// A folder of JPEG and PNG images, with a subfolder per class, as
+// keras.utils.image_dataset_from_directory reads it. The images may be larger than memory. They
+// become float32 from 0 to 255 (times `scale`).
 struct Images {
-  std::string folder = {};                // contains a folder of images for each class
-  std::vector<std::string> classes = {};  // the names of these folders; empty: all, sorted
+  std::string folder = {};                // contains the subfolders
+  std::vector<std::string> classes = {};  // the names of the subfolders; empty: all, sorted
   int64_t height = 256, width = 256;      // to which the images are resized
   int64_t channels = 3;                   // 1: grey; 3: RGB; 4: RGB with an alpha channel
   std::string resize = "bilinear";        // or "nearest"
-  // Resize only the middle part of an image that has the new aspect ratio.
+  // Before resizing, crop the image to the central part that has the new aspect ratio.
   bool crop_to_aspect_ratio = false;
   bool skip_damaged = false;  // leave out damaged files, instead of returning an error
   double scale = 1;
@@ -208,8 +212,8 @@ struct Images {
 };
 
 // Text files for language models, plain or compressed, which may be larger than memory. Each line
-// is an example: its tokens are the input, and the token that follows each is its label. The weight
-// of padding is 0. Blank lines are ignored.
+// is an example: its tokens are the input, and the label of each token is the next token. Padding
+// has the weight 0. Blank lines are ignored.
 struct Text {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   Tokenize tokenize = {};
@@ -220,13 +224,14 @@ struct Text {
 };
 
 // One example: the values for the inputs and outputs of the model, as in Arrays, but without the
-// axis of the examples.
+// axis that counts the examples.
 struct Example {
   Tensor x = {}, y = {}, sample_weight = {};
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
 };
 
-// Examples that a program provides one by one, in any order. Each is read when a batch needs it.
+// Provides examples from the program, one by one and in any order. An example is read when a batch
+// needs it.
 //
 //   struct Squares : data::Source {
 //     int64_t size() const override { return 1000; }
@@ -237,26 +242,26 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual int64_t size() const = 0;  // from 1 to 2^48; never changes
-  // Returns example `i`, from 0 to size() - 1. Called by several threads at the same time. Every
-  // call, in every task of a job, must return the same values for an example, and values of the
-  // same types and shapes for all of them.
+  // Returns example `i`, from 0 to size() - 1. Several threads call this function at the same time.
+  // Every call for an example, in every task of a job, must return the same values. The types and
+  // shapes must be the same for all examples.
   virtual Result<Example> Row(int64_t i) const = 0;
 };
 // Returns the examples of `source`, which must not be null.
 Dataset From(std::shared_ptr<const Source> source);
 
-// Examples that a program can provide only in order. Each epoch starts a pass. A restart in the
-// middle of an epoch makes the earlier examples of the pass again, and discards them. Every task of
-// a job makes all examples, and uses its share. Fit cannot shuffle these examples, and refuses
-// BackupAndRestore, because two passes may yield different examples. After Cache(), there is only
-// one pass, and both are allowed.
+// Examples that a program can provide only in order. Each epoch starts a pass. After a restart in
+// the middle of an epoch, the pass yields the earlier examples again, and they are discarded. Every
+// task of a job gets all examples from its generator, and uses its share. Fit cannot shuffle these
+// examples, and refuses BackupAndRestore, because two passes may yield different examples. After
+// Cache(), there is only one pass, and both are allowed.
 struct Generator {
   // Returns the next example, or nullopt after the last one. Called by one thread at a time for
   // each pass.
   using Next = std::function<Result<std::optional<Example>>()>;
 
   // Starts a pass. If the same Generator provides the training and the validation data, there are
-  // two passes at a time, which are started by two threads.
+  // two passes at a time, and two threads start them.
   std::function<Result<Next>()> start = {};
   // The number of examples in every pass, at most 2^48. A longer pass is cut off there.
   int64_t size = 0;
@@ -264,26 +269,29 @@ struct Generator {
   operator Dataset() const;
 };
 
-// Where a mix, and so the epoch, ends.
+// When a mix of datasets, and with it an epoch, ends.
 enum class Stop {
   kFirst,  // before the first dataset runs out, so no example is repeated
-  kAll,    // when all datasets have been read completely; the others begin again meanwhile
+  kAll,    // when all datasets have been read completely; those that end earlier start over
 };
-// Mixes datasets evenly, in proportion to `weights`, which are above 0; one per dataset. The values
-// of all must have the same shapes. tf.data.Dataset.sample_from_datasets draws at random instead.
+// Mixes datasets evenly, in proportion to `weights`: one per dataset, above 0. The values of all
+// datasets must have the same shapes. (tf.data.Dataset.sample_from_datasets draws at random
+// instead.)
 Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop stop = Stop::kFirst);
 
-// Returns blocks of `block_length` examples of `cycle_length` datasets in turn, as
-// tf.data.Dataset.interleave does. A dataset that ends is replaced by the next one. The values of
-// all must have the same shapes. Matters if the examples are not shuffled, or within windows only.
+// Takes blocks of `block_length` examples from `cycle_length` datasets in turn, as
+// tf.data.Dataset.interleave does. When a dataset ends, the next one takes its place. The values of
+// all datasets must have the same shapes. The order matters only if the examples are not shuffled,
+// or are shuffled within windows.
 Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length = 1);
 
 struct TrainAndTest {
   Dataset train, test;
 };
-// Returns the 60,000 and 10,000 images of clothes, 28 × 28 pixels in [0, 1], and their ten classes.
-// The folder contains the four files of Debian's package dataset-fashion-mnist, or those of MNIST,
-// whose names are the same. Returns NotFound, with the path, if one of them is missing.
+// Returns Fashion-MNIST: 60,000 images of clothes for training and 10,000 for tests, of 28 × 28
+// pixels in [0, 1], with labels of ten classes. The folder contains the four files of Debian's
+// package dataset-fashion-mnist, or those of MNIST, which have the same names. Returns NotFound,
+// with the path, if one of them is missing.
 Result<TrainAndTest> FashionMnist(const std::string& folder);
 
 }  // namespace data

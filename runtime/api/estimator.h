@@ -1,5 +1,5 @@
-// Trains as tf.estimator does: with input functions instead of datasets, in a folder whose newest
-// checkpoint is the model.
+// Defines estimators, which train as tf.estimator does: on the examples of input functions, in a
+// folder whose newest checkpoint is the model.
 //
 //   Estimator regressor = LinearRegressor{.feature_columns = {{"feats"}},
 //                                         .optimizer = "sgd",
@@ -11,8 +11,8 @@
 //   Metrics last = TrainAndEvaluate(regressor, {.input_fn = input, .max_steps = 1000},
 //                                   {.input_fn = input}).value();
 //
-// A program that calls TrainAndEvaluate runs unchanged alone and as a chief, worker, ps or
-// evaluator of a TFJob. docs/guides/estimators.md says how this differs from TensorFlow.
+// A program that calls TrainAndEvaluate runs unchanged on its own and as a chief, worker, ps or
+// evaluator of a TFJob. docs/guides/estimators.md lists the differences from TensorFlow.
 #pragma once
 
 #include <cstdint>
@@ -35,21 +35,21 @@ namespace tfjob::api {
 
 struct EstimatorData;
 
-// The place of a task among those that provide examples of their own.
+// Tells an input function how many tasks read their own examples, and which of them this task is.
 struct InputContext {
-  // With parameter servers, the number of tasks that train: each trains on what its own input
-  // function returns. Otherwise 1, and so where the number of tasks is unknown: the library divides
-  // the batches among tasks and devices.
+  // With parameter servers, the number of tasks that train, or 1 if it is unknown
+  // (enableDynamicWorker): each task trains on the examples that its own input function returns.
+  // Without parameter servers, 1: the library divides the batches among tasks and devices.
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;  // less than num_input_pipelines
 };
 
 // The result of an input function. Training repeats the examples; an evaluation reads them once, in
-// their order.
+// order.
 struct InputBatches {
   Dataset examples = {};
-  int64_t batch_size = 32;  // examples per step of one replica: of one device of one task
-  bool shuffle = true;      // whether each pass of the training has a new order
+  int64_t batch_size = 32;  // examples per step of one replica, that is, of one device of one task
+  bool shuffle = true;      // whether training shuffles the examples, differently in each pass
 };
 
 // Called once per training or evaluation, in each task that needs its examples.
@@ -57,16 +57,17 @@ using InputFunction = std::function<Result<InputBatches>(const InputContext&)>;
 
 // TensorFlow's RunConfig, with its defaults.
 struct RunConfig {
-  // Has the checkpoints and, in its folder `eval`, the summaries of evaluations. Must be the same
-  // folder in all tasks of a job. "": a new temporary folder, if the process trains alone.
+  // The folder for the checkpoints and, in its subfolder `eval`, the summaries of evaluations. Must
+  // be the same folder in all tasks of a job. "": a new temporary folder; only for a process that
+  // trains alone.
   std::string model_dir = {};
-  // How often the chief saves a checkpoint: at most one of the two is set; if none is, every 600 s.
-  // With save_checkpoints_secs = 0, it saves only the first state and the last one.
+  // How often the chief saves a checkpoint: every 600 s if neither is set; at most one of the two
+  // may be set. With save_checkpoints_secs = 0, the chief saves only the first and the last state.
   std::optional<int64_t> save_checkpoints_steps = {};
   std::optional<double> save_checkpoints_secs = {};
   int64_t keep_checkpoint_max = 5;     // 0: all
   int64_t save_summary_steps = 100;    // 0: never
-  int64_t log_step_count_steps = 100;  // lines in the log, which needs the level "info"; 0: never
+  int64_t log_step_count_steps = 100;  // for the log, which needs the level "info"; 0: never
   Strategy train_distribute = Strategy::FromEnvironment();
   // Evaluations use one device: other strategies return Unimplemented.
   Strategy eval_distribute = Strategy::OneDevice();
@@ -74,26 +75,27 @@ struct RunConfig {
 };
 
 struct EstimatorTrainOptions {
-  int64_t steps = 0;      // steps to make, after those of the newest checkpoint; 0: see max_steps
-  int64_t max_steps = 0;  // the step at which training ends; exactly one of the two is set
+  int64_t steps = 0;      // the number of further steps, after the newest checkpoint
+  int64_t max_steps = 0;  // the step at which training ends; set exactly one of the two
 };
 
 struct EstimatorEvaluateOptions {
   int64_t steps = 0;  // batches; 0: all
 };
 
-// A model, how it is trained, and the folder of its checkpoints. Immutable and cheap to copy.
+// A model, the settings for its training, and the folder of its checkpoints. Immutable and cheap to
+// copy.
 class Estimator {
  public:
-  // Moves are copies, so that a value can be used after a move.
+  // A move copies, so a moved-from Estimator can still be used.
   Estimator(const Estimator&) = default;
   Estimator& operator=(const Estimator&) = default;
-  // Errors of the arguments are returned by the functions below.
+  // The functions below return errors in these arguments.
   Estimator(const Model& model, const CompileOptions& options, const RunConfig& config = {});
 
   // Trains from the newest checkpoint in the folder, if there is one, and saves the last state.
-  // Does nothing if the checkpoint has reached max_steps. For a process that trains alone: in a
-  // job, returns FailedPrecondition; use TrainAndEvaluate there.
+  // Does nothing if the checkpoint has reached max_steps. Returns FailedPrecondition in a job: use
+  // TrainAndEvaluate there.
   Status Train(const InputFunction& input_fn, const EstimatorTrainOptions& options) const;
   // Returns the loss and the metrics of the newest checkpoint, and its "global_step". Returns
   // NotFound if there is no checkpoint.
@@ -126,20 +128,21 @@ struct EvalSpec {
   InputFunction input_fn = {};
   int64_t steps = 100;            // batches per evaluation; 0: all
   double start_delay_secs = 120;  // how long an evaluator waits before its first evaluation
-  double throttle_secs = 600;     // from one evaluation to the next, at least
+  double throttle_secs = 600;     // minimum time from one evaluation to the next
 };
 
-// Trains and evaluates, as this task's role requires:
-//   alone      trains. Evaluates each new checkpoint unless throttle_secs have not passed, and the
-//              last one in any case. Returns the result of the last evaluation.
+// Trains and evaluates, depending on the role of this task:
+//   alone      trains. Evaluates a new checkpoint if throttle_secs have passed since the last
+//              evaluation, and always the last one. Returns the result of the last evaluation.
 //   chief      trains, and saves checkpoints. If the job has no evaluator, evaluates the last
 //              checkpoint, and returns the result.
 //   worker     trains. Returns no metrics.
 //   evaluator  evaluates new checkpoints until the job has ended.
 //   ps         serves variables until the job has ended.
-// In a ps and in an evaluator, returns the kCancelled of a task without a model, with which value()
-// ends the process with 0. Each task of a job may call it only once. A process that is asked to
-// stop (SessionOptions::handle_signals) saves a checkpoint, and returns kCancelled.
+// A ps and an evaluator have no model of their own in the end, so the function returns kCancelled;
+// value() then ends the process with exit code 0. Each task of a job may call this function only
+// once. If the process is asked to stop (SessionOptions::handle_signals), saves a checkpoint, and
+// returns kCancelled.
 Result<Metrics> TrainAndEvaluate(const Estimator& estimator, const TrainSpec& train_spec,
                                  const EvalSpec& eval_spec);
 
@@ -149,9 +152,9 @@ struct NumericColumn {
   std::vector<int64_t> shape = {1};  // of the feature of one example
 };
 
-// y = w·x + b for all features together. The variables begin as zeros. The loss is the mean squared
-// error. Without a learning rate of its own, an optimizer has min(0.2, 1/√(number of columns)) if
-// it is TensorFlow's default, Ftrl, and otherwise 0.2.
+// Computes y = w·x + b from all features together. The variables start as zeros. The loss is the
+// mean squared error. The default optimizer is Ftrl with the learning rate min(0.2, 1/√(number of
+// columns)), as in TensorFlow. An optimizer that is set without a learning rate gets 0.2.
 struct LinearRegressor {
   std::vector<NumericColumn> feature_columns = {};
   int64_t label_dimension = 1;
@@ -161,8 +164,9 @@ struct LinearRegressor {
   operator Estimator() const;
 };
 
-// The same with a class per example: with two classes, one logit and binary cross-entropy; with
-// more, a logit per class and sparse categorical cross-entropy. Labels are class numbers.
+// Classifies examples by a linear model: with two classes, it has one logit and binary
+// cross-entropy; with more, one logit per class and sparse categorical cross-entropy. Labels are
+// class numbers. Optimizers are as in LinearRegressor.
 struct LinearClassifier {
   std::vector<NumericColumn> feature_columns = {};
   int64_t n_classes = 2;
@@ -172,14 +176,15 @@ struct LinearClassifier {
   operator Estimator() const;
 };
 
-// Layers with activations between the features and the logits. Labels, losses and metrics are those
-// of LinearClassifier. Without a learning rate of its own, the optimizer has 0.05.
+// Classifies examples by a model with dense layers between the features and the logits. Labels,
+// losses and metrics are those of LinearClassifier. The default optimizer, and one that is set
+// without a learning rate, has the learning rate 0.05.
 struct DNNClassifier {
   std::vector<int64_t> hidden_units = {};
   std::vector<NumericColumn> feature_columns = {};
   int64_t n_classes = 2;
   std::string activation = "relu";
-  double dropout = 0;                       // of each hidden layer
+  double dropout = 0;                       // the rate, after each hidden layer
   std::optional<Optimizer> optimizer = {};  // default: Adagrad
   RunConfig config = {};
 

@@ -25,15 +25,15 @@ Json ToJson(const Named& named);
 // Returns {name: NAME, argument: value, …}, the form of metrics.
 Json MetricJson(const Named& metric);
 
-// Collects the arguments. An argument that is not set (an optional, a name, a text, a list or a
-// layer that is empty) is left out, so that it has its default.
+// Collects the arguments. Leaves out arguments that are not set (an empty optional, name, text,
+// list or layer), so that they have their defaults.
 class Form {
  public:
   explicit Form(const char* name) : data_{.name = name} {}
 
   void Set(const char* key, bool value) { data_.arguments[key] = value; }
   void Set(const char* key, int64_t value) { data_.arguments[key] = value; }
-  // Numbers must be finite: JSON has no others.
+  // The number must be finite, because JSON has no others.
   void Set(const char* key, double value);
   void Set(const char* key, const std::string& value);
   void Set(const char* key, const std::optional<bool>& value);
@@ -45,16 +45,16 @@ class Form {
   void Set(const char* key, const Named& value);
   void Set(const char* key, const Layer& value);
   void Set(const char* key, const std::vector<Layer>& value);
-  // One of several words, where "" stands for null.
+  // Sets one of several words; "" stands for null.
   void SetChoice(const char* key, const std::string& value);
-  // Pairs of numbers, one after another.
+  // Sets pairs of numbers, which are listed one after another.
   void SetPairs(const char* key, const Integers& value);
-  // One number, one per axis, or two per axis.
+  // Sets one number, one number per axis, or two per axis.
   void SetMargins(const char* key, const Integers& value, size_t axes);
-  // Sizes, where -1 stands for null.
+  // Sets sizes; -1 stands for null.
   void SetSizes(const char* key, const Integers& value);
 
-  // Returns the error of a layer or of a number among the arguments, or OK.
+  // Returns the first error in a layer or a number among the arguments, or OK.
   const tfjob::Status& error() const { return error_; }
   FormData& data() { return data_; }
 

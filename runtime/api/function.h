@@ -1,4 +1,5 @@
-// Defines steps that a program writes itself, out of operations (ops.h) and models.
+// Defines functions, which are steps that a program composes itself from models and operations
+// (ops.h).
 //
 //   Function train = session.Function({{.shape = {1}, .name = "x"}, {.shape = {1}, .name = "y"}},
 //       [&](Step& step, const std::vector<Symbol>& in) {
@@ -32,7 +33,7 @@ struct StepData;
 
 enum class Reduction { kSum, kMean };
 
-// A result of a step that is combined over the replicas, that is, over the devices.
+// A result of a step that is combined across the replicas, that is, across the devices.
 class Reduced {
  private:
   friend struct Access;
@@ -45,61 +46,64 @@ class Reduced {
   bool over_examples_;
 };
 
-// Records what a step computes. Each replica runs the step on its part of the examples. All values
-// of variables are those before the step: updates happen at its end. Only the moving statistics
-// differ: a call with `training` changes those that later calls of the same model in the step read.
+// Records what a step computes. Each replica runs the step on its part of the examples. Reads of
+// variables return the values from before the step, because updates happen at its end. Moving
+// statistics are the exception: a call with `training` changes the statistics that later calls of
+// the same model in this step read.
 //
-// The models belong to the session of the function, and have values (they begin with an Input).
-// The functions below report errors when the function is made. Layers without variables, such as
-// Dropout, may be called directly; they then always train, so a step that only evaluates calls a
-// Model, with training = false.
+// The models must belong to the session of the function, and must have values, so they begin with
+// an Input. Session::Function returns the errors of the functions below. Layers without variables,
+// such as Dropout, may be called directly; they then always behave as in training, so a step that
+// only evaluates should call a Model that contains them, with training = false.
 class Step {
  public:
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
   // Calls the model. With `training`, dropout is active, and the step changes the model's moving
-  // statistics, also if nothing else depends on the call; several replicas average them.
+  // statistics, even if nothing else depends on the call. Moving statistics are averaged over the
+  // examples of all replicas.
   Symbol Call(const CompiledModel& model, const Symbols& inputs, bool training = true);
-  // Returns the variables, in the order of CompiledModel::Weights, without those that are not
-  // trained. Empty if the model has no values yet; the function is then not made.
+  // Returns the trainable variables, in the order of CompiledModel::Weights. Returns none if the
+  // model has no values yet; Session::Function then returns an error.
   std::vector<Symbol> TrainableVariables(const CompiledModel& model);
   // Returns the sum of the penalties of the model's regularizers: on its variables, and on the
-  // outputs of layers in earlier calls. As in Keras, losses contain it only if you add it; with
-  // several replicas, divide it by their number, since gradients are summed.
+  // outputs of layers in earlier calls. As in Keras, a loss contains this sum only if you add it.
+  // With several replicas, divide it by their number, because gradients are summed.
   Symbol Penalty(const CompiledModel& model);
 
-  // Returns d loss / d value for each of the values. The loss is a scalar, and must depend on each
-  // value. Gradients are values, from which further gradients can be taken.
+  // Returns d loss / d value for each of the values. The loss must be a scalar that depends on each
+  // value. Gradients are values, too, of which further gradients can be taken.
   std::vector<Symbol> Gradients(const Symbol& loss, const std::vector<Symbol>& values);
-  // Updates the model's trainable variables by its optimizer. `gradients` are in the order of
-  // TrainableVariables, and are summed over the replicas: divide a loss by NumExamples, not by the
-  // replica's examples. A step applies gradients to a model at most once.
+  // Updates the model's trainable variables with its optimizer. `gradients` are in the order of
+  // TrainableVariables. They are summed over the replicas, so divide a loss by NumExamples, not by
+  // the number of the replica's own examples. A step may apply gradients to a model only once.
   void Apply(const CompiledModel& model, const std::vector<Symbol>& gradients);
-  // Applies the gradients of the loss.
+  // Applies the gradients of the loss to the model's trainable variables.
   void Minimize(const CompiledModel& model, const Symbol& loss);
 
   // Returns the number of examples of all replicas together, a float32 scalar.
   Symbol NumExamples();
-  // Returns the value, through which no gradient flows.
+  // Returns `x` as a value through which no gradient flows.
   Symbol StopGradient(const Symbol& x);
   // Returns the cross-entropy of each example: -log softmax(logits) of its class. `logits` have one
-  // row per example. `labels` are the classes, integers, one per example, or rows of probabilities.
+  // row per example. `labels` are either integer classes, one per example, or rows of
+  // probabilities.
   Symbol SoftmaxCrossEntropy(const Symbol& labels, const Symbol& logits);
-  // Return random float32 numbers of this shape for each example. They depend on the session's seed
-  // and on the number of runs of its functions, and differ between replicas.
+  // Return random float32 numbers, of this shape for each example. They depend on the session's
+  // seed and on how many times its functions have run, and differ between replicas.
   Symbol RandomNormal(const std::vector<int64_t>& shape, double mean = 0, double stddev = 1);
   Symbol RandomUniform(const std::vector<int64_t>& shape, double low = 0, double high = 1);
 
-  // Combines the values of the replicas. The first form combines values whose shape does not depend
-  // on the number of examples; a mean is then the mean over the replicas that have examples. The
-  // second form also reduces along axis 0, which counts examples: a mean is the mean over the
-  // examples of all replicas. `axis` must be 0.
+  // Combine the values of the replicas. The first form is for values whose shape does not depend on
+  // the number of examples; its mean is taken over the replicas that have examples. The second form
+  // also reduces axis 0, which counts the examples; its mean is taken over the examples of all
+  // replicas. `axis` must be 0.
   Reduced Reduce(Reduction reduction, const Symbol& value);
   Reduced Reduce(Reduction reduction, const Symbol& value, int axis);
 
-  // Adds a result of the function: a value with one row per example, whose rows are returned for
-  // the examples of all replicas, or a reduced value. Each result has its own name.
+  // Add a result of the function: a value with one row per example, of which the function returns
+  // the rows of all replicas, or a reduced value. Each result needs its own name.
   void Return(const std::string& name, const Symbol& value);
   void Return(const std::string& name, const Reduced& value);
 
@@ -112,7 +116,7 @@ class Step {
 
 using StepBody = std::function<void(Step& step, const std::vector<Symbol>& inputs)>;
 
-// The results of a run of a function.
+// The results of one run of a function.
 class StepResults {
  public:
   StepResults() = default;
@@ -120,8 +124,8 @@ class StepResults {
 
   const std::map<std::string, Tensor>& values() const& { return values_; }
   std::map<std::string, Tensor> values() && { return std::move(values_); }
-  // Return the result of this name. If there is none, end the process (Exit). number() returns the
-  // only element of a result.
+  // at() returns the result with this name, and number() its only element. End the process (Exit)
+  // if there is no such result or, in number(), if it does not have exactly one element.
   Tensor at(const std::string& name) const;
   double number(const std::string& name) const;
 
@@ -129,18 +133,18 @@ class StepResults {
   std::map<std::string, Tensor> values_;
 };
 
-// A step, which runs on the devices of its session, and which changes the models that it was made
-// with. A model that is assigned another value is no longer that model. Copies are the same
-// function. Functions, and models that they use, are not synchronised. The variables of all models
-// that functions have used stay on the devices until the session, its models and its functions are
-// destroyed: a search over many models takes a session for each.
+// Runs a step on the devices of its session, and changes the models with which it was made. If you
+// assign another value to such a CompiledModel, the function still uses the earlier one. Copies are
+// the same function. Neither functions nor the models that they use are thread-safe. The variables
+// of all models that functions have used stay on the devices until the session, its models and its
+// functions are destroyed, so a search over many models should use a session for each.
 class Function {
  public:
-  // Runs the step on the examples. The arrays have the names of the inputs. Inputs without a name
-  // take `x`, `y` and `sample_weight`: the first input `x`, and so on. So do inputs with a name, if
-  // the batch has no named arrays. The arrays must have the types of the inputs, and the same
-  // number of rows, at least 1; `scale` must be 1. The first call with a number of rows compiles
-  // the step for it.
+  // Runs the step on the examples. Each input takes the array with its name. An input without a
+  // name, and every input if the batch has no named arrays, takes an array by its position: `x`,
+  // `y` or `sample_weight`. The arrays must have the types of the inputs, and the same number of
+  // rows, at least 1; `scale` must be 1. The first call with a certain number of rows compiles the
+  // step for this number.
   //
   // Does not check whether numbers are finite. After an error, no optimizer has been applied;
   // moving statistics may have changed.

@@ -1,10 +1,10 @@
-// Defines what models are built from: layers, and the values between them.
+// Defines the parts of models: layers, and the values that connect them.
 //
 //   Symbol image = Input{.shape = {28, 28}};
 //   Symbol hidden = Dense{.units = 128, .activation = "relu"}(Flatten{}(image));
 //   Model model = Functional(image, Dense{.units = 10}(hidden));
 //
-// layers.h contains the layers. Errors, such as an unknown activation or two layers that do not fit
+// layers.h declares the layers. Errors, such as an unknown activation or two layers that do not fit
 // together, are reported by Model::status, and by every function that uses the model.
 #pragma once
 
@@ -22,11 +22,11 @@ struct Input;
 struct LayerData;
 struct CallData;
 
-// A value in a functional model: an input, or what a call of a layer returns. Immutable and cheap
+// A value in a functional model: an input, or an output of a call of a layer. Immutable and cheap
 // to copy.
 class Symbol {
  public:
-  // Moves are copies, so that a value can be used after a move.
+  // A move copies, so a moved-from Symbol can still be used.
   Symbol(const Symbol&) = default;
   Symbol& operator=(const Symbol&) = default;
   // Returns another output of the call, if the layer has several: Output(1) of an LSTM with
@@ -46,8 +46,8 @@ class Symbol {
 class Symbols {
  public:
   Symbols(const Symbol& one) : values_{one} {}  // NOLINT
-  // Every conversion of an Input would make another input. Declare it as a Symbol:
-  // `Symbol x = Input{…};`, not `auto x = Input{…};`.
+  // Deleted, because every conversion of an Input would make another input. Declare the input as a
+  // Symbol: `Symbol x = Input{…};`, not `auto x = Input{…};`.
   Symbols(const Input&) = delete;
   Symbols(std::initializer_list<Symbol> values) : values_(values) {}   // NOLINT
   Symbols(std::vector<Symbol> values) : values_(std::move(values)) {}  // NOLINT
@@ -68,8 +68,8 @@ class Symbols {
 class Layer {
  public:
   Layer() = default;  // no layer
-  // A model as a layer of another model. All layers that are made from a model, or from its copies,
-  // are the same layer.
+  // Makes the model a layer of another model. All layers that are made from a model, or from its
+  // copies, are the same layer.
   Layer(const Model& model);  // NOLINT: a model is a layer
 
   bool present() const { return data_ != nullptr; }

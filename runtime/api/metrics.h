@@ -1,4 +1,4 @@
-// Defines what training and evaluation report.
+// Defines the results that training and evaluation report.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tfjob::api {
 
-// The loss and the metrics, in the order of compile(): "loss", "accuracy", …; in training also
+// The loss and the metrics, in the order of compile(): "loss", "accuracy", …; in training, also
 // those of the validation: "val_loss", …
 class Metrics {
  public:
@@ -35,13 +35,13 @@ class Metrics {
 // Prints "loss=0.33 accuracy=0.88".
 std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
 
-// What Fit has reported at the end of each epoch.
+// The metrics that Fit has reported at the end of each epoch.
 struct History {
   std::vector<int64_t> epoch;  // the numbers of the epochs, from 0
-  // By metric, one value per element of `epoch`. Metrics of the validation have values only for the
-  // epochs with a validation (FitOptions::validation_freq). If a callback says that it may change
-  // the learning rate (CallbackHooks::MaySetLearningRate; a LambdaCallback does not),
-  // "learning_rate" has the rate at the end of each epoch.
+  // Maps each metric to its values, one per element of `epoch`. Metrics of the validation have
+  // values only for the epochs with a validation (FitOptions::validation_freq). "learning_rate" has
+  // the rate at the end of each epoch, if a callback says that it may change the rate
+  // (CallbackHooks::MaySetLearningRate; a LambdaCallback does not).
   std::map<std::string, std::vector<double>> values;
   // True if a callback has ended the training before its last step.
   bool stopped = false;

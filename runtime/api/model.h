@@ -17,25 +17,25 @@ struct ModelData;
 class Model {
  public:
   Model();  // not a model: its status is an error
-  // Moves are copies, so that a value can be used after a move.
+  // A move copies, so a moved-from Model can still be used.
   Model(const Model&) = default;
   Model& operator=(const Model&) = default;
   // Reads a model that Keras or this library has saved: JSON of Model.to_json(), a .keras file, or
   // an .h5 file with a whole model. If the file has weights, they are the initial values of the
-  // variables, also if the model becomes a part of another one. They are read at once if the model
-  // states the shapes of its inputs, and otherwise when the shapes are known. Session::Load also
-  // reads the settings of compile().
+  // variables, even if the model becomes part of another one. They are read immediately if the
+  // model states the shapes of its inputs, and otherwise once the shapes are known. Session::Load
+  // also reads the settings of compile().
   static Result<Model> Load(const std::string& path);
 
-  // Returns the error because of which the model cannot be used, or OK. Functions that take a model
-  // return the same error.
+  // Returns the error that makes the model unusable, or OK. Functions that take a model return the
+  // same error.
   const Status& status() const&;
   Status status() && { return std::as_const(*this).status(); }
   const std::string& name() const&;
   std::string name() && { return std::as_const(*this).name(); }
 
-  // Returns a copy in which the layers whose names match one of the patterns ("conv_*", "encoder/*"
-  // for the layers of a model in the model) are not trained.
+  // Returns a copy in which layers are not trained if their names match one of the patterns, such
+  // as "conv_*", or "encoder/*" for the layers of the model "encoder" inside this one.
   Model Frozen(const std::vector<std::string>& patterns) const;
 
   // Returns a text with the shape and the number of parameters of each layer. Returns
@@ -44,8 +44,8 @@ class Model {
   // Returns Keras' JSON, which keras.models.model_from_json reads.
   Result<std::string> ToJson() const;
 
-  // Returns a model with the same layers, but variables of its own, as keras.models.clone_model
-  // does. It has no weights from a file.
+  // Returns a model with the same layers, but its own variables, as keras.models.clone_model does.
+  // The clone does not take over weights from a file.
   Model Clone() const;
 
   // Calls the model as a layer of another model. As in Keras, all calls share its variables;
@@ -59,7 +59,7 @@ class Model {
   std::shared_ptr<const ModelData> data_;
 };
 
-// Returns a model whose layers form a chain. Each layer can be in it only once.
+// Returns a model whose layers form a chain. Each layer may occur only once.
 Model Sequential(const std::vector<Layer>& layers, const std::string& name = "sequential");
 
 // Returns the model that computes `outputs` from `inputs`. Every Input on which an output depends

@@ -182,7 +182,7 @@ template <typename L>
 concept CallableOnce = requires(L&& layer, Symbol x) { std::move(layer)(x); };
 static_assert(!Callable<Dense> && !Callable<const LSTM> && CallableOnce<Dense>);
 static_assert(Callable<Layer> && Callable<Model>);
-// Each conversion of an Input would make another one.
+// Each conversion of an Input would make another input.
 static_assert(!std::is_constructible_v<Symbols, Input> && std::is_constructible_v<Symbols, Symbol>);
 
 TEST(Functional, ItsErrorsSayWhatToChange) {

@@ -1,13 +1,13 @@
-// Functions of values: those of keras.ops, and arithmetic.
+// Defines operations on values: arithmetic, and functions of keras.ops.
 //
 //   Symbol x = Input{.shape = {8}};
 //   Symbol scaled = 2 * x + 1;
 //   Symbol unit = x / ops::Sqrt(ops::Sum(ops::Square(x), {-1}, true));
 //
-// They serve functional models, where Keras reads and writes them as its own operations, and the
-// steps and losses that a program defines. Axes include the batch, which is axis 0. In a model,
-// every result must keep the batch as its first axis; a step may also reduce it. Errors, such as
-// shapes that do not fit, are reported by the model or the function that uses the value.
+// Functional models can contain them (Keras reads and writes them as its own operations), and so
+// can the steps and losses that a program defines. Axes include the batch, which is axis 0. In a
+// model, every result must keep the batch as its first axis; a step may also reduce it. Errors,
+// such as shapes that do not match, are reported by the model or the function that uses the value.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace tfjob::api {
 
-// A value, or a finite number. Integers must be below 2^53 in size.
+// A value, or a finite number. The absolute value of an integer must be less than 2^53.
 class Operand {
  public:
   Operand(const Symbol& symbol) : symbol_(symbol) {}                                 // NOLINT
@@ -38,9 +38,9 @@ class Operand {
   bool integer_ = false;
 };
 
-// Elementwise; shapes are broadcast as in NumPy. At least one operand is a value. In a model, the
-// values must have the same rank. In a step, a value with fewer axes must not have one row per
-// example, since its rows would be matched with the columns of the other value.
+// Elementwise; shapes are broadcast as in NumPy. At least one operand must be a value. In a model,
+// both values must have the same rank. In a step, a value with fewer axes than the other must not
+// have one row per example, because its rows would be matched with the columns of the other value.
 Symbol operator+(const Operand& x, const Operand& y);
 Symbol operator-(const Operand& x, const Operand& y);
 Symbol operator*(const Operand& x, const Operand& y);
@@ -107,7 +107,7 @@ Symbol Argmax(const Symbol& x, int64_t axis = -1);  // int32
 
 // ---- shapes
 
-// One length may be -1; in a model, the first must be, since it is that of the batch.
+// One length may be -1. In a model, this must be the first one, which is the length of the batch.
 Symbol Reshape(const Symbol& x, const std::vector<int64_t>& shape);
 Symbol Transpose(const Symbol& x, const std::vector<int64_t>& axes);
 Symbol ExpandDims(const Symbol& x, int64_t axis);
@@ -117,7 +117,7 @@ Symbol Stack(const std::vector<Symbol>& xs, int64_t axis);
 Symbol Flip(const Symbol& x, const std::vector<int64_t>& axes);
 Symbol OneHot(const Symbol& x, int64_t num_classes, int64_t axis = -1);
 
-// A part of a key of GetItem: Python's `i`, `start:stop:step`, `...` or `None`.
+// One part of a key for GetItem: `i`, `start:stop:step`, `...` or `None` in Python.
 class Key {
  public:
   enum class Kind { kIndex, kRange, kEllipsis, kNewAxis };
@@ -141,7 +141,7 @@ class Key {
   int64_t index_ = 0;
   std::optional<int64_t> start_, stop_, step_;
 };
-// Returns x[key]. All of the batch must be taken: the key begins with Key::All() or an ellipsis.
+// Returns x[key]. The key must take the whole batch, so it begins with Key::All() or an ellipsis.
 Symbol GetItem(const Symbol& x, const std::vector<Key>& key);
 
 // ---- products

@@ -1,5 +1,5 @@
-// Defines how a model is compiled: its optimizer, with the learning rate, and its loss.
-// optimizers.h and losses.h contain the classes.
+// Defines the types of the optimizer, the learning rate and the loss with which a model is
+// compiled. optimizers.h and losses.h declare the classes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace tfjob::api {
 
 struct FormData;
 
-// A number, or a schedule, by which the learning rate changes with the step:
+// A learning rate: a number, or a schedule, which changes the rate with the step:
 //   Adam{.learning_rate = 1e-3}
 //   Adam{.learning_rate = CosineDecay{.initial_learning_rate = 1e-3, .decay_steps = 1000}}
 class LearningRate {
@@ -29,7 +29,7 @@ class LearningRate {
 // An optimizer of any class. Immutable and cheap to copy.
 class Optimizer {
  public:
-  // Moves are copies, so that a value can be used after a move.
+  // A move copies, so a moved-from Optimizer can still be used.
   Optimizer(const Optimizer&) = default;
   Optimizer& operator=(const Optimizer&) = default;
   Optimizer() : Optimizer("rmsprop") {}  // Keras' default

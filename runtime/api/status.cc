@@ -45,7 +45,7 @@ std::ostream& operator<<(std::ostream& out, const Status& status) {
 
 namespace {
 
-// The payload of a status whose job has ended without this task.
+// Marks the status of a task whose job has ended without it.
 constexpr char kJobOver[] = "tfjob/job-over";
 
 int CodeOf(const Status& status) {
@@ -63,7 +63,7 @@ void Exit(const Status& status) {
     std::fprintf(stderr, "%s%s\n", error ? "error: " : "", status.message().c_str());
   if (error) cluster::WriteTerminationMessage(cluster::TerminationLog(), status.message());
   std::fflush(nullptr);
-  // Without destructors: other threads may still compute.
+  // No destructors run, because other threads may still compute.
   std::_Exit(CodeOf(status));
 }
 

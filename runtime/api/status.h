@@ -1,9 +1,10 @@
-// Defines how functions of this library report errors. No function throws an exception.
+// Defines how the functions of this library report errors. None of them throws an exception.
 //
 //   Result<CompiledModel> compiled = session.Compile(model, options);
 //   if (!compiled.ok()) std::cerr << compiled.status().message() << "\n";
 //
-// A program for which every error is the end calls value(), which ends the process with a message:
+// A program that cannot go on after an error calls value(), which prints the error and ends the
+// process:
 //
 //   CompiledModel compiled = session.Compile(model, options).value();
 #pragma once
@@ -17,28 +18,28 @@ namespace tfjob::api {
 
 struct Access;
 
-// The numbers are those of gRPC's codes.
+// Has the numbers of gRPC's codes.
 enum class StatusCode {
   kOk = 0,
-  kCancelled = 1,  // the process was asked to stop, or its job has ended without it
+  kCancelled = 1,  // the process was asked to stop, or its job has ended
   kUnknown = 2,
-  kInvalidArgument = 3,  // the input is wrong, and will stay wrong
+  kInvalidArgument = 3,  // the input is wrong; a retry does not help
   kDeadlineExceeded = 4,
   kNotFound = 5,
   kAlreadyExists = 6,
   kPermissionDenied = 7,
-  kResourceExhausted = 8,   // a limit, such as a full disk
-  kFailedPrecondition = 9,  // not now
+  kResourceExhausted = 8,   // a limit is reached, for example a full disk
+  kFailedPrecondition = 9,  // not possible in the current state
   kAborted = 10,
   kOutOfRange = 11,
-  kUnimplemented = 12,  // this library lacks something
+  kUnimplemented = 12,  // not supported by this library
   kInternal = 13,       // a bug in this library
-  kUnavailable = 14,    // another task or the network
+  kUnavailable = 14,    // a problem with another task or the network
   kDataLoss = 15,       // damaged data
   kUnauthenticated = 16,
 };
 
-// Returns "INVALID_ARGUMENT".
+// Returns the name of the code, such as "INVALID_ARGUMENT".
 const char* Name(StatusCode code);
 
 // OK, or an error with a message that says what is wrong, what was expected and what to change.
@@ -53,7 +54,7 @@ class [[nodiscard]] Status {
   std::string message() && { return std::move(message_); }
   // Returns "OK", or "INVALID_ARGUMENT: " and the message.
   std::string ToString() const;
-  // If this is an error, ends the process (Exit).
+  // Ends the process (Exit) if this is an error.
   void value() const;
 
  private:
@@ -66,32 +67,33 @@ class [[nodiscard]] Status {
 
 std::ostream& operator<<(std::ostream& out, const Status& status);
 
-// Writes the error to standard error and, in a container, to its termination message, and ends the
-// process at once: without destructors, but after the buffers of the standard streams are written.
+// Writes the error to standard error and, in a container, to the termination message, and ends the
+// process immediately: flushes the standard streams, but runs no destructors.
+//
 // The exit code tells the operator of a TFJob whether a retry may help, as that of tfjob-trainer
-// does: 138 for an error that may pass, 2 for an invalid argument, 128 plus the signal's number for
-// a process that was asked to stop, otherwise 1. An OK status ends the process with 0, and so does
-// the kCancelled that Fit returns in a task whose job has ended without it: there is nothing to
-// retry. A program that handles the signals itself should then also choose its exit code itself,
+// does: 138 for an error that may be temporary, 2 for an invalid argument, 128 plus the signal's
+// number if a signal asked the process to stop, and otherwise 1. It is 0 for an OK status, and for
+// the kCancelled that Fit returns in a task whose job has ended without it, because there is
+// nothing to retry. A program that handles signals itself should also choose its exit code itself,
 // such as 143 after SIGTERM.
 [[noreturn]] void Exit(const Status& status);
 
-// A value, or the error because of which there is none.
+// Holds a value, or the error that explains why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}       // NOLINT: a value is a result
   Result(Status error) : status_(std::move(error)) {  // NOLINT: so is an error
-    if (status_.ok()) status_ = Status(StatusCode::kInternal, "an OK status is no result");
+    if (status_.ok()) status_ = Status(StatusCode::kInternal, "a Result needs a value or an error");
   }
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const& { return status_; }
   Status status() && { return std::move(status_); }
 
-  // Return the value. If this is an error, end the process (Exit). A temporary Result gives its
-  // value away, so `for (auto& x : Weights().value())` is safe. So do the functions of other types
-  // that would otherwise return a reference into a temporary object.
+  // Return the value, or end the process (Exit) if this is an error. On a temporary Result, they
+  // return a value instead of a reference, so `for (auto& x : Weights().value())` is safe. Other
+  // types of this library do the same instead of returning references into temporary objects.
   T& value() & { return Checked(); }
   const T& value() const& { return const_cast<Result*>(this)->Checked(); }
   T value() && { return std::move(Checked()); }
@@ -100,7 +102,7 @@ class [[nodiscard]] Result {
   T operator*() && { return std::move(Checked()); }
   T* operator->() & { return &Checked(); }
   const T* operator->() const& { return &const_cast<Result*>(this)->Checked(); }
-  // The pointer would outlive the temporary Result: write Fit(…).value().epoch.
+  // Deleted, because the pointer would outlive the temporary Result: write Fit(…).value().epoch.
   const T* operator->() const&& = delete;
 
  private:

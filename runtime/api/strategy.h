@@ -1,4 +1,4 @@
-// Defines how the work is distributed.
+// Defines how training is distributed among tasks and devices.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ struct StrategyData;
 // The keys of the training file's section `strategy`, with their defaults
 // (docs/training-file.md#strategies).
 struct MultiWorkerMirroredOptions {
-  int64_t bytes_per_pack = 0;      // of gradients that are exchanged at once; 0: automatic
-  double timeout_seconds = 0;      // of an exchange; 0: no limit
+  int64_t bytes_per_pack = 0;      // of the gradients that are exchanged together; 0: automatic
+  double timeout_seconds = 0;      // of one exchange; 0: no limit
   std::string transport = "auto";  // or "tcp", "shared_memory"
-  // If a task is lost, the others "wait" until it is back, or "shrink": continue without it.
+  // What the other tasks do if a task is lost: "wait" until it is back, or "shrink" the group and
+  // continue without it.
   std::string on_failure = "wait";
 };
 
@@ -30,8 +31,9 @@ struct ParameterServerOptions {
   int64_t shard_bytes = 32 << 20;             // larger variables are split across servers; 0: never
   int64_t table_bytes = 4 << 20;              // larger tables stay on the servers; 0: never
   std::optional<int64_t> max_staleness = {};  // with "async", in updates; nullopt: unlimited
-  // With "sync": how long the others wait for a task that responds but makes no step, as a multiple
-  // of the median step time (0: without limit), and at least.
+  // With "sync": how long the other tasks wait for a task that responds but completes no step. The
+  // limit is step_lease_factor times the median time of a step (0: no limit), but at least
+  // step_lease_secs.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // with "sync": how long the first step waits for all tasks
@@ -40,40 +42,41 @@ struct ParameterServerOptions {
 // Immutable and cheap to copy.
 class Strategy {
  public:
-  // Moves are copies, so that a value can be used after a move.
+  // A move copies, so a moved-from Strategy can still be used.
   Strategy(const Strategy&) = default;
   Strategy& operator=(const Strategy&) = default;
-  // Reads TF_CONFIG, which `tfjob run` and the operator of a TFJob set, and the other variables of
-  // a task, as tfjob-trainer does. Without TF_CONFIG, the process trains alone on one device; in a
-  // job with ps tasks, with parameter servers; in another job with several tasks, with all-reduce.
-  // If the variables are invalid, Session::Compile returns InvalidArgument. The first call of this
-  // function or of the next two takes the job's key from the environment (TFJOB_KEY), so that
-  // programs which this one starts do not inherit it; call it before other threads use the
-  // environment.
+  // Reads TF_CONFIG and the other environment variables of a task, which `tfjob run` and the
+  // operator of a TFJob set, as tfjob-trainer does. Trains alone on one device if TF_CONFIG is not
+  // set, with parameter servers if the job has ps tasks, and with all-reduce if the job has several
+  // tasks, but no ps. If the variables are invalid, Session::Compile returns InvalidArgument. The
+  // first call of this function, or of one of the next two, removes the job's key (TFJOB_KEY) from
+  // the environment, so that programs that this one starts do not inherit it; make this call before
+  // other threads use the environment.
   static Strategy FromEnvironment();
-  // Reads the environment, too, and trains with all-reduce, also if this is the only task. Fit
-  // returns InvalidArgument if the job has ps tasks.
+  // Also reads the environment, but always trains with all-reduce, even if this is the only task.
+  // Fit returns InvalidArgument if the job has ps tasks.
   static Strategy MultiWorkerMirrored(const MultiWorkerMirroredOptions& options = {});
-  // Reads the environment, too, and trains with parameter servers. All tasks must use the same
-  // options. Fit returns InvalidArgument if the job has no ps task.
+  // Also reads the environment, but always trains with parameter servers. All tasks must use the
+  // same options. Fit returns InvalidArgument if the job has no ps task.
   static Strategy ParameterServer(const ParameterServerOptions& options = {});
-  // Trains on one device, and ignores the environment, like the next two.
+  // Trains on one device. Ignores the environment, as Mirrored and CentralStorage do.
   static Strategy OneDevice();
-  // Divides the batches, and the process's processors, among several devices of this process.
+  // Trains on several devices of this process, which divide the batches and the processors among
+  // them.
   static Strategy Mirrored(int devices);
-  // The same, with the variables on the first device.
+  // Trains like Mirrored, but with the variables on the first device.
   static Strategy CentralStorage(int devices);
 
   const Status& status() const&;
   Status status() && { return std::as_const(*this).status(); }
-  // Returns the name that the training file uses: "mirrored"; "auto" for FromEnvironment.
+  // Returns the name that a training file uses, such as "mirrored"; "auto" for FromEnvironment.
   std::string name() const;
-  // Returns the task's type in TF_CONFIG: "chief", "master", "worker", "ps", "evaluator"; "worker"
-  // for a process that trains alone. And its index among the tasks of this type.
+  // Return the task's type in TF_CONFIG ("chief", "master", "worker", "ps" or "evaluator"), and its
+  // index among the tasks of this type. A process that trains alone is worker 0.
   std::string task_type() const;
   int task_index() const;
-  // Returns whether this process is the chief of its job, which alone needs to save what the job
-  // produces. True for a process that trains alone.
+  // Returns whether this process is the chief of its job, the only task that needs to save the
+  // job's results. True for a process that trains alone.
   bool is_chief() const;
 
  private:

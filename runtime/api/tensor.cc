@@ -47,7 +47,7 @@ Result<Tensor> CopyOf(DType dtype, std::vector<int64_t> dims, std::span<const T>
   return Access::MakeTensor(std::move(made));
 }
 
-// Ends the process if the array has no elements of type T.
+// Returns the elements. Ends the process if they have another type.
 template <typename T>
 std::span<T> ElementsOf(Tensor& tensor, DType wanted) {
   if (!tensor.present()) return {};

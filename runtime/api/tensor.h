@@ -15,20 +15,20 @@ namespace tfjob::api {
 
 enum class DType { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool };
 
-// Returns NumPy's name: "float32".
+// Returns NumPy's name for the type, such as "float32".
 const char* Name(DType dtype);
 
 // A dense array in row-major order, of any number of dimensions. A copy of a Tensor shares the
-// elements; Clone copies them. Not synchronised.
+// elements; Clone copies them. Not thread-safe.
 class Tensor {
  public:
-  // No array. Functions that take an optional array treat it as absent.
+  // Makes a Tensor without an array. Functions with an optional array treat it as absent.
   Tensor() = default;
-  // Zeros. If the shape has a negative dimension, or more elements than memory can hold, ends the
-  // process (Exit).
+  // Makes an array of zeros. Ends the process (Exit) if the shape has a negative dimension, or more
+  // elements than memory can hold.
   Tensor(DType dtype, std::vector<int64_t> shape);
-  // Return an array with a copy of these elements. Return InvalidArgument if the shape has another
-  // number of elements.
+  // Return an array with a copy of these elements. Return InvalidArgument if the shape has a
+  // different number of elements.
   static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const float> elements);
   static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const double> elements);
   static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const int32_t> elements);
@@ -42,9 +42,9 @@ class Tensor {
   std::vector<int64_t> shape() && { return std::as_const(*this).shape(); }
   int64_t size() const;  // the number of elements; 0 if there is no array
 
-  // Return the elements. If the array has elements of another type, end the process (Exit). The
-  // elements belong to the array, so it needs a name: `Tensor y = Predict(x).value();`, and then
-  // `y.float32()`.
+  // Return the elements. End the process (Exit) if they have another type. The spans point into the
+  // array, so they cannot be taken from a temporary Tensor. Give it a name: `Tensor y =
+  // Predict(x).value();`, and then `y.float32()`.
   std::span<float> float32() &;
   std::span<const float> float32() const&;
   std::span<const float> float32() && = delete;
@@ -68,7 +68,8 @@ class Tensor {
   std::span<const std::byte> bytes() && = delete;
 
   Tensor Clone() const;
-  // Returns an array of another shape with the same number of elements, which it shares.
+  // Returns an array with another shape, which shares the elements. Returns InvalidArgument if the
+  // new shape has a different number of elements.
   Result<Tensor> Reshaped(std::vector<int64_t> shape) const;
 
  private:

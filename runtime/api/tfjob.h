@@ -1,4 +1,5 @@
-// The C++ API: models, training, evaluation and prediction. docs/guides/cpp-api.md explains it.
+// Includes the whole C++ API: models, training, evaluation and prediction. docs/guides/cpp-api.md
+// is the guide.
 #pragma once
 
 #include "arguments.h"
@@ -20,8 +21,8 @@
 #include "strategy.h"
 #include "tensor.h"
 
-// The library's own code uses other types of the same names in the namespace tfjob, so the API has
-// a namespace of its own, whose names users find here.
+// The API is declared in tfjob::api, because the library's own code has other types with the same
+// names in tfjob. This lets programs write tfjob::Model.
 namespace tfjob {
 using namespace api;  // NOLINT
 }  // namespace tfjob

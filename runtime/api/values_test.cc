@@ -1,4 +1,4 @@
-// Tests the plain values of the API.
+// Tests the API's value types.
 #include <gtest/gtest.h>
 
 #include <concepts>
@@ -48,7 +48,7 @@ TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithTheTrainersExitCodes) {
 }
 
 TEST(ResultDeathTest, OnlyAJobThatHasEndedWithoutTheTaskLeavesNothingToRetry) {
-  // A callback may end Fit with any code.
+  // A callback may end Fit with any code, so kCancelled alone is an error.
   EXPECT_EXIT(Status(StatusCode::kCancelled, "stop").value(), testing::ExitedWithCode(1),
               "error: stop");
   const Status over = ToPublic(JobOver(Cancelled("the job is over")));
@@ -121,7 +121,7 @@ TEST(Tensor, AnAbsentArrayHasNoElements) {
   EXPECT_FALSE(none.Clone().present());
 }
 
-// Arguments take no numbers with fractions, which would be cut off without an error.
+// Integer arguments take no floating-point numbers, whose fractions would be cut off silently.
 static_assert(std::convertible_to<int, OptionalInteger> && std::convertible_to<size_t, Integers>);
 static_assert(std::convertible_to<std::nullopt_t, OptionalInteger>);
 static_assert(!std::convertible_to<double, OptionalInteger>);

@@ -1,9 +1,9 @@
-// Describes a step that a program has written out of operations, as a value: its inputs, what it
-// computes from them and from the variables of some models, how it changes these variables, and
-// which results it returns. BuildStep (step_graph.h) turns it into graphs.
+// Describes, as a value, a step that a program has composed from operations: its inputs, what it
+// computes from them and from the variables of models, how it changes these variables, and which
+// results it returns. BuildStep (step_graph.h) turns this description into graphs.
 //
 // Each replica runs the step on its part of the examples. Gradients, and results that are reduced,
-// are then combined over the replicas.
+// are then combined across the replicas.
 #pragma once
 
 #include <cstdint>
@@ -49,13 +49,13 @@ struct StepModel {
   model::Model model;
   std::vector<graph::TensorType> features;     // the types of its inputs, for one example
   std::vector<model::VariableSpec> variables;  // as model::Variables, but named as in the store
-  std::string prefix = {};                     // of these names, before those of the model
+  std::string prefix = {};                     // the part of these names before the model's own
   optimizer::Optimizer optimizer;
   optimizer::Clipping clipping;
 };
 
-// Applies the model's optimizer to gradients of its trainable variables, in the order of the
-// variables. The gradients are summed over the replicas.
+// Applies the model's optimizer to the gradients of its trainable variables, which are in the order
+// of the variables. The gradients are summed over the replicas.
 struct Application {
   int model = 0;
   std::vector<Value> gradients;
@@ -69,8 +69,8 @@ struct Result {
   std::string name;
   Value value;
   Reduction reduction = Reduction::kNone;
-  // True to reduce the first axis, too, which counts examples. Otherwise, a mean is taken over the
-  // replicas that have examples.
+  // Whether to reduce the first axis, too, which counts examples. If false, a mean is taken over
+  // the replicas that have examples.
   bool over_examples = false;
 };
 

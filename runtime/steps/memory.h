@@ -21,13 +21,13 @@ namespace tfjob::steps {
 struct MemoryOptions {
   exec::Device device;
   int devices = 1;
-  int threads = 1;  // of all devices together; each device has at least one
+  int threads = 1;  // for all devices together; each device has at least one
 };
 
-// Owned by one thread. Variables are freed with the memory.
+// Owned by one thread. Variables live as long as the Memory.
 class Memory {
  public:
-  // Returns Unimplemented if a device that is not a CPU is to be divided into several.
+  // Returns Unimplemented if several devices are requested and `device` is not a CPU.
   static StatusOr<std::unique_ptr<Memory>> Create(const MemoryOptions& options);
 
   struct Place {

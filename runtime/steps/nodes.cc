@@ -34,7 +34,7 @@ Status CheckModelInputs(const StepGraph& step, const StepModel& model, Inputs in
   return OkStatus();
 }
 
-// Takes over the statistics that the call assigns.
+// Keeps the statistics that the call assigns, for later calls and for the step's updates.
 void KeepAssignments(const model::LayerCall& call, StepGraph::ModelState& state) {
   for (const model::LayerCall::Assignment& assignment : call.assignments) {
     state.current[assignment.variable] = assignment.value;
@@ -42,7 +42,7 @@ void KeepAssignments(const model::LayerCall& call, StepGraph::ModelState& state)
   }
 }
 
-// Returns an error unless the layer takes the inputs and has no variables. Operations check their
+// Returns an error unless the layer accepts the inputs and has no variables. Operations check their
 // inputs themselves.
 Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, Inputs inputs) {
   if (layer.As<model::layers::Operation>() != nullptr) return OkStatus();
@@ -60,8 +60,9 @@ Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, 
       "into a Model, compile it, and use Step::Call");
 }
 
-// NumPy aligns the last axes. If a value with one row per example has fewer axes than the other,
-// its rows would be matched with columns, and the result would have a row and a column per example.
+// Returns an error if a value with one row per example has fewer axes than the other value. NumPy
+// aligns the last axes, so the rows would be matched with columns, and the result would have a row
+// and a column per example.
 Status CheckAlignment(const StepGraph& step, const model::layers::Operation& operation,
                       Inputs inputs) {
   if (!operation.broadcasts()) return OkStatus();
@@ -78,7 +79,7 @@ Status CheckAlignment(const StepGraph& step, const model::layers::Operation& ope
   return OkStatus();
 }
 
-// Random ops that have no argument `replica` get another seed in each replica.
+// Returns a different seed in each replica, for random ops that have no argument `replica`.
 Output SeedOf(StepGraph& step) {
   if (step.replica == 0) return step.seed;
   constexpr double kBetweenReplicas = 1'000'003;

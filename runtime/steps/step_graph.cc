@@ -12,15 +12,15 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Two sizes of batches with which a definition is checked. A value that has one of these lengths
-// for another reason does not have the other.
+// Check tries a definition with these two numbers of examples. An axis that happens to have one of
+// these lengths for another reason does not have the other length, too.
 constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
 
 Status NodeError(const Node& node, const Status& error) {
   return node.name.empty() ? error : Annotate(error, node.name);
 }
 
-// Returns an error if the node has no such output.
+// Returns the output to which `value` refers, or an error if the node has no such output.
 StatusOr<Output> At(const std::vector<std::vector<Output>>& values, const Value& value) {
   const std::vector<Output>& from = values[static_cast<size_t>(value.node)];
   if (value.output >= 0 && static_cast<size_t>(value.output) < from.size())
@@ -92,8 +92,8 @@ StatusOr<std::vector<model::VariableGradient>> GradientsOf(
   return gradients;
 }
 
-// Returns the gradients of each application.
 using Gradients = std::vector<std::vector<model::VariableGradient>>;
+// Returns the gradients of each application.
 StatusOr<Gradients> AllGradientsOf(const Definition& definition,
                                    const std::vector<std::vector<Output>>& values) {
   Gradients all;
@@ -117,7 +117,7 @@ Status CheckGradients(const StepGraph& step,
   return OkStatus();
 }
 
-// Visits the changes in the order of the models: statistics, then gradients.
+// Calls visit(model, variable, value) for each moving statistic that the step assigns.
 template <typename Visit>
 void ForEachStatistic(const StepGraph& step, const Visit& visit) {
   for (size_t m = 0; m < step.models.size(); ++m) {
@@ -126,8 +126,8 @@ void ForEachStatistic(const StepGraph& step, const Visit& visit) {
   }
 }
 
-// Appends the updates of the variables. They follow every other node, so that all of these see the
-// values before the step.
+// Appends the updates of the variables. They follow all other nodes, so that those read the values
+// from before the step.
 void AppendUpdates(StepGraph& step, Gradients gradients) {
   const Definition& definition = step.definition;
   ForEachStatistic(step, [&](size_t m, size_t v, Output value) {
@@ -161,8 +161,8 @@ void FetchChanges(StepGraph& step, const Gradients& gradients, BuiltStep& built)
   }
 }
 
-// Returns an error unless the result has the form that its reduction requires. The two graphs have
-// different numbers of examples.
+// Returns an error unless the result has the form that its reduction requires. The two steps were
+// built for different numbers of examples.
 Status CheckResult(const Result& result, const BuiltStep& one, const BuiltStep& other, size_t i) {
   if (result.reduction == Reduction::kNone) {
     if (one.by_example[i] && other.by_example[i]) return OkStatus();
@@ -188,7 +188,8 @@ Status CheckGradientCounts(const Definition& definition) {
   return OkStatus();
 }
 
-// The program has not called the step with these sizes, so errors name them.
+// Builds the step for a number of examples. Errors name the number, because the program did not
+// choose it.
 StatusOr<BuiltStep> TryWith(int64_t examples, const Definition& definition) {
   StatusOr<BuiltStep> built = BuildStep(definition, examples, 0, /*updates=*/false);
   if (built.ok()) return built;

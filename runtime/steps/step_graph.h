@@ -12,7 +12,7 @@
 
 namespace tfjob::steps {
 
-// Names of feeds. The inputs are fed under the names that InputFeed returns.
+// Names of feeds and fetches.
 inline constexpr char kRun[] = "run";            // int64: the number of the run, for random numbers
 inline constexpr char kSeed[] = "seed";          // int64
 inline constexpr char kExamples[] = "examples";  // float32: the examples of all replicas
@@ -40,8 +40,8 @@ class StepGraph {
     std::vector<graph::Output> penalties;  // on the outputs of layers
   };
   std::vector<ModelState> models;
-  // Set by a node that broadcasts values of different ranks, if the axis that has the length of the
-  // examples in one is aligned with another axis.
+  // Set by a node that broadcasts values of different ranks if it aligns an axis whose length is
+  // the number of examples with a different axis.
   Status alignment;
   Status misaligned;  // the first of these errors
 };
@@ -49,8 +49,8 @@ class StepGraph {
 // How the step changes a variable.
 struct Change {
   size_t model = 0, variable = 0;
-  bool gradient = true;  // otherwise, a moving statistic that replaces the variable's value
-  std::string name;      // the fetch of the step's graph and the feed of the update's graph
+  bool gradient = true;  // if false, a moving statistic, which replaces the variable's value
+  std::string name;  // of the fetch in the step's graph, and of the feed in the graph of updates
 };
 
 struct BuiltStep {
@@ -58,8 +58,9 @@ struct BuiltStep {
   std::vector<Change> changes;
   std::vector<graph::TensorType> results;  // as they are fetched
   std::vector<bool> by_example;            // by result: the first axis counts the examples
-  std::vector<int64_t> counts;             // by result: the length of the axis that is reduced
-  // An error if the axis of the examples of one value appears to be broadcast against another axis.
+  std::vector<int64_t> counts;             // by result: the length of the first axis, or 1
+  // An error if the axis that counts the examples of a value appears to be aligned with a different
+  // axis of another value.
   Status misaligned;
 };
 
@@ -68,11 +69,11 @@ struct BuiltStep {
 StatusOr<BuiltStep> BuildStep(const Definition& definition, int64_t examples, int64_t replica,
                               bool updates);
 
-// Builds the graph that applies changes, which are fed.
+// Builds the graph that applies the changes that are fed to it.
 StatusOr<graph::Graph> BuildUpdates(const Definition& definition, const BuiltStep& built);
 
-// Returns an error unless the step can be built, whatever the number of examples, and its results
-// have the form that Result requires.
+// Returns an error unless the step can be built for any number of examples (it tries two numbers)
+// and its results have the form that Result requires.
 Status Check(const Definition& definition);
 
 }  // namespace tfjob::steps

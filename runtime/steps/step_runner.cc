@@ -18,9 +18,9 @@ struct StepRunner::Compiled {
 
 struct StepRunner::OnDevice {
   std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // by the number of rows
-  Compiled* last = nullptr;  // that has run in the run in progress; null for no rows
+  Compiled* last = nullptr;  // used in the current run; null if the device has no rows
   // With several devices: the changes, which are summed over the devices, and the program that
-  // applies them. The changes of each type are parts of one array, so that they are summed at once.
+  // applies them. All changes of a type are parts of one array, so that they are summed together.
   std::vector<Change> order;
   std::vector<DType> dtypes;  // of the changes
   std::vector<std::span<std::byte>> changes;
@@ -74,14 +74,14 @@ void ScaleFloats(DType dtype, std::span<std::byte> bytes, double factor) {
   if (dtype == DType::kFloat32) Scale<float>(bytes, factor);
 }
 
-// Sets a feed, unless the program does not use it. The value must outlive the program.
+// Sets a feed if the program uses it. The value must outlive the program.
 void SetFeed(const exec::Program& program, const std::string& name, const exec::Feed& value,
              std::vector<exec::Feed>& feeds) {
   const int at = program.FindFeed(name);
   if (at >= 0) feeds[static_cast<size_t>(at)] = value;
 }
 
-// Copies rows of a whole input.
+// Copies the rows of a device from the whole input.
 void CopyRows(const Tensor& whole, const collectives::Slice& rows, Tensor& part) {
   const size_t row = whole.num_bytes() / static_cast<size_t>(whole.shape().dim(0));
   std::ranges::copy(whole.bytes().subspan(static_cast<size_t>(rows.begin) * row, part.num_bytes()),
@@ -255,7 +255,7 @@ Status StepRunner::Update(int number) {
   return device.updates->Run(device.update_feeds);
 }
 
-// Joins the rows of the devices, or adds up their sums.
+// Combines the results of the devices: joins their rows, or adds up their values.
 std::vector<Tensor> StepRunner::Combine() {
   std::vector<Tensor> combined;
   for (size_t i = 0; i < definition_.results.size(); ++i) {

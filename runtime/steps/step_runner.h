@@ -29,7 +29,7 @@ class StepRunner {
   ~StepRunner();
 
   const Definition& definition() const { return definition_; }
-  // Returns whether the step changes variables of the model.
+  // Returns whether the step changes variables of the model, by gradients or as moving statistics.
   bool changes(size_t model) const { return changes_[model]; }
   // Returns whether the step applies the model's optimizer.
   bool applies(size_t model) const { return applies_[model]; }
@@ -39,9 +39,9 @@ class StepRunner {
   // rows, which may be empty. `run` distinguishes the random numbers of different runs. steps[m] is
   // the number of updates of model m before this one.
   //
-  // The first run with a number of rows compiles programs for it. If an op rejects the values of
-  // its inputs, returns its error; no optimizer has then been applied, but moving statistics may
-  // have changed. Does not check whether numbers are finite.
+  // The first run with a certain number of rows compiles programs for this number. If an op rejects
+  // the values of its inputs, returns its error; no optimizer has then been applied, but moving
+  // statistics may have changed. Does not check whether numbers are finite.
   StatusOr<std::vector<Tensor>> Run(std::span<const Tensor> inputs, int64_t run,
                                     std::span<const int64_t> steps);
 
@@ -53,7 +53,7 @@ class StepRunner {
   // Returns the program of the device for this number of rows.
   StatusOr<Compiled*> ProgramFor(int device, int64_t rows);
   void FindFeeds(Compiled& compiled);
-  // Allocates the memory of the changes, and feeds it to the device's updates.
+  // Allocates memory for the changes, and makes it the feeds of the device's updates.
   void AllocateChanges(const std::vector<Change>& changes, OnDevice& device);
   Status Compute(int device, std::span<const Tensor> inputs);
   Status KeepChanges(int device, Compiled& compiled, int64_t rows);
@@ -64,7 +64,7 @@ class StepRunner {
   const std::shared_ptr<Memory> memory_;
   std::vector<bool> changes_, applies_;  // by model
   std::vector<std::unique_ptr<OnDevice>> devices_;
-  // The numbers that are fed in the run in progress.
+  // The numbers that are fed in the current run.
   int64_t run_ = 0;
   int64_t rows_ = 0;    // of all devices
   float examples_ = 0;  // the same number

@@ -14,7 +14,7 @@ namespace {
 
 using model::layers::Dense;
 
-// A linear model y = w x + b of one input, trained by SGD.
+// Returns a linear model y = w x + b of one input, trained by SGD.
 StepModel Linear(const std::string& prefix) {
   StepModel made;
   made.model = model::Sequential("linear", {{.name = "dense", .config = Dense{.units = 1}}});
@@ -32,14 +32,14 @@ Emit Square() {
   };
 }
 
-// Σ x[0] / x[1].
+// Computes Σ in[0] / in[1].
 Emit SumOver() {
   return [](StepGraph& step, std::span<const graph::Output> in) {
     return std::vector{Div(step.b, graph::Sum(step.b, in[0], {}), in[1])};
   };
 }
 
-// One step of gradient descent on the mean squared error over the examples of all devices.
+// Returns one step of gradient descent on the mean squared error over the examples of all devices.
 Definition MeanSquaredError(bool train) {
   Definition made;
   made.inputs = {{"x", {DType::kFloat32, {1}}}, {"y", {DType::kFloat32, {1}}}};

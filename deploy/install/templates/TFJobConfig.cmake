@@ -1,5 +1,5 @@
-# find_package(TFJob CONFIG REQUIRED) defines the target TFJob::tfjob, the C++ API of TFJob. A target that links it must be
-# compiled as C++20 or later, which this file requires of the compiler.
+# find_package(TFJob CONFIG REQUIRED) defines the target TFJob::tfjob, the C++ API of TFJob. Targets that link it are
+# compiled as C++20 or later.
 get_filename_component(_tfjob_folder "${CMAKE_CURRENT_LIST_FILE}" REALPATH)
 get_filename_component(_tfjob_folder "${_tfjob_folder}" DIRECTORY)
 get_filename_component(_tfjob_prefix "${_tfjob_folder}/@TO_PREFIX@" ABSOLUTE)

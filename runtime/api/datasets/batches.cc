@@ -1,4 +1,4 @@
-// Implements the batches of a program's own loop.
+// Implements the batches of a program's own training loop.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -13,8 +13,8 @@
 namespace tfjob::api {
 
 struct BatchesData {
-  // The names of the inputs, labels and sample weights in the pipeline's batches, and the names of
-  // the arrays in a Batch; "" for the only one.
+  // The name that an input, label or sample weight has in the pipeline's batches, and the name of
+  // its array in a Batch; "" if the array has no name.
   struct Role {
     std::string field, name;
   };
@@ -24,7 +24,7 @@ struct BatchesData {
 
 namespace {
 
-// Returns the names that the dataset gives to its inputs or outputs; "" for the only one.
+// Returns the names that the dataset gives to its inputs or outputs; "" for one without a name.
 std::vector<std::string> ArrayNames(const std::map<std::string, std::string>& given, bool needed) {
   std::vector<std::string> names;
   for (const auto& [name, array] : given) names.push_back(name);
@@ -32,7 +32,7 @@ std::vector<std::string> ArrayNames(const std::map<std::string, std::string>& gi
   return names;
 }
 
-// Returns a model with these inputs and outputs, since data are read for a model.
+// Returns a model with these inputs and outputs, because data are always read for a model.
 model::Model StandIn(const std::vector<std::string>& inputs,
                      const std::vector<std::string>& outputs) {
   model::Model model{.name = "data", .sequential = false};
@@ -51,7 +51,7 @@ model::Model StandIn(const std::vector<std::string>& inputs,
   return model;
 }
 
-// The model for which the data are read, and the roles of its arrays.
+// The model for which the data are read, and the names of the arrays.
 struct Reading {
   model::Model model;
   std::vector<std::string> inputs, outputs;
@@ -67,7 +67,7 @@ StatusOr<Reading> ReadingOf(const DatasetData& data, const config::SourceConfig&
   return reading;
 }
 
-// Adds the columns of the fields that the source has, and their roles.
+// Returns the columns of the fields that the source has, and adds their roles to `made`.
 StatusOr<std::vector<tfjob::data::Column>> ColumnsOfFields(const Reading& reading,
                                                            const tfjob::data::Source& source,
                                                            double scale, BatchesData& made) {
@@ -113,13 +113,14 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(data.error);
   if (data.open != nullptr) {
-    return InvalidArgument("expected files or arrays, got a dataset that an operator or functions ",
-                           "of the program make, such as Map, Take or From; use Fit, or put the ",
-                           "examples into Arrays");
+    return InvalidArgument(
+        "expected files or arrays, got a dataset that an operator or a function of ",
+        "the program makes, such as Map, Take or From; use Fit, or put the ",
+        "examples into Arrays");
   }
   config::TrainingConfig config;
   config.seed = session.options.seed;
-  // Validate needs a loss and an end; they are not used.
+  // Validate needs a loss and the number of epochs, which are not used.
   config.loss.name = "mean_squared_error";
   config.epochs = 1;
   const bool files = !data.keys.is_null();
@@ -129,7 +130,8 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
     RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
   }
   RETURN_IF_ERROR(config::Validate(config, {.model = true, .data = true}));
-  if (!files) config.data.train = data.source;  // which Validate takes for an incomplete format
+  // Set only after Validate, which would take it for an incomplete format.
+  if (!files) config.data.train = data.source;
   ASSIGN_OR_RETURN(const Reading reading, ReadingOf(data, config.data.train));
   StatusOr<std::shared_ptr<const tfjob::data::Source>> source =
       files ? train::LoadDataset(config, train::Split::kTrain, reading.model)

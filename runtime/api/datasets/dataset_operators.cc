@@ -1,4 +1,4 @@
-// Implements the functions that make Datasets from others, and from the functions of programs.
+// Implements the functions that make Datasets from other Datasets or from functions of the program.
 #include <optional>
 #include <utility>
 
@@ -19,8 +19,8 @@ namespace operators = tfjob::data;
 
 using SourceList = std::vector<SourcePtr>;
 
-// Returns an error of a program's function. OutOfRange would end the run in all of its tasks
-// (state/run_failure.h).
+// Converts the error of a program's function. OutOfRange becomes InvalidArgument, because it would
+// end the run in all of its tasks (state/run_failure.h).
 tfjob::Status FromFunction(const Status& status) {
   tfjob::Status error = FromPublic(status);
   if (!absl::IsOutOfRange(error)) return error;
@@ -48,7 +48,7 @@ Dataset Selected(const Dataset& dataset, const operators::SelectOptions& options
   });
 }
 
-// Returns `function` for examples of the model.
+// Returns `function` as a function of examples whose values are named after the model's feeds.
 operators::MapFunction ForModel(
     const model::Model& model,
     const std::function<Result<data::Example>(const data::Example&)>& function) {
@@ -90,7 +90,7 @@ Dataset Dataset::Repeat(int64_t count) const {
 }
 
 Dataset Dataset::Concatenate(const Dataset& next) const {
-  // A chain of calls makes one operator, since the parts of parts are opened by recursion.
+  // A chain of calls becomes one operator, because parts of parts are opened by recursion.
   std::vector<Dataset> parts = {*this};
   if (data_->concatenation) parts = data_->parts;
   parts.push_back(next);

@@ -1,5 +1,5 @@
-// Trains on datasets that operators make, and compares the weights with those of a training on
-// arrays with the same examples.
+// Trains on datasets that operators make, and compares the weights with those that arrays of the
+// same examples yield.
 #include <gtest/gtest.h>
 #include <tfjob/tfjob.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using tj::data::Example;
 
-// The examples x = i / 50, y = x - 1, for the given numbers i.
+// Returns the examples x = i / 50, y = x - 1, for the given numbers i.
 tj::Dataset Points(const std::vector<int>& numbers) {
   const auto count = static_cast<int64_t>(numbers.size());
   tj::Tensor x(tj::DType::kFloat32, {count, 1}), y(tj::DType::kFloat32, {count, 1});
@@ -163,7 +163,7 @@ TEST(Dataset, ErrorsOfFunctionsDoNotFailTheRun) {
   }
 }
 
-// Writes a folder of images that no test reads.
+// Writes a folder of images whose contents no test reads.
 std::string Folder(const std::string& name, const std::vector<std::string>& classes) {
   const std::string folder = testing::TempDir() + "/dataset_test_" + name;
   for (const std::string& one : classes) {

@@ -1,6 +1,5 @@
-// Converts between the examples of programs, whose values have the names of layers, and those of
-// sources, whose values have the names of the graph's feeds (model/build.h). Private to this
-// package.
+// Converts between the examples of programs, whose values are named after layers, and those of
+// sources, whose values are named after the graph's feeds (model/build.h). Private to this package.
 #pragma once
 
 #include <functional>
@@ -10,13 +9,14 @@
 
 namespace tfjob::api {
 
-// Knows the names of one model. Immutable.
+// Knows the names of one model's inputs and outputs. Immutable.
 class ExampleNames {
  public:
   explicit ExampleNames(const model::Model& model);
 
   // Returns the values that are present. Returns InvalidArgument if the model has no input or
-  // output of a name, or if the only one is given twice or there are several.
+  // output with the name of a value, or if there is a value without a name, and the model has
+  // several inputs (or outputs) or the example also has values with names.
   StatusOr<tfjob::data::Example> ToInternal(const data::Example& example) const;
   data::Example ToPublic(const tfjob::data::Example& example) const;
 
@@ -25,7 +25,7 @@ class ExampleNames {
   struct Role {
     const char* word;              // "x"
     const char* words;             // "inputs"
-    Tensor data::Example::* only;  // the value of the only one
+    Tensor data::Example::* only;  // the value without a name
     std::map<std::string, Tensor> data::Example::* named;
     std::vector<std::string> layers;  // the names that programs use
     std::vector<std::string> feeds;

@@ -32,18 +32,18 @@ StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const 
   return train::ArraySource(data.source, split, model, data.arrays);
 }
 
-// Together, the parts of a Dataset have about as many threads at most.
+// The parts of a Dataset together have at most about this many threads.
 constexpr int kMostThreads = 512;
 
 // Opens the parts of an operator.
 class Parts {
  public:
-  // Changes data.train or data.eval of the config, and data.threads, while it opens files.
-  // Functions of the program get `threads` threads at most.
+  // Changes data.train or data.eval of the config, and data.threads, while files are opened. At
+  // most `threads` threads call functions of the program.
   Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
       : model_(model), split_(split), threads_(threads), config_(config) {}
 
-  // Opens a part, with the scale of its inputs. It has about `most` threads at most.
+  // Opens a part, and applies the scale to its inputs. The part has at most about `most` threads.
   StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads) {
     const DatasetData& data = Access::Data(dataset);
     RETURN_IF_ERROR(data.error);
@@ -64,7 +64,7 @@ class Parts {
     return data.open({.model = model_, .threads = threads, .seed = config_.seed}, std::move(parts));
   }
 
-  // Returns data.train or data.eval of the folders of images that have been opened.
+  // Returns the configs of the folders of images that have been opened.
   std::vector<config::SourceConfig> TakeFolders() { return std::move(folders_); }
 
  private:
@@ -95,7 +95,8 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
   Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
   StatusOr<SourcePtr> opened = parts.Open(dataset);
   config.data.threads = given;
-  // Every part has its own keys. The classes of images in data.train matter to data.eval.
+  // Every part has its own keys, so keep none of them, except for folders of images: data.eval uses
+  // the classes of data.train.
   SourceIn(config, split) = {};
   SourceIn(config, split).datasets = parts.TakeFolders();
   if (!opened.ok()) return Annotate(opened.status(), train::KeyOf(split));

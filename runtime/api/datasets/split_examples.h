@@ -8,7 +8,7 @@
 
 namespace tfjob::api {
 
-// Returns the first examples, and the last ones: as in Keras, the first ⌊n · (1 - fraction)⌋ of n
+// Returns the first examples, and the last ones: as in Keras, ⌊n · (1 - fraction)⌋ of the n
 // examples, and the rest. Returns InvalidArgument if the fraction is not from 0 to below 1, if the
 // examples are in files, or if one of the two parts would be empty.
 StatusOr<std::pair<Dataset, Dataset>> SplitExamples(const Dataset& dataset, double fraction);

@@ -11,7 +11,7 @@
 
 namespace tfjob::api {
 
-// The inputs of a model, one per column, and their features next to each other.
+// The inputs of a model, one per column, and the concatenation of their features.
 struct FeatureInputs {
   std::vector<Symbol> inputs;
   Symbol features;
@@ -21,11 +21,11 @@ struct FeatureInputs {
 // column, or an invalid shape.
 StatusOr<FeatureInputs> InputsOf(const std::vector<NumericColumn>& columns);
 
-// Returns the optimizer, with the learning rate unless it has one of its own.
+// Returns the optimizer, with this learning rate unless it has its own.
 Optimizer WithDefaultRate(const Optimizer& optimizer, double rate);
 
-// Returns the number of logits of a classifier: 1 for two classes. Returns InvalidArgument if there
-// are fewer.
+// Returns the number of logits of a classifier: 1 for two classes, and otherwise one per class.
+// Returns InvalidArgument if there are fewer than two classes.
 StatusOr<int64_t> LogitsOf(int64_t n_classes);
 
 // Returns the loss and the metrics of a classifier.

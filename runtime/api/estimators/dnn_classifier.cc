@@ -9,7 +9,7 @@
 namespace tfjob::api {
 namespace {
 
-// TensorFlow's: tensorflow_estimator/python/estimator/canned/dnn.py.
+// The default of TensorFlow (tensorflow_estimator/python/estimator/canned/dnn.py).
 constexpr double kDnnRate = 0.05;
 
 StatusOr<Model> DnnModel(const DNNClassifier& classifier) {

@@ -44,7 +44,8 @@ tfjob::Status CheckRunConfig(const RunConfig& config) {
                        "Strategy::OneDevice(), got ", config.eval_distribute.name());
 }
 
-// Returns a new temporary folder. Tasks of a job need one that they share.
+// Makes a temporary folder. Returns InvalidArgument in a job, whose tasks need a folder that they
+// share.
 StatusOr<std::string> TemporaryFolder(const Strategy& strategy) {
   if (!Access::Data(strategy).tf_config.cluster.empty()) {
     return InvalidArgument(
@@ -68,8 +69,8 @@ StatusOr<EstimatorData> Checked(const Model& model, const CompileOptions& option
   return EstimatorData{model, options, std::move(config), OkStatus()};
 }
 
-// Returns the compiled model for evaluations. It has the values of the newest checkpoint if the
-// shapes of its inputs are known.
+// Returns the compiled model for evaluations. It has initial values if the shapes of its inputs are
+// known, and otherwise none.
 StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   RETURN_IF_ERROR(estimator.invalid);
   const Session session(estimator.config.eval_distribute, estimator.config.session);
@@ -78,7 +79,7 @@ StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   return *made;
 }
 
-// Makes the variables of a model for which only the examples determine the shapes.
+// Makes the variables of a model whose shapes only the examples determine.
 tfjob::Status BuildFor(const Dataset& examples, CompiledData& state) {
   config::TrainingConfig config = state.config;
   const model::Model& model = state.internal_model();

@@ -14,18 +14,18 @@ namespace tfjob::api {
 struct EstimatorData {
   Model model;
   CompileOptions options;
-  RunConfig config;       // with the folder
+  RunConfig config;       // model_dir is set
   tfjob::Status invalid;  // the error of the arguments, or OK
 };
 
 // Returns an estimator all of whose functions return this error.
 Estimator InvalidEstimator(const RunConfig& config, tfjob::Status error);
 
-// Calls an input function. `name` says in errors whose function it is.
+// Calls an input function. `name` says in error messages whose function it is.
 StatusOr<InputBatches> CallInput(const InputFunction& input_fn, const char* name,
                                  const InputContext& context);
 
-// Returns the metrics with the step to which they belong.
+// Returns the metrics, and "global_step", the step to which they belong.
 Metrics WithStep(std::vector<std::pair<std::string, double>> values, int64_t step);
 
 }  // namespace tfjob::api

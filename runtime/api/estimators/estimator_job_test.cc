@@ -1,4 +1,4 @@
-// Runs jobs of Estimators, each task on a thread of its own.
+// Runs jobs of Estimators, each task on its own thread.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,7 +50,7 @@ class Contexts {
   std::set<std::pair<int, int>> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns a strategy as Strategy::FromEnvironment returns it in a task.
+// Returns a strategy like that of Strategy::FromEnvironment in a task.
 Strategy StrategyIn(const cluster::TfConfig& tf_config) {
   StrategyData data;
   data.tf_config = tf_config;

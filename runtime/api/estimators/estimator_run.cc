@@ -1,4 +1,4 @@
-// Implements the trainings of Estimators: Train and TrainAndEvaluate.
+// Implements the training of Estimators: Train and TrainAndEvaluate.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -40,7 +40,7 @@ struct Run {
   const cluster::TfConfig& tf_config() { return state().strategy().tf_config; }
 };
 
-// Sets what RunConfig determines.
+// Copies the settings of RunConfig.
 void TakeRunConfig(const RunConfig& from, config::TrainingConfig& config) {
   config.model_dir = from.model_dir;
   config.save_checkpoints_steps = from.save_checkpoints_steps;
@@ -63,7 +63,7 @@ StatusOr<Run> Begin(const EstimatorData& estimator, int64_t max_steps) {
   return run;
 }
 
-// Returns the place of this task among those with examples of their own.
+// Returns the place of this task among those that read their own examples.
 InputContext ContextOf(const cluster::TfConfig& tf_config) {
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (!HasServers(tf_config) || tasks == 0) return {};
@@ -88,7 +88,7 @@ tfjob::Status OpenTraining(const InputFunction& input_fn, Run& run) {
   }
   ASSIGN_OR_RETURN(run.inputs.train, OpenDataset(input.examples, train::Split::kTrain,
                                                  *run.inputs.model, run.config));
-  // The checkpoint of a model whose input shapes the data determine.
+  // If the model does not state the shapes of its inputs, the data determine them.
   ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
                    train::DefineModel(run.config, train::Split::kTrain, *run.inputs.train,
                                       cluster::TrainingTaskCount(tf_config), *run.inputs.model));
@@ -110,8 +110,8 @@ tfjob::Status OpenEvaluation(const EvalSpec& spec, Run& run) {
   return OkStatus();
 }
 
-// Trains in this process. If it trains alone and there are evaluation data, evaluates the
-// checkpoints meanwhile. Returns the result of the last evaluation, or no metrics.
+// Trains in this process. If it trains alone and there are evaluation data, also evaluates
+// checkpoints. Returns the result of the last evaluation, or no metrics if there was none.
 StatusOr<Metrics> TrainHere(Run& run) {
   RETURN_IF_ERROR(TakeTheOnlyRun(run.tf_config()));
   Metrics last;

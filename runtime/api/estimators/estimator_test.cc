@@ -21,7 +21,7 @@ std::string Folder(const std::string& name) {
   return path;
 }
 
-// The examples of TensorFlow's guide to distributed training: x = 1, y = 1.
+// Returns the examples of TensorFlow's guide to distributed training: x = 1, y = 1.
 tj::InputFunction Ones(int64_t examples = 100) {
   return [examples](const tj::InputContext&) -> tj::Result<tj::InputBatches> {
     const std::vector<float> ones(static_cast<size_t>(examples), 1.0F);
@@ -129,8 +129,9 @@ TEST(TrainAndEvaluate, EvaluatesEachCheckpointUnlessItIsTooSoon) {
                                            {.input_fn = Ones(20), .throttle_secs = throttle});
     ASSERT_TRUE(last.ok()) << last.status();
     EXPECT_EQ((*last)["global_step"], 5000);
-    // With a throttle: the first checkpoint after the start, if there is one, and the last state.
-    // Without one: each checkpoint that is written before the run ends, however many those are.
+    // With a throttle, the first checkpoint after the start (if there is one) and the last state
+    // are evaluated; without one, every checkpoint that is written before the run ends, however
+    // many there are.
     EXPECT_GE(EvaluationsIn(folder), 1);
     if (throttle > 0) EXPECT_LE(EvaluationsIn(folder), 2);
   }
@@ -171,7 +172,7 @@ TEST(TrainAndEvaluate, MirroredReplicasHaveABatchEach) {
   EXPECT_NEAR((*last)["loss"], std::pow(0.2, 4), 1e-7);
 }
 
-// Points on both sides of x = 0, with the class of their side.
+// Returns points on both sides of x = 0, each with the class of its side.
 tj::InputFunction Sides(int64_t classes) {
   return [classes](const tj::InputContext&) -> tj::Result<tj::InputBatches> {
     std::vector<float> x;

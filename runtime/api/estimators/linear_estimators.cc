@@ -1,4 +1,4 @@
-// Implements LinearRegressor, LinearClassifier, and what canned estimators share.
+// Implements LinearRegressor and LinearClassifier, and the parts that canned estimators share.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -13,7 +13,7 @@
 namespace tfjob::api {
 namespace {
 
-// TensorFlow's: tensorflow_estimator/python/estimator/canned/linear.py.
+// The default of TensorFlow (tensorflow_estimator/python/estimator/canned/linear.py).
 constexpr double kLinearRate = 0.2;
 
 Optimizer LinearOptimizer(const std::optional<Optimizer>& given, size_t columns) {

@@ -50,7 +50,7 @@ bool LocalEvaluations::WasStopped(const tfjob::Status& evaluated) const {
 tfjob::Status LocalEvaluations::Evaluate(train::Trainer& run) {
   evaluated_at_ = context_.clock().Monotonic();
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run.strategy().TakeSnapshot());
-  // The last checkpoint has the moving averages.
+  // The last evaluation uses the moving averages, as the last checkpoint does.
   if (run.global_step() >= run.total_steps()) state::UseAverages(run.state(), snapshot);
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                    evaluation_->Run(snapshot, context_.stop()));

@@ -15,9 +15,9 @@
 
 namespace tfjob::api {
 
-// As in tf.estimator.train_and_evaluate: the checkpoint from which training starts is not
-// evaluated; the first one that follows is; a later one is unless less than `throttle` has passed
-// since the last evaluation; and the state of the last step always is.
+// Evaluates the same checkpoints as tf.estimator.train_and_evaluate: not the one from which
+// training starts; the first one after it; later ones if at least `throttle` has passed since the
+// last evaluation began; and always the state of the last step.
 //
 // Owned by the thread that trains. The context must outlive it.
 class LocalEvaluations : public train::RunGuest {

@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kKeptBackups = 2;
 constexpr Logger kBackupLog("api");
 
-// The folder contains nothing else, so that it can be emptied.
+// Returns the folder of the checkpoints. Nothing else is stored there, so RemoveBackup can empty
+// it.
 std::string FolderOf(const BackupAndRestore& backup) {
   return StrCat(backup.backup_dir, "/fit-backup");
 }
@@ -38,8 +39,8 @@ Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& m
 
 namespace {
 
-// Returns Unimplemented if a task of this job, or a run with a backup, cannot do what the callback
-// may need.
+// Returns Unimplemented if the callback may need something that is not possible in a task of this
+// job, or with a backup.
 tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::TfConfig& tf_config,
                          bool backup) {
   const CallbackHooks& hooks = callback.hooks();
@@ -52,9 +53,10 @@ tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::
   }
   const bool others = !IsAlone(tf_config);
   if ((others || backup) && hooks.MaySetLearningRate()) {
-    return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
-                         "which ", others ? "the other tasks" : "BackupAndRestore",
-                         " would not know; use a schedule, such as CosineDecay");
+    return Unimplemented(
+        "callbacks: the one at index ", index, " may change the learning rate, which ",
+        others ? "the other tasks would not follow" : "BackupAndRestore does not save",
+        "; use a schedule, such as CosineDecay");
   }
   return OkStatus();
 }

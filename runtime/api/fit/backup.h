@@ -1,6 +1,6 @@
-// Implements the callbacks that set up the run. BackupAndRestore is not called between steps: the
-// trainer saves and restores checkpoints. TerminateOnNaN makes the trainer leave it to the callback
-// what to do about numbers that are not finite. Private to this package.
+// Implements the callbacks that configure the run. BackupAndRestore does nothing between steps,
+// because the trainer saves and restores the checkpoints. With TerminateOnNaN, the trainer goes on
+// if numbers are not finite, and the callback ends the training. Private to this package.
 #pragma once
 
 #include "runtime/api/access.h"
@@ -20,13 +20,14 @@ class NanHooks : public CallbackHooks {
   Status OnBatchEnd(FitControl& run, int64_t batch, const Metrics& metrics) override;
 };
 
-// Returns InvalidArgument if one of the callbacks is null, and Unimplemented if one of them may
-// need what is not possible in this job: CallbackHooks::MayStopTraining, MaySetLearningRate.
+// Returns InvalidArgument if one of the callbacks is null. Returns Unimplemented if one of them may
+// stop the training or change the learning rate (CallbackHooks::MayStopTraining,
+// MaySetLearningRate), and this is not possible in this job.
 tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks,
                              const cluster::TfConfig& tf_config);
 
-// Returns the options of the callback among `callbacks`, or null. Returns InvalidArgument if there
-// are several, or if an option is invalid.
+// Returns the options of the BackupAndRestore among `callbacks`, or null if there is none. Returns
+// InvalidArgument if there are several, or if an option is invalid.
 StatusOr<const BackupAndRestore*> BackupOf(const std::vector<Callback>& callbacks);
 bool TerminatesOnNan(const std::vector<Callback>& callbacks);
 
@@ -34,8 +35,8 @@ bool TerminatesOnNan(const std::vector<Callback>& callbacks);
 void SetUpBackup(const BackupAndRestore& backup, int64_t steps_per_epoch,
                  config::TrainingConfig& config);
 
-// Removes the backup's checkpoints, and the mark of the run's end. A problem is only logged: the
-// training has succeeded.
+// Removes the backup's checkpoints, and the file that marks the end of the run. Only logs a
+// problem, because the training has succeeded.
 void RemoveBackup(const BackupAndRestore& backup);
 
 }  // namespace tfjob::api

@@ -26,7 +26,7 @@ std::string Read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// y = 2x, without noise.
+// Returns examples of y = 2x, without noise.
 tj::Dataset Line(int64_t examples = 32) {
   tj::Tensor x(tj::DType::kFloat32, {examples, 1}), y(tj::DType::kFloat32, {examples, 1});
   for (size_t i = 0; i < static_cast<size_t>(examples); ++i) {
@@ -118,7 +118,7 @@ TEST(StopTraining, EndsTheEpochThatHasBegun) {
 }
 
 TEST(LambdaCallback, ItsErrorIsNotOneOfTheRun) {
-  // The runtime uses OutOfRange for numbers that are not finite, and records such a failure.
+  // The runtime itself uses OutOfRange for numbers that are not finite, and records such a failure.
   const std::string folder = Temp("failed");
   const tj::LambdaCallback callback = {
       .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
@@ -294,7 +294,7 @@ TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
   const std::string path = Temp("kept.safetensors");
   const tj::Callback callback =
       tj::ModelCheckpoint{.path = path, .monitor = "loss", .save_best_only = true};
-  tj::CompiledModel model = Model(4);  // grows worse
+  tj::CompiledModel model = Model(4);  // gets worse
   ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
   const std::string best = Read(path);
   ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
@@ -303,7 +303,7 @@ TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
 
 TEST(ModelCheckpoint, CanKeepOnlyTheBest) {
   const std::string path = Temp("best.keras");
-  tj::CompiledModel model = Model(4);  // grows worse
+  tj::CompiledModel model = Model(4);  // gets worse
   ASSERT_TRUE(model
                   .Fit(Line(), With({tj::ModelCheckpoint{
                                         .path = path, .monitor = "loss", .save_best_only = true}},
@@ -364,7 +364,7 @@ TEST(BackupAndRestore, ContinuesWhereTheProgramWasAskedToStop) {
         if (run.step() == 14) raise(SIGTERM);
         return tj::Status();
       }};
-  // A process of its own, which ends with the code of the signal.
+  // Runs in a child process, which ends with the exit code for the signal.
   EXPECT_EXIT(Model().Fit(Line(), With({backup, ask}, 6)).value(),
               testing::ExitedWithCode(128 + SIGTERM), "");
   EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/checkpoint"));

@@ -28,7 +28,8 @@ class Monitor {
   Monitor(std::string metric, std::string mode, double min_delta)
       : metric_(std::move(metric)), mode_(std::move(mode)), min_delta_(std::fabs(min_delta)) {}
 
-  // Finds out which values of the metric are better. Returns InvalidArgument if the mode is none.
+  // Finds out whether larger values of the metric are better. Returns InvalidArgument if the mode
+  // is unknown.
   tfjob::Status Begin(const FitControl& run) {
     larger_ = mode_ == "auto" ? run.LargerIsBetter(metric_) : std::optional<bool>(mode_ == "max");
     if (mode_ == "auto" || mode_ == "min" || mode_ == "max") return OkStatus();
@@ -55,7 +56,7 @@ class Monitor {
                                : "");
   }
 
-  // NaN is no improvement.
+  // Returns whether the value is an improvement, which NaN never is.
   bool Improves(double value, std::optional<double> best) const {
     if (!best) return !std::isnan(value);
     return *larger_ ? value - min_delta_ > *best : value + min_delta_ < *best;
@@ -176,7 +177,8 @@ class SchedulerHooks : public CallbackHooks {
   const LearningRateScheduler options_;
 };
 
-// Returns whether the text is that of a width and a precision: "", "02", ".3" or "8.3".
+// Returns whether the text is an optional width, followed by an optional precision: "", "02", ".3"
+// or "8.3".
 bool IsWidth(const std::string& text) {
   const size_t point = text.find('.');
   const auto digits = [](const std::string& part) {
@@ -187,8 +189,8 @@ bool IsWidth(const std::string& text) {
   return digits(text.substr(0, point)) && digits(precision) && !precision.empty();
 }
 
-// Prints with a format such as ":02d" or ":.3f", the part of {NAME:FORMAT} from the colon; "" for
-// none.
+// Formats the value. `format` is the part of {NAME:FORMAT} that begins with the colon, such as
+// ":02d" or ":.3f"; "" if there is none.
 StatusOr<std::string> Formatted(double value, const std::string& format) {
   if (format.empty()) return StrCat(value);
   const std::string digits = format.size() < 2 ? "" : format.substr(1, format.size() - 2);
@@ -199,7 +201,7 @@ StatusOr<std::string> Formatted(double value, const std::string& format) {
     return InvalidArgument("path: the format \"", format.substr(1),
                            "\" is not supported; use one such as 02d, .3f, .2e or g");
   }
-  std::array<char, 512> text;  // 1e308 with %99.99f
+  std::array<char, 512> text;  // large enough for 1e308 with %99.99f
   const std::string print = StrCat("%", digits, whole ? "lld" : format.substr(format.size() - 1));
   const int size = whole ? std::snprintf(text.data(), text.size(), print.c_str(),
                                          std::isfinite(value) ? std::llround(value) : 0LL)
@@ -207,7 +209,8 @@ StatusOr<std::string> Formatted(double value, const std::string& format) {
   return std::string(text.data(), static_cast<size_t>(std::clamp(size, 0, 511)));
 }
 
-// Replaces {epoch} and the names of metrics in the path. Without metrics, only checks the formats.
+// Replaces {epoch} and {NAME}, where NAME is a metric, in the path. If `metrics` is null, only
+// checks the formats.
 StatusOr<std::string> PathOf(const std::string& path, int64_t epoch, const Metrics* metrics) {
   std::string made;
   for (size_t at = 0; at < path.size();) {
@@ -260,7 +263,7 @@ class CheckpointHooks : public CallbackHooks {
   }
 
  private:
-  // Returns the errors of the path that can be known before the first epoch has ended.
+  // Returns those errors of the path that can be found before the first epoch has ended.
   tfjob::Status CheckPath() const {
     RETURN_IF_ERROR(PathOf(options_.path, 0, nullptr).status());
     std::string formats;
@@ -304,7 +307,7 @@ class CsvHooks : public CallbackHooks {
       if (header_) file_ << "epoch" << Columns(names_) << "\n";
     }
     std::vector<std::string> values;
-    // A metric of the validation is missing in epochs without one.
+    // Epochs without a validation lack its metrics.
     for (const std::string& name : names_)
       values.push_back(metrics.has(name) ? Digits(metrics[name]) : "NA");
     errno = 0;
@@ -322,7 +325,7 @@ class CsvHooks : public CallbackHooks {
   void OnTrainAbort() override { file_.close(); }
 
  private:
-  // Returns the shortest digits from which the number can be read again.
+  // Returns the shortest text from which the same number can be read again.
   static std::string Digits(double value) {
     std::array<char, 32> text;
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;

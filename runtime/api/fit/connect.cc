@@ -1,4 +1,4 @@
-// Connects layers into models: writes Keras' JSON, and reads it as a file of Keras is read.
+// Connects layers into models: writes Keras' JSON, and reads it like a file that Keras has written.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,8 +13,8 @@
 namespace tfjob::api {
 namespace {
 
-// Distributes the inputs of a call among the arguments of the layer: each takes one, and an
-// argument that is a list takes the rest. Masks are not inputs.
+// Distributes the inputs of a call among the arguments of the layer: each argument takes one input,
+// and a list takes all that are left. Masks are not inputs.
 class ArgumentsOfCall : public model::CallVisitor {
  public:
   explicit ArgumentsOfCall(std::vector<Json> inputs) : inputs_(std::move(inputs)) {}
@@ -55,7 +55,7 @@ class ArgumentsOfCall : public model::CallVisitor {
   Json args_ = Json::array(), kwargs_ = Json::object();
 };
 
-// Replaces the objects that stand for inputs.
+// Replaces the objects that stand for inputs (kInputOfCall) with the inputs.
 void PutInputs(const std::vector<Json>& inputs, Json& arguments) {
   if (!arguments.is_structured()) return;
   if (arguments.is_object() && arguments.contains(kInputOfCall)) {
@@ -102,7 +102,7 @@ std::shared_ptr<const VariableValues> SharedUnlessEmpty(VariableValues values) {
   return std::make_shared<const VariableValues>(std::move(values));
 }
 
-// Writes the functional model that computes some values.
+// Writes a functional model in Keras' JSON.
 class Connector {
  public:
   StatusOr<Json> Run(const Symbols& inputs, const Symbols& outputs, const std::string& name) {
@@ -133,7 +133,7 @@ class Connector {
     return document;
   }
 
-  // Returns the values that variables of the layers have in files.
+  // Returns the values of the layers' variables that were read from files.
   VariableValues TakeValues() { return std::move(values_); }
 
  private:
@@ -141,7 +141,7 @@ class Connector {
     return layer["class_name"] == "Functional" && layer["config"].contains("layers");
   }
 
-  // Returns an error if only the step of a function has the value.
+  // Returns an error if the value belongs to the step of a function.
   static tfjob::Status ExpectLayer(const CallData& call) {
     if (call.step == nullptr) return OkStatus();
     return InvalidArgument("a value of the step of a Function cannot be part of a model");
@@ -160,8 +160,8 @@ class Connector {
     return Json::array({layers_[place.layer]["name"], place.node, Access::Output(symbol)});
   }
 
-  // Writes the call after the calls that it depends on. Calls that wait for their inputs are on a
-  // list, not on the stack, since a model may be deep.
+  // Writes the call after the calls on which it depends. Keeps calls that wait for their inputs in
+  // a list, instead of recursing, because a model may be deep.
   tfjob::Status Write(const CallData& last) {
     std::vector<const CallData*> waiting = {&last};
     while (!waiting.empty()) {
@@ -200,10 +200,11 @@ class Connector {
     return OkStatus();
   }
 
-  // Returns a value as an argument of a call. Its call has been written.
+  // Returns a value as an argument of a call. The call that computes the value must have been
+  // written.
   Json Tensor(const Symbol& symbol) const {
     const Place& place = places_.at(Access::Call(symbol));
-    // The reader uses only the history.
+    // The reader uses only keras_history.
     Json config = {{"shape", Json::array({nullptr})}, {"dtype", "float32"}};
     config["keras_history"] =
         Json::array({layers_[place.layer]["name"], place.node, Access::Output(symbol)});

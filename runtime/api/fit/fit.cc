@@ -46,14 +46,13 @@ bool LargerIsBetterOf(const model::Metric& metric) {
     case Metric::kFalseNegatives:
       return false;
     case Metric::kLoss:
-      // As a metric, it is the negative of the loss.
+      // The metric is the negative of the loss.
       return model::Name(metric) == "cosine_similarity";
   }
   return false;
 }
 
-// Reads the tables that the strategy has left on the servers. They can be read only as long as the
-// run lasts.
+// Reads the tables that the strategy has left on the servers. This works only while the run lasts.
 tfjob::Status ReadTables(const state::TrainingState& training, state::Snapshot& snapshot) {
   for (size_t v = 0; v < snapshot.variables.size(); ++v) {
     state::VariableState& variable = snapshot.variables[v];
@@ -113,12 +112,12 @@ std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   const strategy::ModelDefinition& definition = run_->definition();
   const std::vector<model::MetricFetch> all = model::MetricsOf(definition.model, definition.build);
   const auto found = std::ranges::find(all, metric, &model::MetricFetch::name);
-  // The name of a metric may itself begin like that of a validation.
+  // Look for the whole name first, because a metric's own name may begin with "val_".
   if (found == all.end()) {
     if (!metric.starts_with(kValidation)) return std::nullopt;
     return LargerIsBetter(metric.substr(kValidation.size()));
   }
-  // The losses of several outputs precede the metrics.
+  // If there are several outputs, their losses precede the metrics.
   const size_t outputs = definition.model.outputs.size();
   const bool loss = outputs > 1 && static_cast<size_t>(found - all.begin()) < outputs;
   return !loss && LargerIsBetterOf(found->metric);
@@ -135,10 +134,11 @@ Status FitRun::SetLearningRate(double rate) {
                                        "; give the optimizer a number to change it"));
   }
   if (rate == learning_rate()) return {};
-  // The run ends to change the rate, and neither servers nor an evaluator would join the next one.
+  // A change of the rate ends the run, and neither servers nor an evaluator would join the next
+  // one.
   if (!IsAlone(context_->tf_config())) {
     return ToPublic(Unimplemented("the learning rate cannot be changed in a job of several tasks, ",
-                                  "because the others would not know; use a schedule, such as ",
+                                  "because the others would not follow; use a schedule, such as ",
                                   "CosineDecay"));
   }
   if (!config_.model_dir.empty()) {
@@ -178,13 +178,14 @@ void FitRun::Continue(train::TaskContext& context) {
   context_ = &context;
   next_rate_.reset();
   completed_ = NeverJoined();
-  validation_ = nullptr;  // its device is that of the earlier context
+  validation_ = nullptr;  // its device belongs to the earlier context
 }
 
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
-  if (!run_->joined()) return Unavailable("this task has left the run and its values");
-  // Servers answer this request only to the chief, for which they stop at one step.
+  if (!run_->joined())
+    return Unavailable("this task has left the run, so it cannot read the values");
+  // Servers answer this request only from the chief: they all stop at the same step for it.
   if (servers_ && !is_chief())
     return Unimplemented(
         "the values are on the parameter servers, where only the chief reads them");
@@ -222,7 +223,7 @@ tfjob::Status FitRun::Each(const Call& call) {
     const Status called = call(callback.hooks());
     if (called.ok()) continue;
     callback_error_ = FromPublic(called);
-    // The run must not take this error for one of its own, such as a state::RunFailure.
+    // The run must not mistake this error for one of its own, such as a state::RunFailure.
     return Aborted(called.message());
   }
   return OkStatus();
@@ -283,17 +284,18 @@ tfjob::Status FitRun::BeginEpoch() {
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
   RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); }));
-  // A callback that has changed the learning rate has ended the run before this batch.
+  // If a callback has changed the learning rate, the run ends before this batch.
   return run_->global_step() < run_->total_steps() ? BeginBatch() : OkStatus();
 }
 
 tfjob::Status FitRun::BeginBatch() {
-  // After a change of the learning rate, the next run makes the step that has already begun.
+  // If the learning rate has changed after this batch began, the next run takes its step; the batch
+  // does not begin again.
   if (!wants_batches_ || std::exchange(batch_begun_, true)) return OkStatus();
   RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) {
     return hooks.WantsBatches() ? hooks.OnBatchBegin(*this, steps_) : Status();
   }));
-  // No further step ends the epoch of a training that a callback has ended here.
+  // If a callback has ended the training here, no further step will end the epoch.
   return stopping_ ? EndEpoch() : OkStatus();
 }
 
@@ -303,7 +305,7 @@ Metrics FitRun::EpochSoFar() const {
 
 tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                              const strategy::StepOutcome& outcome) {
-  // The members of the group have changed, and the batch is drawn again.
+  // The members of the group have changed, so the batch will be drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
   batch_begun_ = false;
@@ -338,7 +340,7 @@ StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& val
   if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
   ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
   const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
-  // That is no error of this guest: the run itself ends a task that is asked to stop.
+  // Not an error: the run itself ends a task that is asked to stop.
   if (absl::IsCancelled(totals.status()) && context_->stop().requested()) return false;
   RETURN_IF_ERROR(totals.status());
   for (const auto& [name, value] : train::NamedValues(validation_->definition(), *totals))
@@ -350,12 +352,12 @@ tfjob::Status FitRun::EndEpoch() {
   epoch_begun_ = false;
   if (totals_.examples == 0) return OkStatus();  // other tasks have made the steps of this epoch
   std::vector<std::pair<std::string, double>> values = EpochSoFar().values();
-  // As in Keras, only if a callback may change it; a schedule is known to the program.
+  // As in Keras, report the rate only if a callback may change it; the program knows a schedule.
   if (sets_rate_) values.emplace_back("learning_rate", learning_rate());
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
   cut_ = !complete;
   if (cut_) return OkStatus();
-  // The servers keep the values; a copy per epoch would only cost time.
+  // Servers keep the values, so a copy per epoch would only cost time.
   if (!servers_) {
     ASSIGN_OR_RETURN(epoch_end_, Snapshot());
   }
@@ -409,7 +411,7 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
   run_ = &run;
   Abort();
   if (result_ != nullptr) return;
-  // Lost servers would be waited for without limit.
+  // A snapshot would wait without limit for servers that are lost.
   if (servers_ && callback_error_.ok()) return;
   const auto last = Snapshot();
   const bool damaged = state::IsRunFailure(error) || !last.ok();

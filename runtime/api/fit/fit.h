@@ -24,13 +24,13 @@ struct FitValues {
 };
 
 struct FitPlan {
-  int64_t start_step = 0;  // the step before the first one of Fit
+  int64_t start_step = 0;  // the step from which Fit starts
   int64_t last_step = 0;   // the last step of Fit, unless a callback ends it earlier
   int64_t steps_per_epoch = 1;
   std::shared_ptr<const tfjob::data::Source> validation;  // null for none
 };
 
-// A change of the learning rate ends a run, and Fit continues with another one.
+// A change of the learning rate ends the run, and Fit continues in another one (Continue).
 //
 // Owned by the thread that trains. The model, the options, the contexts and the config must outlive
 // it.
@@ -48,25 +48,27 @@ class FitRun : public train::RunGuest, private FitControl {
   void OnError(train::Trainer& run, const tfjob::Status& error) override;
 
   const History& history() const { return history_; }
-  // Returns the values at the end, also of a run that has ended with an error; null if there are
+  // Returns the values at the end of the run, even if it ended with an error, or null if there are
   // none.
   const std::shared_ptr<const state::Snapshot>& result() const { return result_; }
-  // Returns the number of epochs of which this task has made steps, or of which a checkpoint has.
+  // Returns the number of epochs that have begun, that is, in which this task has made steps, or
+  // which the checkpoint that it restored contains in whole or in part.
   int64_t epochs_begun() const { return epochs_begun_; }
   // Returns the learning rate with which Fit must continue from result(), or nullopt.
   std::optional<double> next_rate() const;
-  // Returns the learning rate of the config, or the one to which a callback has changed it, which
-  // is that of later calls of Fit.
+  // Returns the learning rate for later calls of Fit: that of the config, or the one that a
+  // callback has set.
   std::optional<double> rate() const;
-  // Continues in another run. Until that run starts, result() stays that of the last one.
+  // Prepares for another run, in which Fit continues. result() stays that of the last run until the
+  // new one starts.
   void Continue(train::TaskContext& context);
-  // Tells the callbacks that Fit ends with an error, unless they know: the run has failed before it
-  // started, or after its end.
+  // Tells the callbacks that Fit ends with an error, unless they know. They do not know if the run
+  // has failed before it started, or after its end.
   void Abandon() { Abort(); }
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }
-  // Returns OK if the run has ended with this task, after its last step or where a callback wanted
-  // it to end, and otherwise Cancelled.
+  // Returns OK if this task has taken part in the run up to its end: the last step, or the step at
+  // which a callback ended it. Otherwise returns Cancelled.
   const tfjob::Status& completed() const { return completed_; }
 
  private:
@@ -88,12 +90,12 @@ class FitRun : public train::RunGuest, private FitControl {
   tfjob::Status Each(const Call& call);
   tfjob::Status BeginTraining();
   tfjob::Status EndTraining();
-  // Calls OnTrainAbort of the callbacks that have begun and have not ended.
+  // Calls OnTrainAbort of the callbacks that have begun but not ended.
   void Abort();
   tfjob::Status CheckCompleted() const;
-  // Returns a copy of the present values, with all tables. All copies of a step are the same one.
+  // Returns a copy of the current values, with all tables. Makes only one copy per step.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
-  // Continues with the epoch and the step that the run has reached.
+  // Sets the epoch, and the number of its steps so far, from the step that the run has reached.
   void FindPlace(int64_t global_step);
   tfjob::Status BeginEpoch();
   tfjob::Status BeginBatch();
@@ -114,9 +116,10 @@ class FitRun : public train::RunGuest, private FitControl {
   bool sets_rate_ = false;  // a callback may change the learning rate
   const bool servers_;  // the variables are on parameter servers, and other tasks change them, too
   bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
-  // How many callbacks have begun the training, and how many of them know that it has ended.
+  // How many callbacks know that the training has begun, and how many of them know that it has
+  // ended.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
-  bool ended_ = false;     // the training, with OnTrainEnd
+  bool ended_ = false;     // the training has ended, and the callbacks know
   bool stopping_ = false;  // a callback has ended the training
   std::optional<double> next_rate_;
   int64_t epoch_ = 0;

@@ -29,7 +29,7 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   RETURN_IF_ERROR(at_least("steps_per_epoch", 0, options.steps_per_epoch));
   RETURN_IF_ERROR(at_least("validation_steps", 0, options.validation_steps));
   if (options.validation_split != 0 && options.validation != nullptr)
-    return InvalidArgument("validation_split: expected either it or `validation`, got both");
+    return InvalidArgument("expected either validation_split or `validation`, got both");
   RETURN_IF_ERROR(at_least("shuffle_buffer", 0, options.shuffle_buffer));
   if (!options.shuffle && options.shuffle_buffer > 0)
     return InvalidArgument("shuffle_buffer: needs shuffle, which is false; change one of the two");
@@ -40,7 +40,7 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
 // Returns the config of a Fit, without the length of the run.
 StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const FitOptions& options) {
   config::TrainingConfig config = state.config;
-  // Where no task knows how many tasks train, each has batches of its own.
+  // If no task knows how many tasks train, each draws its own batches.
   const bool dynamic = state.strategy().tf_config.cluster.sparse();
   (dynamic ? config.batch_size : config.global_batch_size) = options.batch_size;
   config.data.shuffle = options.shuffle;
@@ -79,7 +79,7 @@ struct Prepared {
   const BackupAndRestore* backup = nullptr;  // null for none
 };
 
-// Checks that the tasks can divide the batch.
+// Returns InvalidArgument if the tasks cannot divide the batch.
 tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batch_size) {
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (batch_size < tasks) {
@@ -91,7 +91,8 @@ tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batc
                          " tasks that train, got ", batch_size);
 }
 
-// Returns the number of batches that this Fit does not draw again, in passes of `per_pass` batches.
+// Returns the number of the first batch that this Fit draws, counted from the first pass, where
+// passes have `per_pass` batches.
 StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& drawn, int64_t per_pass,
                              int64_t per_epoch) {
   if (options.initial_epoch > 0) {
@@ -100,21 +101,21 @@ StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& draw
                            " batches are more than 2^53 batches; use a smaller number");
   }
   if (drawn.per_pass == 0 || drawn.per_pass == per_pass) return drawn.batches;
-  // Other examples, or batches of another size: continues with a new pass.
+  // The examples or the batch size have changed, so Fit continues with a new pass.
   const int64_t passes = drawn.batches / drawn.per_pass + (drawn.batches % drawn.per_pass > 0);
   return passes <= kMostSteps / per_pass ? passes * per_pass : 0;
 }
 
-// Returns an error if the job has an evaluator, but no folder in which to find checkpoints, or
-// examples that the evaluator does not have.
+// Returns an error if the job has an evaluator that would find no checkpoints, or would not have
+// the examples for the validation.
 tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const FitOptions& options,
                              const BackupAndRestore* backup) {
   const bool evaluator = cluster::RoleOf(tf_config) == cluster::Role::kEvaluator ||
                          tf_config.cluster.size("evaluator") > 0;
   if (!evaluator) return OkStatus();
   if (options.validation_split != 0) {
-    return Unimplemented("validation_split: the job has an evaluator, which would not evaluate ",
-                         "these examples; give them as `validation`");
+    return Unimplemented("validation_split: the job has an evaluator, which cannot evaluate ",
+                         "a part of the training data; give the examples as `validation`");
   }
   if (backup != nullptr) return OkStatus();
   return InvalidArgument(
@@ -142,7 +143,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
       train::DefineModel(made.config, train::Split::kTrain, *made.train, tasks, model));
   RETURN_IF_ERROR(state.Build(definition.build.features));
   made.config.model = {};  // Build has read its files
-  // If the job has an evaluator, the validation is the evaluator's work.
+  // If the job has an evaluator, only the evaluator validates.
   if (options.validation != nullptr && tf_config.cluster.size("evaluator") == 0) {
     ASSIGN_OR_RETURN(made.plan.validation,
                      OpenDataset(*options.validation, train::Split::kEval, model, made.config));
@@ -175,7 +176,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   return made;
 }
 
-// Keeps what the run has ended with.
+// Takes over the values and the history with which the run has ended.
 void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.history = run.history();
   if (run.result() == nullptr) return;
@@ -185,7 +186,7 @@ void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   SetRate(run.rate(), state);
 }
 
-// Returns the task that trains from the state with the present config.
+// Returns the task that trains from the values `start` with the current config.
 train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
                             const std::shared_ptr<const state::Snapshot>& start) {
   train::TaskOptions task = TaskOptionsOf(state, prepared.config);
@@ -221,7 +222,7 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
   return run.completed();
 }
 
-// Prints the results of an evaluator.
+// Returns a function that prints an evaluator's results, or null if it must be silent.
 std::function<void(int64_t, const std::vector<std::pair<std::string, double>>&)> Printer(
     Verbose verbose) {
   if (verbose == Verbose::kSilent) return nullptr;
@@ -230,7 +231,7 @@ std::function<void(int64_t, const std::vector<std::pair<std::string, double>>&)>
   };
 }
 
-// Evaluates the checkpoints of the job that the backup names.
+// Evaluates the job's checkpoints, which are in the backup's folder.
 tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& options,
                                 const BackupAndRestore& backup) {
   ASSIGN_OR_RETURN(config::TrainingConfig config, ConfigOfFit(state, options));
@@ -250,7 +251,7 @@ tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& opt
 // Serves variables until the job has ended.
 tfjob::Status Serve(const CompiledData& state, const BackupAndRestore* backup) {
   config::TrainingConfig config = state.config;
-  // The folder says whether the run has failed, so that a server that is restarted ends, too.
+  // The folder records whether the run has failed, so that a server that is restarted ends, too.
   if (backup != nullptr) SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
   return RunUntilJobEnds(TaskOptionsOf(state, std::move(config)), state.session->options);
 }
@@ -260,9 +261,9 @@ tfjob::Status Assist(const CompiledData& state, const FitOptions& options,
                      const BackupAndRestore* backup) {
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   if (options.epochs == options.initial_epoch) {
-    // No chief would end the job.
-    return JobOver(Cancelled(cluster::ToString(tf_config.task), " has nothing to do: Fit ends at ",
-                             "epoch ", options.epochs, ", with which it starts"));
+    // The chief will not train, so it will not end the job.
+    return JobOver(Cancelled(cluster::ToString(tf_config.task), " has nothing to do: Fit starts ",
+                             "and ends at epoch ", options.epochs));
   }
   if (cluster::RoleOf(tf_config) == cluster::Role::kParameterServer) return Serve(state, backup);
   return FollowCheckpoints(state, options, *backup);

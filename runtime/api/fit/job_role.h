@@ -1,5 +1,5 @@
-// Runs the roles of a job's tasks that do not train, on behalf of CompiledModel::Fit and of
-// Estimators. Private to this package.
+// Runs tasks of a job that do not train, on behalf of CompiledModel::Fit and of Estimators. Private
+// to this package.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,18 @@
 
 namespace tfjob::api {
 
-// Calls `run` with what asks the process to stop: its signals, unless the session leaves them to
-// the program.
+// Calls `run` with a StopSource that signals of the process trigger, unless the session leaves the
+// signals to the program.
 tfjob::Status UntilSignal(const SessionOptions& options,
                           const std::function<tfjob::Status(const StopSource&)>& run);
 
-// Returns Unimplemented if this process has already taken part in a run of its job. Each run of a
-// job with several tasks needs all tasks, and the port of this one. Records the run otherwise.
+// Records that this process takes part in a run of its job. Returns Unimplemented if it has done so
+// before, because each run of a job with several tasks needs all tasks, and the port of this one.
 tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config);
 
-// Runs a ps or an evaluator until its job has ended, and then returns the Cancelled of a task
-// without a model of its own (JobOver). Returns another Cancelled if the process is asked to stop
-// before, and otherwise the error that has ended the task.
+// Runs a ps or an evaluator until its job has ended, and then returns Cancelled, marked by JobOver,
+// because the task has no trained model. If the process is asked to stop before that, returns
+// Cancelled without the mark; if the task fails, returns its error.
 tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options);
 
 }  // namespace tfjob::api

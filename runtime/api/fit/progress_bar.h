@@ -10,7 +10,7 @@
 
 namespace tfjob::api {
 
-// Return the texts of Keras' progress bar:
+// Return the parts of Keras' progress bar:
 //   "12/938 ━━━━━━━━━━━━━━━━━━━━ 3s 2ms/step", with the colours of a terminal
 //   " - accuracy: 0.8123 - loss: 0.5312", with the metrics in the order of their names
 //   "2ms/step"
@@ -21,10 +21,10 @@ std::string TimePerStepText(Duration elapsed, int64_t steps);
 // Owned by one thread.
 class ProgressBar {
  public:
-  // kAuto becomes kBar or kEpochs here.
+  // Decides whether kAuto means kBar or kEpochs.
   ProgressBar(Verbose verbose, Clock& clock);
 
-  // `epoch` counts from 0. The epoch's first `step` steps were made before.
+  // `epoch` counts from 0. The first `step` steps of the epoch have been made already.
   void BeginEpoch(int64_t epoch, int64_t epochs, int64_t step, int64_t steps);
   // Returns whether Update would print: a bar moves at most every 100 ms.
   bool Due() const;
@@ -32,7 +32,7 @@ class ProgressBar {
   void EndEpoch(const Metrics& metrics);
 
  private:
-  // The text replaces the line of the bar.
+  // Replaces the line of the bar with the text.
   void PrintLine(const std::string& text, bool last);
 
   const Verbose verbose_;

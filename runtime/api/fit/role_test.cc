@@ -1,4 +1,4 @@
-// Runs whole jobs with parameter servers and an evaluator, each task on a thread of its own, and
+// Runs whole jobs with parameter servers and an evaluator, each task on its own thread, and
 // compares them with the same jobs of tfjob-trainer.
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ std::string Folder(const std::string& name) {
   return path;
 }
 
-// A strategy as Strategy::ParameterServer returns it in a task.
+// Returns a strategy like that of Strategy::ParameterServer in a task.
 Strategy StrategyOf(const cluster::TfConfig& tf_config, const std::string& mode) {
   StrategyData data;
   data.tf_config = tf_config;

@@ -45,17 +45,17 @@ Json KeysOf(const CompileOptions& options) {
   return keys;
 }
 
-// Stands for a missing loss where only the other settings are checked.
+// Stands in for a missing loss when only the other settings are checked.
 constexpr char kAnyLoss[] = "mean_squared_error";
 
-// Returns whether the model has a loss or metrics. A model without them serves functions and
-// predictions; Fit, Step and Evaluate report that the loss is missing.
+// Returns whether there is a loss or a metric. A model without them can be used in functions and
+// for predictions; Fit, Step and Evaluate report that the loss is missing.
 bool Measures(const CompileOptions& options) {
   return options.loss.present() || !options.metrics.empty() || !options.weighted_metrics.empty() ||
          !options.outputs.empty();
 }
 
-// Returns the config that the session determines.
+// Returns a config with the settings of the session.
 StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   RETURN_IF_ERROR(session.error);
   RETURN_IF_ERROR(FromPublic(session.strategy.status()));
@@ -71,7 +71,8 @@ StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   return config;
 }
 
-// Makes the variables if their shapes are known. A parameter server holds only its part of them.
+// Makes the variables if their shapes are known. Does not make them in a parameter server, which
+// holds only a part of them.
 tfjob::Status BuildIfKnown(CompiledData& state) {
   if (cluster::RoleOf(state.strategy().tf_config) == cluster::Role::kParameterServer)
     return OkStatus();
@@ -115,7 +116,8 @@ StatusOr<std::shared_ptr<CompiledData>> LoadWhole(const std::shared_ptr<const Se
   return state;
 }
 
-// The first session of the process configures the log.
+// Configures the log for the first session of the process. Returns FailedPrecondition if a later
+// session wants another level.
 tfjob::Status ConfigureLogOnce(const std::string& wanted) {
   const std::string level = wanted.empty() ? "warning" : wanted;
   ASSIGN_OR_RETURN(const LogLevel parsed, ParseLogLevel(level));

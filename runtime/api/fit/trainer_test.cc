@@ -1,4 +1,4 @@
-// Compares Fit with the run of a training file.
+// Compares Fit with a run that a training file describes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST(Fit, TakesTheStepsOfTheTrainer) {
     EXPECT_TRUE(std::ranges::equal(got, want)) << weights[i].first;
   }
 
-  // The same from the files.
+  // Training on the files gives the same values.
   CompiledModel from_files =
       session
           .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dropout{.rate = 0.25},
@@ -102,7 +102,7 @@ TEST(Fit, TakesTheStepsOfTheTrainer) {
   EXPECT_EQ(again->values, history->values);
 }
 
-// Returns a strategy as FromEnvironment does in one of two tasks.
+// Returns a strategy like that of FromEnvironment in one of two tasks.
 Strategy TaskOfTwo(const std::vector<std::string>& addresses, int index) {
   cluster::Job workers{.name = "worker", .addresses = {}};
   for (int i = 0; i < 2; ++i) workers.addresses[i] = addresses[static_cast<size_t>(i)];
@@ -125,7 +125,7 @@ Dataset ArraysOfTest() {
   return data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
 }
 
-// Calls Fit in two tasks, with the options of each.
+// Calls Fit in two tasks, each with its own options.
 std::vector<Result<History>> FitBoth(std::vector<CompiledModel>& tasks, const Dataset& data,
                                      const std::vector<FitOptions>& options) {
   std::vector<Result<History>> histories(2, Status(StatusCode::kUnknown, "not run"));
@@ -170,13 +170,13 @@ TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
     }
   }
   EXPECT_EQ(tasks[0].Evaluate(data).value().values(), tasks[1].Evaluate(data).value().values());
-  // Another model of this task would meet the run of the first one.
+  // A task can take part in only one run, also with another model.
   CompiledModel copy = tasks[0];
   EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
   EXPECT_EQ(copy.Fit(data, options).status().code(), StatusCode::kUnimplemented);
 }
 
-// With batches of 15, the parts of the tasks differ.
+// With batches of 15, the parts of the tasks differ in size.
 INSTANTIATE_TEST_SUITE_P(Batches, TwoTasks, testing::Values(16, 15));
 
 TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {
@@ -185,7 +185,7 @@ TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {
   FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
   options.callbacks = {EarlyStopping{.monitor = "loss"}};
   for (CompiledModel& task : tasks) {
-    const Result<History> history = task.Fit(data, options);  // does not wait for the other
+    const Result<History> history = task.Fit(data, options);  // does not wait for the other task
     EXPECT_EQ(history.status().code(), StatusCode::kUnimplemented) << history.status();
     EXPECT_EQ(task.step(), 0);
   }

@@ -1,6 +1,6 @@
 // Generates the headers and sources of layers, optimizers, schedules and losses from the table of
 // layers (model/layer_table.h) and the keys of training files (config/keys.h), so that the C++ API
-// has exactly what training files have.
+// offers exactly what training files offer.
 #pragma once
 
 #include <string>
@@ -29,13 +29,14 @@ struct GeneratedField {
   std::string doc;      // for users; may be empty
 };
 
-// Puts the members of a class into the order of Keras' arguments.
+// Sorts the members of a class in the order of Keras' arguments.
 void OrderAsKeras(std::string_view class_name, std::vector<GeneratedField>& fields);
 // Returns the declarations of the members, with their comments.
 std::string Members(const std::vector<GeneratedField>& fields);
 // Returns the text as lines of a comment, each of at most 100 columns.
 std::string Comment(const std::string& text, const std::string& indent);
-// Returns "ExponentialDecay" for "exponential_decay", and Keras' own spelling where it differs.
+// Returns the name of the class, such as "ExponentialDecay" for "exponential_decay", in Keras'
+// spelling.
 std::string ClassNameOf(const std::string& name);
 
 }  // namespace tfjob::api

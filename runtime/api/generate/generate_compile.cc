@@ -35,7 +35,7 @@ std::string TypeOf(const Key& key) {
   return {};
 }
 
-// Returns the name of a key directly in the section, and "" for any other key.
+// Returns the name of a key that is directly in the section, and "" for any other key.
 std::string NameIn(const std::string& section, const Key& key) {
   if (!key.path.starts_with(section + ".")) return {};
   std::string name = key.path.substr(section.size() + 1);
@@ -66,7 +66,7 @@ std::vector<GeneratedField> FieldsOf(const std::string& section, const std::stri
   return fields;
 }
 
-// Optimizers, schedules and losses differ in these values.
+// The values in which optimizers, schedules and losses differ.
 struct Kind {
   std::string section;          // of the training file
   std::string result;           // the type to which the structs convert

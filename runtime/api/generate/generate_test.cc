@@ -21,7 +21,7 @@ TEST(Generated, FilesAreWhatTheTablesGenerate) {
   }
 }
 
-// A default would be taken for what the program has set.
+// A default could not be told from a value that the program has set.
 TEST(Generated, RequiredMembersAreEmpty) {
   int found = 0;
   for (const GeneratedFile& file : LayerFiles()) {

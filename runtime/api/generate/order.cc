@@ -1,5 +1,5 @@
-// Puts arguments into Keras' order. The tables of layers and keys have another one, but C++
-// requires that a program gives arguments in the order of their declaration, so that it cannot
+// Puts arguments into Keras' order. The tables of layers and keys have a different order. C++
+// requires that programs give arguments in the order in which they are declared, so it cannot
 // change later. tests/interop compares the result with Keras.
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,8 @@
 namespace tfjob::api {
 namespace {
 
-// In each of these lists, the arguments that a class has stand in this order, one after another.
+// Lists of arguments. Those arguments of a list that a class has directly follow each other, in
+// this order.
 const std::vector<std::vector<std::string_view>>& Sequences() {
   static const auto* const kSequences = new std::vector<std::vector<std::string_view>>{
       {"depthwise_initializer", "pointwise_initializer", "kernel_initializer",
@@ -29,7 +30,7 @@ const std::vector<std::vector<std::string_view>>& Sequences() {
   return *kSequences;
 }
 
-// An argument of a class that follows another one; "" for the first argument.
+// Moves an argument of a class behind another one (`after`), or to the front if that is "".
 struct Move {
   std::string_view class_name, name, after;
 };

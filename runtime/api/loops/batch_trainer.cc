@@ -26,7 +26,8 @@ void DescribeArrays(const Tensor& only, const std::map<std::string, Tensor>& nam
   text += ";\n";
 }
 
-// Returns a text that is equal for batches of the same arrays, types and shapes.
+// Describes the batch in a text, which is the same for batches with the same arrays, types and
+// shapes of examples.
 std::string FormOf(const Batch& batch) {
   std::string text;
   DescribeArrays(batch.x, batch.inputs, text);
@@ -49,7 +50,7 @@ StatusOr<std::shared_ptr<const tfjob::data::Source>> SourceOf(const Batch& batch
 StatusOr<config::TrainingConfig> ConfigOfBatches(const CompiledData& model,
                                                  const ClassWeights& class_weight) {
   config::TrainingConfig config = model.config;
-  // A batch whose numbers are not finite must change nothing.
+  // A batch that makes numbers infinite or NaN must change nothing.
   config.on_non_finite = config::OnNonFinite::kSkip;
   if (class_weight.empty()) return config;
   Json weights = Json::object();
@@ -67,7 +68,7 @@ tfjob::Status CheckAlone(const CompiledData& model) {
 }
 
 void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
-  // Metrics have other sums if the batches have sample weights.
+  // Start over if the number of sums has changed, because only one of the two has sample weights.
   if (totals.metric_sums.size() != batch.metric_sums.size()) totals = {};
   totals.metric_sums.resize(batch.metric_sums.size());
   totals.loss_sum += batch.loss_sum;
@@ -207,8 +208,8 @@ tfjob::Status BatchTrainer::Load(const std::shared_ptr<const state::Snapshot>& v
 }
 
 // After an error, devices that train together refuse every further step, so the next step makes
-// them again. If the values cannot be taken, because an update has failed halfway, the strategy is
-// kept, and reports that.
+// them again. If the values cannot be taken, because an update has failed halfway, keeps the
+// strategy, which reports that error again.
 void BatchTrainer::Reset(CompiledData& model) {
   if (model.newest.get() == this && !model.Settle().ok()) return;
   strategy_ = nullptr;

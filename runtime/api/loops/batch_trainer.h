@@ -20,20 +20,20 @@ namespace tfjob::api {
 
 using ClassWeights = std::map<int64_t, double>;
 
-// Holds the strategy and the programs for batches of one form: with the same arrays, types and
-// shapes of examples, and the same class weights and optimizer. Owned by one thread.
+// Holds the strategy and the programs for batches of one form, that is, with the same arrays, types
+// and shapes of examples, and with the same class weights and optimizer. Owned by one thread.
 class BatchTrainer : public LiveValues {
  public:
-  // Makes the variables of the model, unless they exist. Returns Unimplemented if several tasks
-  // train, and the errors of the data, as Fit does.
+  // Makes the model's variables, unless they exist. Returns Unimplemented if the job has several
+  // tasks, and errors in the data, as Fit does.
   static StatusOr<std::shared_ptr<BatchTrainer>> Create(CompiledData& model, const Batch& batch,
                                                         const ClassWeights& class_weight);
 
   // Returns whether the trainer can take the batch.
   bool Takes(const CompiledData& model, const Batch& batch, const ClassWeights& class_weight) const;
 
-  // Take one step from the newest values of the model, or evaluate them. Return the totals of the
-  // batch. After an error, nothing has changed.
+  // Train takes one step from the newest values of the model, and Test evaluates these values. Both
+  // return the totals of the batch. If they return an error, nothing has changed.
   StatusOr<strategy::MetricTotals> Train(CompiledData& model, const Batch& batch);
   StatusOr<strategy::MetricTotals> Test(CompiledData& model, const Batch& batch);
 
@@ -48,7 +48,7 @@ class BatchTrainer : public LiveValues {
   // Fills batch_ with the examples.
   tfjob::Status Read(const CompiledData& model, const Batch& batch);
   tfjob::Status Load(const std::shared_ptr<const state::Snapshot>& values);
-  // Drops the strategy after an error, after taking the newest values from it.
+  // Drops the strategy after an error, but takes the newest values from it first.
   void Reset(CompiledData& model);
 
   train::TaskContext context_;
@@ -58,11 +58,11 @@ class BatchTrainer : public LiveValues {
   optimizer::Optimizer optimizer_;  // a callback of Fit may give the model another learning rate
   strategy::ModelDefinition definition_;
   std::vector<tfjob::data::Column> columns_;
-  tfjob::data::Batch batch_;  // the examples, in the form of the programs
+  tfjob::data::Batch batch_;  // the examples, as the programs read them
   std::unique_ptr<strategy::Strategy> strategy_;
   std::unique_ptr<variables::VariableStore> store_;  // of the evaluation; null before the first
   std::unique_ptr<strategy::ProgramCache> programs_;
-  // The values that the strategy, and the evaluation, were given or have returned last.
+  // The values that the strategy and the evaluation have last loaded or returned.
   std::shared_ptr<const state::Snapshot> loaded_, evaluated_;
   int64_t step_ = 0;
 };

@@ -9,7 +9,7 @@
 namespace tfjob::api {
 
 // Returns the call as an element of `inbound_nodes`. `inputs` are the call's inputs in Keras' form.
-// `name` is that of the layer, for error messages.
+// `name` is the layer's name, for error messages.
 StatusOr<Json> WriteNode(const CallData& call, const std::string& name, std::vector<Json> inputs);
 
 }  // namespace tfjob::api

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kFunction[] = "Function";
 
-// Returns the model's name, also after an error.
+// Returns the model's name, or "" if the model has been moved from.
 std::string NameOfModel(const CompiledModel& model) {
   const std::shared_ptr<CompiledData>& data = Access::Shared(model);
   return data == nullptr ? "" : data->model.name();
@@ -50,7 +50,7 @@ StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
   return made;
 }
 
-// Runs the body, and returns what it has recorded.
+// Runs the body, and completes `data` with what it records.
 tfjob::Status Record(const std::vector<Input>& inputs, const StepBody& body, StepData& data) {
   if (!body) return InvalidArgument("the step is an empty function");
   ASSIGN_OR_RETURN(data.definition.inputs, InputsOf(inputs));
@@ -85,8 +85,8 @@ StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
   return made;
 }
 
-// Returns the array for an input: the one of its name, or else x, y or the sample weights by its
-// position, if the input has no name or no array has one.
+// Returns the array for an input: the array with its name or, if the input or all arrays have no
+// name, x, y or sample_weight by the input's position.
 const Tensor* Find(const Batch& batch, const std::string& name, size_t position) {
   for (const auto* arrays : {&batch.inputs, &batch.targets, &batch.sample_weights}) {
     const auto found = arrays->find(name);
@@ -148,8 +148,8 @@ StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definitio
   return arrays;
 }
 
-// Makes the programs again if a model has another optimizer: a callback of Fit may have changed its
-// learning rate.
+// Makes the programs again if the optimizer of a model has changed: a callback of Fit may have
+// changed its learning rate.
 tfjob::Status Refresh(FunctionData& data) {
   bool same = true;
   const steps::Definition& made = data.runner->definition();
@@ -202,7 +202,7 @@ Symbol Step::Call(const CompiledModel& model, const Symbols& inputs, bool traini
 
 std::vector<Symbol> Step::TrainableVariables(const CompiledModel& model) {
   const size_t number = data_.NumberOf(model, "TrainableVariables");
-  // The caller may index the variables until the error is returned.
+  // The body may index the variables before Session::Function returns the error.
   if (!data_.error.ok()) return data_.PlaceholdersFor(Access::Shared(model).get());
   const steps::StepModel& of = data_.definition.models[number];
   std::vector<Symbol> variables;
@@ -223,7 +223,7 @@ std::vector<Symbol> Step::Gradients(const Symbol& loss, const std::vector<Symbol
     data_.Fail(InvalidArgument("Gradients: expected at least one value, got none"));
     return {loss};
   }
-  if (!data_.error.ok()) return values;  // which the caller may use until the error is returned
+  if (!data_.error.ok()) return values;  // which the body may use before the error is returned
   std::vector<Symbol> inputs = {loss};
   inputs.insert(inputs.end(), values.begin(), values.end());
   const Symbol made = data_.Make("Gradients", std::move(inputs), steps::GradientNode());
@@ -238,7 +238,7 @@ void Step::Apply(const CompiledModel& model, const std::vector<Symbol>& gradient
   for (const StepData::Application& other : data_.applications) {
     if (other.model != number) continue;
     data_.Fail(InvalidArgument("Apply: the step already applies gradients to model ",
-                               NameOfModel(model), "; add the gradients up"));
+                               NameOfModel(model), "; apply the sum of the gradients"));
   }
   data_.applications.push_back({number, gradients});
 }

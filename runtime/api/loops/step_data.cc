@@ -95,7 +95,8 @@ tfjob::Status StepData::Finish() {
   return OkStatus();
 }
 
-// Calls that wait for their inputs are on a list, not on the stack, since a step may be deep.
+// Keeps calls that wait for their inputs in a list, instead of recursing, because a step may be
+// deep.
 StatusOr<steps::Value> StepWriter::Write(const Symbol& symbol) {
   std::vector<const CallData*> waiting = {Access::Call(symbol)};
   while (!waiting.empty()) {

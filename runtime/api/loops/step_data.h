@@ -1,4 +1,4 @@
-// Defines what a Step records, and turns it into the definition of a step. Private to this package.
+// Defines what a Step records, and turns it into a steps::Definition. Private to this package.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace tfjob::api {
 struct StepValue {
   std::string name;  // of the function that returned it, for error messages
   steps::Emit emit;
-  int64_t owner = 0;  // the number of the step to which it belongs
+  int64_t owner = 0;  // the number of the step to which the value belongs
 };
 
 struct StepData {
@@ -29,8 +29,9 @@ struct StepData {
   tfjob::Status error;  // the first one
   std::vector<std::shared_ptr<CompiledData>> models;
   steps::Definition definition;
-  // The values that the nodes will be, in the order in which they were made: calls of models (which
-  // may change statistics), gradients that are applied, and results.
+  // Values that become nodes even if no result depends on them, in the order in which the step made
+  // them: calls of models, which may change statistics, and penalties, which depend on the calls
+  // before.
   std::vector<Symbol> roots;
   struct Application {
     size_t model = 0;
@@ -46,17 +47,17 @@ struct StepData {
   std::vector<Returned> returned;
 
   void Fail(tfjob::Status status) { error.Update(std::move(status)); }
-  // Returns a value of this step.
+  // Makes a value of this step.
   Symbol Make(const std::string& name, std::vector<Symbol> inputs, steps::Emit emit) const;
-  // Returns the number of the model in this step, after adding it if necessary. After an error,
-  // returns 0.
+  // Returns the model's index in `models`, and adds the model if necessary. Records errors, which
+  // begin with `function`, and then returns 0.
   size_t NumberOf(const CompiledModel& model, const char* function);
-  // Returns a value for each trainable variable of the model, to be returned after an error; none
-  // if the model's variables are unknown.
+  // Returns a value for each trainable variable of the model, or none if the variables are unknown.
+  // The step gets these values after an error.
   std::vector<Symbol> PlaceholdersFor(const CompiledData* model) const;
   // Adds a result, whose name must be new.
   void AddResult(Returned result);
-  // Completes `definition`.
+  // Completes `definition`, with everything that the step has recorded.
   tfjob::Status Finish();
   static int64_t NextNumber();
 };
@@ -67,10 +68,10 @@ struct FunctionData {
   std::unique_ptr<steps::StepRunner> runner;
 };
 
-// Appends the calls on which values depend to a definition.
+// Appends values, and the calls on which they depend, to a definition.
 class StepWriter {
  public:
-  // `owner` is the step whose values may occur.
+  // Only values of the step `owner` may occur.
   StepWriter(const StepData& owner, steps::Definition& definition)
       : owner_(owner), definition_(definition) {}
 

@@ -59,8 +59,9 @@ StatusOr<std::shared_ptr<LiveModel>> Workspace::Bind(CompiledData& model) {
   return live;
 }
 
-// A runner that applies an optimizer may create its slots, with initial values. The next run must
-// therefore load the values of the model again, and none may be taken from the slots before.
+// A runner that applies an optimizer may create the optimizer's slots, with initial values. These
+// must never be taken for the model's values, so the newest values are taken first, and the next
+// run loads them again.
 StatusOr<std::unique_ptr<steps::StepRunner>> Workspace::MakeRunner(
     steps::Definition definition, std::span<CompiledData* const> models) {
   std::vector<CompiledData*> applied;

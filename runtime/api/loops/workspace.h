@@ -19,13 +19,13 @@ namespace tfjob::api {
 
 class LiveModel;
 
-// The functions may be called on any thread.
+// Thread-safe, apart from the models and runners that are passed to it.
 class Workspace {
  public:
-  // Makes the devices of the model's session, unless they exist. Returns Unimplemented if several
-  // tasks train.
+  // Makes the devices of the model's session, unless they exist. Returns Unimplemented if the job
+  // has several tasks.
   tfjob::Status Prepare(const CompiledData& model);
-  // Returns the model's variables on the devices, and creates them if they are not there yet.
+  // Returns the model's variables on the devices. Creates them if necessary.
   StatusOr<std::shared_ptr<LiveModel>> Bind(CompiledData& model);
   // Compiles the step. `models` are those of the definition.
   StatusOr<std::unique_ptr<steps::StepRunner>> MakeRunner(steps::Definition definition,
@@ -40,7 +40,7 @@ class Workspace {
   friend class LiveModel;
 
   Mutex mutex_;
-  // The context has the threads of the device, so it is destroyed last.
+  // Owns the threads of the device, so it is destroyed last.
   std::unique_ptr<train::TaskContext> context_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<steps::Memory> memory_ ABSL_GUARDED_BY(mutex_);
   int64_t models_ ABSL_GUARDED_BY(mutex_) = 0;  // that have been bound
@@ -67,12 +67,12 @@ class LiveModel : public LiveValues {
   const std::shared_ptr<Workspace> workspace_;
   steps::StepModel model_;
   state::TrainingState training_;
-  // The values that were loaded into the variables, or taken from them, last.
+  // The values that were last loaded into the variables or taken from them.
   std::shared_ptr<const state::Snapshot> loaded_;
   int64_t step_ = 0;
 };
 
-// Returns how a step uses the model. Its variables get the prefix in their names.
+// Describes the model for a step. Adds the prefix to the names of the variables.
 steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefix);
 
 }  // namespace tfjob::api
