@@ -30,10 +30,10 @@ struct Array {
 inline constexpr char kFeaturesArray[] = "features";
 inline constexpr char kLabelsArray[] = "labels";
 
-// Immutable once loaded. Shared by the pipelines that read it.
+// Holds the values of all examples. Immutable once loaded. Shared by the pipelines that read it.
 struct Dataset {
   std::vector<Array> arrays;  // at least one; all have the same number of rows
-  // What error messages call an example: "row" (IDX files) or "line" (CSV files).
+  // The word for an example in error messages: "row" (IDX files) or "line" (CSV files).
   std::string row_name = "row";
   int64_t first_row = 0;  // number of the first example; rows are counted from 0, lines from 1
   // If set, used instead of the two fields above: returns the place of an example in its file, for
