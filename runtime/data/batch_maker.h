@@ -12,8 +12,8 @@
 
 namespace tfjob::data {
 
-// Holds the memory for one batch. Full batches and the smaller batch at the end of an epoch have
-// separate tensors, so that neither is ever reallocated.
+// Memory for one batch. Full batches and the smaller batch at the end of an epoch have separate
+// tensors, so that neither has to be allocated again.
 struct BatchSlot {
   Batch full;
   Batch rest;
@@ -40,7 +40,7 @@ class Pipeline::Maker {
   }
   int64_t batches_per_epoch() const { return batches_; }
   int64_t remainder() const { return rest_.size; }
-  // Returns the position that follows `position`.
+  // Returns the next position.
   Position After(Position position) const;
   // See Pipeline::Describe.
   std::string Describe() const;

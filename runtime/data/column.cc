@@ -56,7 +56,7 @@ bool StoreWhole(const Number& number, Tensor& tensor, size_t i) {
   return true;
 }
 
-// Converts a number to the tensor's type, and stores it. Returns false if it does not fit.
+// Stores a number as the tensor's type. Returns false if it does not fit.
 bool StoreAt(const Number& number, Tensor& tensor, size_t i) {
   switch (tensor.dtype()) {
     case DType::kFloat32: {

@@ -34,9 +34,8 @@ struct Field {
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // Fills the tensors, one per column, with the examples `rows`, in this order. Each tensor must
-  // have the type of its column, and the shape [rows.size(), …] with the column's shape for the
-  // rest.
+  // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
+  // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
   // Fills row places[i] of every tensor with the example rows[i], and leaves the other rows as they
   // are. There are as many places as rows. The default implementation reads the examples into
@@ -74,10 +73,9 @@ class Source {
   // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
   // of 0 means that tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
-  // Returns a reader that fills tensors for `columns`. A source in memory converts and checks all
-  // values at once, and returns the errors of ConvertColumn (column.h); its readers never fail, and
-  // allocate nothing. Readers of other sources check the values that they read, and return these
-  // errors themselves. The source must outlive the reader.
+  // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
+  // (column.h). A source in memory checks every value now, and its readers never fail and allocate
+  // nothing. Other readers check the values that they read. The source must outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 
   // Returns null if there is no such field.
