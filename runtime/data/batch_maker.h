@@ -59,7 +59,7 @@ class Pipeline::Maker {
   int64_t worker_, workers_;
   Part full_;          // this worker's part of a full batch of step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
-  int64_t step_;       // batch k begins at example k · step_
+  int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch that are divided into batches
   int64_t remainder_;  // number of examples in the last, smaller batch; 0 if there is none
   int64_t batches_;

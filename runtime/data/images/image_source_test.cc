@@ -299,7 +299,7 @@ TEST(Images, HaveAFingerprint) {
   EXPECT_NE(fingerprint(options), first);
 }
 
-// Whatever changes in a file, reading it succeeds, or returns an error that names the file.
+// Checks that reading a file that was changed at random succeeds, or that the error names the file.
 TEST(Images, DamagedAtRandomAreNamed) {
   PhiloxStream random(11);
   const std::string images[] = {testing::WriteJpeg(testing::Gradient(16, 16, 3)),

@@ -167,7 +167,7 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
   EXPECT_EQ(Refusal("{\"x\": 1e999}", one),
             "line 1: feature x: expected a number, got 1.7976931348623157e+308, which does not fit "
             "into float32");
-  // Such a double may be a rounded integer.
+  // A double of this size may be a rounded integer.
   EXPECT_EQ(
       Refusal("{\"x\": 9007199254740993.0}", integer),
       "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "

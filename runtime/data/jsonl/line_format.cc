@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMostLine = 64 << 20;  // parsing JSON takes up to 15 times as much memory
 constexpr uint64_t kMostEnd = 1;          // "\n"
-// To count the lines before a higher offset would take too long for an error message.
+// Counting the lines before a higher offset would take too long for an error message.
 constexpr uint64_t kMostCounted = uint64_t{4} << 30;
 
 // Returns DataLoss if a line is too long.

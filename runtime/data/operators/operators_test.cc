@@ -181,7 +181,7 @@ TEST(Cache, RefusesMoreThanItMayTake) {
             "take; take fewer examples, or do not cache them");
 }
 
-// A list of the order would take 24 GB.
+// Shuffles so many examples that a list of their order would take 24 GB.
 TEST(Operators, ShuffleManyRepeatsWithoutAList) {
   const SourcePtr source = Made(Select(Numbers(0, 60'000), {.repeat = 100'000}));
   PipelineOptions options = InOrder(*source, 100);

@@ -14,7 +14,7 @@
 
 namespace tfjob::data {
 
-// Movable. Only one thread may append; after Finish, any number of threads may read.
+// Holds numbers. Movable. Only one thread may append; after Finish, any number of threads may read.
 class OffsetList {
  public:
   // Keeps up to `most_in_memory` numbers, at least 1, in memory, and a longer list in a file in

@@ -15,7 +15,7 @@ namespace tfjob::data {
 // Returns the folder for temporary files: `folder` or, if that is empty, TMPDIR or /tmp.
 std::string TemporaryFolder(const std::string& folder);
 
-// Movable. Only one thread may append.
+// Owns the file. Movable. Only one thread may append.
 class TemporaryFile {
  public:
   // Creates an empty file. The errors of all functions name the folder, and the key of the training

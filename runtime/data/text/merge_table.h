@@ -19,7 +19,7 @@ struct BytePairFiles {
   std::string merges;
 };
 
-// Immutable once read.
+// Finds the merge of two tokens. Immutable once read.
 class MergeTable {
  public:
   struct Merge {

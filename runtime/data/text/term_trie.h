@@ -9,8 +9,8 @@
 
 namespace tfjob::text {
 
-// Immutable once built. Takes about 13 bytes per node, and has at most one node per byte of each
-// term.
+// Maps terms to ids. Immutable once built. Takes about 13 bytes per node, and has at most one node
+// per byte of each term.
 class TermTrie {
  public:
   static constexpr int32_t kNone = -1;  // no node, or no term
