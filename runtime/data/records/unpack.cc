@@ -45,7 +45,7 @@ class Unpacker {
 
   Status Run() {
     if (inflateInit2(&stream_, MAX_WBITS + 32) != Z_OK)  // + 32: gzip or zlib, by the first bytes
-      return ResourceExhausted(file_.path(), ": no memory to unpack it");
+      return ResourceExhausted(file_.path(), ": not enough memory to unpack it");
     for (;;) {
       RETURN_IF_ERROR(Refill());
       stream_.next_out = reinterpret_cast<Bytef*>(out_.data());

@@ -160,7 +160,7 @@ class JpegReader {
 
   Status Run(JpegStep step) {
     if (Returns(state_, step)) return OkStatus();
-    if (state_.out_of_memory) return ResourceExhausted("no memory to read a JPEG image");
+    if (state_.out_of_memory) return ResourceExhausted("not enough memory to read a JPEG image");
     if (state_.unsupported) return Unsupported(state_.message);
     return DataLoss("the JPEG image is damaged: ", state_.message);
   }

@@ -114,7 +114,7 @@ class PngReader {
   Status Run(PngStep step) {
     if (state_.info != nullptr && Returns(state_, step)) return OkStatus();
     if (state_.info == nullptr || state_.out_of_memory)
-      return ResourceExhausted("no memory to read a PNG image");
+      return ResourceExhausted("not enough memory to read a PNG image");
     return DataLoss("the PNG image is damaged: ", state_.message);
   }
   PngState& state() { return state_; }
