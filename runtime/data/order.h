@@ -1,6 +1,6 @@
 // Computes the order of the examples in each epoch, which depends only on the kind of order, the
-// seed, the epoch and the number of examples. These orders must never change: training that
-// continues from a checkpoint of an earlier version relies on them.
+// seed, the epoch, the number of examples and the size of the windows. These orders must never
+// change: training that continues from a checkpoint of an earlier version relies on them.
 #pragma once
 
 #include <array>
