@@ -1,5 +1,5 @@
-// Produces the batches of one worker's share of the examples: chooses the examples of each batch,
-// and reads them. This is the part of Pipeline that has no threads.
+// Makes the batches of one worker: chooses the examples of each batch, and reads them. This is the
+// part of Pipeline that has no threads.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class Pipeline::Maker {
 
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
-  // From now on, takes part number `worker` of `workers` parts of each global batch. Requires
-  // global_batch. Slots that were made before this call no longer fit.
+  // Takes part `worker` of `workers` of every global batch from now on. Requires global_batch.
+  // Slots made before this call must not be filled any more, because their size may be wrong.
   void TakePart(int64_t worker, int64_t workers);
   bool Takes(int64_t worker, int64_t workers) const {
     return worker == worker_ && workers == workers_;
@@ -50,8 +50,8 @@ class Pipeline::Maker {
   Status Check() const;
   Batch NewBatch(int64_t size) const;
   bool together() const { return options_.global_batch > 0; }
-  // Returns example number `index` of the current epoch, counted in this worker's share or, with
-  // global_batch, over all workers.
+  // Returns the number that example `index` of the current epoch has in the source. `index` counts
+  // the examples in this worker's share or, with global_batch, all examples.
   int64_t Row(int64_t index) const;
 
   const std::shared_ptr<const Source> source_;
@@ -61,7 +61,7 @@ class Pipeline::Maker {
   Part rest_;          // this worker's part of the last, smaller batch
   int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch that are divided into batches
-  int64_t remainder_;  // the number of examples in the last, smaller batch; 0: none
+  int64_t remainder_;  // number of examples in the last, smaller batch; 0 if there is none
   int64_t batches_;
   Position next_;
   std::unique_ptr<RowReader> reader_;

@@ -13,8 +13,8 @@ namespace {
 // deflate's best ratio is 1032:1 (zlib.net/zlib_tech.html).
 constexpr uint64_t kMaxRatio = 1040;
 
-// Data can be compressed to a hundredth of its size only if almost all of it is the same, as in a
-// file that is made to exhaust its reader's memory.
+// Only very repetitive data can be compressed to less than a hundredth of its size. A file that
+// contains such data may have been made to exhaust its reader's memory.
 constexpr uint64_t kUsualRatio = 100;
 
 }  // namespace

@@ -24,9 +24,9 @@ class ByteSource {
   // data being read.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
-  // Returns the whole text of the file. Returns InvalidArgument if a compressed file unpacks to
-  // more than a hundred times its size and more than kFreeBytes. This limit is necessary because
-  // the file does not state the length of its text in advance.
+  // Returns the rest of the file. Returns InvalidArgument if a compressed file unpacks to more than
+  // kFreeBytes and to more than a hundred times its size. The limit bounds the memory, because
+  // gzip does not reliably state in advance how large the unpacked data is.
   StatusOr<std::string> ReadText();
 
   const std::string& path() const { return path_; }

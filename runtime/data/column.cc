@@ -10,9 +10,9 @@
 namespace tfjob::data {
 namespace {
 
-// An element of a tensor of any type. Integers are exact.
+// Holds an element of a tensor of any type. Integers stay exact.
 struct Number {
-  bool whole = true;  // if true, `integer` has the value; otherwise, `real` has it
+  bool whole = true;  // the value is `integer` if set, and `real` otherwise
   int64_t integer = 0;
   double real = 0;
 
@@ -24,7 +24,7 @@ std::string TextOf(const Number& number) {
 }
 
 Number OfReal(double real) {
-  // 2^63: all whole numbers below it fit into int64.
+  // Whole numbers of a magnitude below 2^63 fit into int64.
   const bool whole = std::floor(real) == real && std::fabs(real) < 0x1p63;
   return {.whole = whole, .integer = whole ? static_cast<int64_t>(real) : 0, .real = real};
 }
@@ -125,7 +125,8 @@ class ColumnConverter {
  private:
   size_t Count() const { return static_cast<size_t>(values_.num_elements()); }
 
-  // Returns how many class numbers, or how many rows of scores, an example has.
+  // Returns how many values an example of the array should have. For a one-hot column, this is one
+  // class number per row. For class weights, each value may be a row of scores instead.
   int64_t Places() const {
     const int64_t elements = column_.shape.num_elements();
     return column_.one_hot && column_.classes > 0 ? elements / column_.classes : elements;
@@ -173,9 +174,9 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at position `place`, counted over all examples. A class is given by `scores`
-  // elements: by a class number if `scores` is 1, otherwise by a row of scores. Determines the
-  // class as Keras does.
+  // Returns the class at position `place`, counted over all examples. Each class takes `scores`
+  // elements of the array: a class number if `scores` is 1, and a row of scores otherwise. As in
+  // Keras, class numbers are rounded, and the first of the largest scores determines the class.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {
       const double value = std::nearbyint(NumberAt(values_, place).value());

@@ -19,15 +19,15 @@ struct Column {
   // may have another shape ([] instead of [1]).
   Shape shape = {};
   float scale = 1;  // factor by which the values are multiplied; only for float32
-  // If above 0, the values are class numbers, each in [0, classes). The tensor contains the numbers
-  // or, if one_hot is set, one row per number: zeros, with a 1 at the position of the class. With
-  // one_hot, the last dimension of the shape is `classes`, and the array's examples have one
+  // If above 0, the values are class numbers in [0, classes). The tensor contains these numbers or,
+  // if one_hot is set, a row per number: zeros, with a 1 at the position of the class. With
+  // one_hot, the last dimension of the shape is `classes`, and an example of the array has one
   // element per row.
   int64_t classes = 0;
   bool one_hot = false;
   // If not empty, the tensor contains the weights of the classes instead of the class numbers. The
   // weight of a class without an entry is 1. For each element of the shape, the array has either a
-  // class number or a row of scores, whose largest element gives the class.
+  // class number or a row of scores; the largest score in a row determines the class.
   std::map<int64_t, double> class_weights = {};
 };
 
@@ -40,9 +40,9 @@ Column ClassColumn(const std::string& array, int64_t classes);
 // Returns a column of one-hot rows: float32 [classes], one per example.
 Column OneHotColumn(const std::string& array, int64_t classes);
 
-// Returns all values of a column, converted, but not yet multiplied by `scale`. Bytes that become
-// float32 stay bytes, and one-hot rows stay class numbers (int64). The tensor shares the array's
-// memory if nothing changes.
+// Returns all values of a column, converted, but not yet multiplied by `scale`. Two conversions are
+// left to CopyRows (column_rows.h): bytes for a float32 column stay bytes, and one-hot rows stay
+// class numbers (int64). If no value needs conversion, the tensor shares the array's memory.
 //
 // Checks every value. Returns InvalidArgument, with a message that names the file, the row, the
 // value and what was expected, if a value is NaN, infinite or out of range, or is not a whole

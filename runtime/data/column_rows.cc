@@ -30,7 +30,7 @@ void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::b
   }
 }
 
-// `begin` returns the first byte in the tensor of the row that receives rows[i].
+// Copies the examples `rows`, each to `to_bytes` bytes of the tensor, from byte begin(i) on.
 template <typename Begin>
 void CopyEach(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor,
               const Begin& begin, size_t to_bytes) {
@@ -38,8 +38,8 @@ void CopyEach(const ColumnValues& source, std::span<const int64_t> rows, Tensor&
   const std::byte* base = source.values.bytes().data();
   const auto at = [&](size_t i) { return base + static_cast<size_t>(rows[i]) * from_bytes; };
   for (size_t i = 0; i < rows.size(); ++i) {
-    // Rows are scattered in memory, so the start of each is prefetched here. The hardware
-    // prefetcher then follows the row from its first cache lines.
+    // The rows are scattered in memory, so the hardware cannot predict where the next one begins.
+    // Once its first cache line has been prefetched, the hardware prefetches the rest.
     if (i + 2 < rows.size()) __builtin_prefetch(at(i + 2));
     CopyRow(source, at(i), {tensor.bytes().data() + begin(i), to_bytes});
   }

@@ -9,24 +9,26 @@
 
 namespace tfjob::data {
 
-// The values of one column for several examples.
+// Holds the values of one column for several examples.
 struct ColumnValues {
   Column column;
   Tensor values;      // as ConvertColumn returns them
   int64_t width = 0;  // elements per example of `values`
 };
 
-// Converts a column of the dataset. Returns the errors of ConvertColumn.
+// Converts all examples of a column. Returns the errors of ConvertColumn.
 StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column);
 
-// Returns whether float32 values of this shape become values of the column without a conversion,
-// except that they are multiplied by `scale`.
+// Returns whether examples of this shape, as float32, need no conversion for the column other than
+// the multiplication by `scale`.
 bool TakesFloats(const Column& column, const Shape& shape);
 
-// Fills the tensor with the examples `rows` of `source`. The tensor must have the column's type,
-// and the column's shape for rows.size() examples. Allocates nothing.
+// Fills the tensor with the examples `rows` of `source`, and finishes their conversion. The tensor
+// must have the column's type, and the shape [rows.size(), …] with the column's shape for the rest.
+// Allocates nothing.
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor);
-// Does the same for the rows `places` of the tensor, as many as `rows`.
+// Does the same, but fills row places[i] of the tensor with the example rows[i], and leaves all
+// other rows as they are. `places` and `rows` must have the same length.
 void CopyRowsTo(std::span<const int64_t> places, const ColumnValues& source,
                 std::span<const int64_t> rows, Tensor& tensor);
 

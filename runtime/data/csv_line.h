@@ -1,4 +1,4 @@
-// Reads the values in a line of a table of numbers.
+// Splits the lines of a table of numbers into values.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 
 namespace tfjob::data {
 
-// Stores the values of a line in `fields`, without the white space around them and without their
-// quotation marks. A value must not contain the delimiter.
+// Splits a line at each delimiter, also within quotation marks, and stores the values in `fields`,
+// without surrounding white space and without their quotation marks.
 void SplitCsvLine(std::string_view line, char delimiter, std::vector<std::string_view>& fields);
 
-// Returns nullopt if the text is not a finite number.
+// Parses a decimal number. Returns nullopt if the text is anything but one finite number.
 std::optional<double> ParseCsvNumber(std::string_view text);
 
 }  // namespace tfjob::data

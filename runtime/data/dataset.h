@@ -1,6 +1,7 @@
-// Holds examples in memory as their files store them. Images, for example, stay bytes until they
-// become part of a batch. Loading checks the whole file. It returns InvalidArgument, DataLoss or an
-// error from reading the file. The message names the file and, if possible, the row.
+// Holds examples in memory, in the types in which their files store them: the pixels of IDX images,
+// for example, stay bytes until they become part of a batch. The functions that load files check
+// them completely. They return InvalidArgument, DataLoss or an error from reading the file, with a
+// message that names the file and, if possible, the row.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace tfjob::data {
 
-// One value per example, of any type and shape.
+// Holds one value per example, of any type and shape.
 struct Array {
   std::string name;
   std::string file;  // where the values come from, for error messages
@@ -25,19 +26,18 @@ struct Array {
   Shape example_shape() const;
 };
 
-// The names of the arrays of a dataset with one array of features and one of labels.
+// The names of the arrays in datasets that have one array of features and one of labels.
 inline constexpr char kFeaturesArray[] = "features";
 inline constexpr char kLabelsArray[] = "labels";
 
-// Immutable once loaded. Shared by the pipelines that read it.
+// Holds the values of all examples. Immutable once loaded. Shared by the pipelines that read it.
 struct Dataset {
   std::vector<Array> arrays;  // at least one; all have the same number of rows
-  std::string row_name =
-      "row";              // the word for an example in errors: "row" (IDX files), "line" (CSV
-                          // files)
+  // The word for an example in error messages: "row" (IDX files) or "line" (CSV files).
+  std::string row_name = "row";
   int64_t first_row = 0;  // number of the first example; rows are counted from 0, lines from 1
-  // If set, replaces the two fields above: returns the place of an example in its file, for error
-  // messages.
+  // If set, used instead of the two fields above: returns the place of an example in its file, for
+  // error messages.
   std::function<std::string(int64_t index)> place = nullptr;
 
   int64_t size() const { return arrays[0].values.shape().dim(0); }
@@ -56,7 +56,7 @@ struct IdxOptions {
   std::string labels;
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
-// Loads one file in this format.
+// Loads one IDX file.
 StatusOr<Tensor> ReadIdx(const std::string& path);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
@@ -65,15 +65,16 @@ StatusOr<Tensor> ReadIdx(const std::string& path);
 struct CsvOptions {
   std::string file;
   bool header = true;
-  std::string
-      label_column;  // a name, or an index from 0 (from the end if negative); "": the last column
+  // A name, or an index, which counts from 0 or, if it is negative, from the end; "": the last
+  // column.
+  std::string label_column;
   char delimiter = ',';
-  DType features = DType::kFloat32;  // or kFloat64, which holds integers up to 2^53
+  DType features = DType::kFloat32;  // or kFloat64, which represents integers up to 2^53 exactly
 };
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
 // Loads NumPy arrays (runtime/io/npy.h), from one archive or from separate files. The first axis of
-// an array is that of the examples. All arrays must have the same number of examples.
+// each array counts the examples. All arrays must have the same number of examples.
 struct NpzOptions {
   struct Source {
     std::string name;   // the array's name in the dataset
@@ -81,8 +82,8 @@ struct NpzOptions {
   };
   std::string file;  // the archive; may be empty if no array is in it
   std::vector<Source> arrays;
-  // If not empty, these arrays, by name, replace those of the archive, and no file is read. The
-  // dataset shares their memory.
+  // If not empty, the arrays are looked up here, by name, and no file is read. The dataset shares
+  // their memory.
   std::map<std::string, Tensor> in_memory = {};
 };
 StatusOr<Dataset> LoadNpz(const NpzOptions& options);

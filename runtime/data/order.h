@@ -1,6 +1,6 @@
-// Computes the order of the examples in each epoch: a function of the seed, the epoch and the
-// number of examples. Training that continues from a checkpoint of an earlier version needs the
-// same orders, so they must never change.
+// Computes the order of the examples in each epoch, which depends only on the kind of order, the
+// seed, the epoch, the number of examples and the size of the windows. These orders must never
+// change: training that continues from a checkpoint of an earlier version relies on them.
 #pragma once
 
 #include <array>
@@ -10,10 +10,9 @@
 
 namespace tfjob::data {
 
-// A permutation of [0, size) that computes each value when it is needed, so it needs no list. A
-// Feistel network permutes all numbers with a given even number of bits. It is applied repeatedly
-// until the result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains",
-// 2002).
+// Permutes [0, size) without a list: each value is computed when it is needed. A Feistel network
+// permutes all numbers of a certain even number of bits, and is applied again until the result is
+// below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation() = default;
@@ -29,26 +28,26 @@ class KeyedPermutation {
   std::array<uint64_t, kRounds> keys_{};
 };
 
-// Owned by one thread.
+// Maps the places of an epoch to examples. Only one thread may use an order.
 class Order {
  public:
   enum class Kind {
     kFiles,        // the order of the files
     kList,         // a list, shuffled by the Fisher-Yates method; `size` must be below 2^32
     kPermutation,  // a KeyedPermutation
-    // The order of the files, in which every window of `window` places is shuffled by a
-    // KeyedPermutation of its own. The first window of an epoch has a random size from 1 to
-    // `window`, so that windows begin at other examples in every epoch.
+    // The order of the files, divided into windows of `window` places, each of which is shuffled by
+    // a KeyedPermutation of its own. The first window of an epoch has a random size from 1 to
+    // `window`, so that the boundaries between windows differ from epoch to epoch.
     kWindows,
   };
   // `window` is at least 1; only for kWindows.
   Order(Kind kind, uint64_t seed, int64_t size, int64_t window = 1);
   Kind kind() const { return kind_; }
 
-  // Must be called before At. Does nothing if `epoch` is already the current epoch. Allocates
-  // nothing.
+  // Makes `epoch` the current epoch. Must be called before At. Does nothing if this is the current
+  // epoch already. Allocates nothing.
   void Begin(int64_t epoch);
-  // Returns the number of the example at a place in [0, size).
+  // Returns the number of the example at `place`, which is in [0, size).
   int64_t At(int64_t place) {
     if (kind_ == Kind::kFiles) return place;
     if (kind_ == Kind::kWindows) return InWindow(place);
@@ -63,7 +62,7 @@ class Order {
   const int64_t size_;
   const int64_t window_;
   int64_t epoch_ = -1;
-  uint64_t key_ = 0;             // of the epoch
+  uint64_t key_ = 0;             // of the current epoch
   int64_t first_end_ = 0;        // the end of the first window
   int64_t begin_ = 0, end_ = 0;  // the window that permutation_ shuffles
   std::vector<uint32_t> list_;

@@ -11,9 +11,9 @@
 
 namespace tfjob::data {
 
-// A ring of slots. The background thread fills them in turn, and the owner empties them in turn.
-// Once the thread has filled all slots, it sleeps until half of them are empty again. It is
-// therefore woken once per half ring instead of once per batch.
+// Implements a ring of slots, which the background thread fills and the owner empties, both in
+// turn. Once all slots are full, the thread sleeps until half of them are empty, so it is woken
+// once per half ring instead of once per batch.
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
@@ -78,15 +78,16 @@ class Pipeline::Ring {
   }
 
   Maker& maker_;
-  std::vector<BatchSlot>
-      slots_;  // the counts below determine whether the thread or the owner uses a slot
+  // Used without the mutex: the counts below determine whether the thread or the owner may use a
+  // slot.
+  std::vector<BatchSlot> slots_;
   size_t refill_;
   std::thread thread_;
   Mutex mutex_;
   CondVar emptied_, became_filled_;
   size_t empty_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;      // the slot that the owner holds or will get next
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;  // the slot that the owner is using or will use next
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the owner is using slot first_
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   Status error_ ABSL_GUARDED_BY(mutex_);
@@ -160,7 +161,7 @@ void Pipeline::TakePart(int64_t worker, int64_t workers) {
   Restart();
 }
 
-// Prepares batches from next_ on.
+// Starts to prepare batches from next_ on.
 void Pipeline::Restart() {
   status_ = OkStatus();
   maker_->Seek(next_);

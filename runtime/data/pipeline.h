@@ -22,7 +22,8 @@
 
 namespace tfjob::data {
 
-// A position in the sequence of batches. Epochs, and the batches of each epoch, are counted from 0.
+// Identifies a batch in the sequence of all batches. Epochs, and the batches of each epoch, are
+// counted from 0.
 struct Position {
   int64_t epoch = 0;
   int64_t batch = 0;
@@ -33,30 +34,31 @@ struct PipelineOptions {
   int64_t batch_size = 32;
   int64_t epochs = 0;  // 0: unlimited
   bool shuffle = true;
-  // If above 0, the examples are shuffled only within windows of this many consecutive ones
-  // (Order::Kind::kWindows), so that reading stays in one part of the files for a while.
+  // If above 0, examples are shuffled only within windows of this many consecutive examples
+  // (Order::Kind::kWindows), so that a worker reads one part of the files at a time.
   int64_t shuffle_buffer = 0;
   uint64_t seed = 0;
-  // This pipeline takes the rows worker, worker + workers, … of the epoch's order. Together, the
-  // pipelines of all workers see every example once per epoch.
+  // This pipeline takes the examples at the places worker, worker + workers, … of the epoch's
+  // order. Together, the pipelines of all workers see every example once per epoch.
   int64_t worker = 0;
   int64_t workers = 1;
-  // If above 0, the pipelines of all workers make each batch together, and batch_size is ignored.
-  // Batch k of an epoch consists of the rows [k global_batch, (k + 1) global_batch) of the epoch's
-  // order (the last batch may have fewer rows), and this pipeline takes its part of them (PartOf).
-  // All workers have the same number of batches. Together, they see the same batches, in the same
-  // order, as a single worker with this batch size.
+  // If above 0, all workers share each batch, and batch_size is ignored. Batch k of an epoch
+  // consists of the examples at the places [k · global_batch, (k + 1) · global_batch) of the
+  // epoch's order, of which this pipeline takes its part (PartOf). The last batch may be smaller.
+  // All workers have the same number of batches, and together they see the batches that a single
+  // worker with this batch size would see, in the same order.
   int64_t global_batch = 0;
   bool drop_remainder = false;
-  int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread
+  int64_t prefetch = 8;  // batches prepared ahead; 0: Next makes each batch on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
-  // If a source has more examples than this and than Source::rows_in_memory(), their order is a
-  // KeyedPermutation (order.h), which needs no list. A list of this length takes 4 MiB.
+  // The order of a shuffled source is a list if the source has at most this many examples, or keeps
+  // all of them in memory (Source::rows_in_memory). Otherwise, it is a KeyedPermutation (order.h).
+  // A list of 2^20 examples takes 4 MiB.
   int64_t most_listed = 1 << 20;
 };
 
-// The rows [begin, begin + size) of a batch.
+// Denotes the rows [begin, begin + size) of a batch.
 struct Part {
   int64_t begin = 0;
   int64_t size = 0;
@@ -67,7 +69,7 @@ struct Part {
 Part PartOf(int64_t rows, int64_t worker, int64_t workers);
 
 struct Batch {
-  std::vector<NamedTensor> tensors;  // one per column, in their order
+  std::vector<NamedTensor> tensors;  // one per column, in the order of the columns
   Position position;
 
   // With PipelineOptions::global_batch, the size may be 0.
@@ -78,8 +80,8 @@ struct Batch {
 
 struct BatchSlot;
 
-// Only one thread may use a pipeline. The background thread belongs to the pipeline and ends with
-// it.
+// Yields the batches of one worker. Only one thread may use a pipeline. The background thread
+// belongs to the pipeline and ends with it.
 class Pipeline {
  public:
   // Returns the errors of Source::Open. Also returns InvalidArgument if this worker would have no
@@ -97,26 +99,27 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Returns the next batch, or null after the last epoch or an error (status). The batch stays
-  // unchanged until the next call. Allocates nothing. May wait for the background thread.
+  // Returns the next batch, or null after the last epoch or after an error (see status). The batch
+  // stays valid and unchanged until the next call. Allocates nothing, unless the source's reader
+  // does. May wait for the background thread.
   const Batch* Next();
-  // Returns the error because of which Next returned null. The message names the file and the place
-  // in the file. A source in memory causes no errors. After Seek, the pipeline tries to read again.
+  // Returns the error that made Next return null, or OK. The message names the file and the place
+  // in the file. Sources in memory cause no errors. After an error, Next returns null until Seek or
+  // TakePart makes the pipeline try again.
   const Status& status() const { return status_; }
 
-  // Returns the position of the batch that Next will return. A pipeline that is created with this
-  // position as `start` continues from there.
+  // Returns the position of the batch that Next will return next. A pipeline that is created with
+  // this position as `start` continues from there.
   Position position() const;
-  // Returns the number of batches that have been taken since the beginning of epoch 0, that is, the
-  // number of batches before position().
+  // Returns the number of batches before position(), counted from the beginning of epoch 0.
   int64_t drawn() const;
   // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
   // batch that Next returned last becomes invalid. Allocates memory and prepares new batches,
   // unless this is already the current position and there is no error.
   void Seek(int64_t drawn);
-  // From the next batch on, takes another part of every global batch: part number `worker` of
-  // `workers` parts. Requires global_batch. The batch that Next returned last becomes invalid.
-  // Allocates memory and prepares new batches, unless this is already the current part.
+  // Takes part `worker` of `workers` of every global batch, from the next batch on. Requires
+  // global_batch. The batch that Next returned last becomes invalid. Allocates memory and prepares
+  // new batches, unless this is already the current part.
   void TakePart(int64_t worker, int64_t workers);
   int64_t batches_per_epoch() const;  // counts this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is

@@ -68,7 +68,7 @@ std::unique_ptr<Pipeline> Make(std::shared_ptr<const Dataset> dataset,
   return std::move(pipeline).value();
 }
 
-// Returns the rows in the order in which the pipeline returns them.
+// Returns the numbers of the rows, in the order in which the pipeline yields them.
 std::vector<int> Drain(Pipeline& pipeline) {
   std::vector<int> rows;
   while (const Batch* batch = pipeline.Next()) {

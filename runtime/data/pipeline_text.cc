@@ -16,7 +16,7 @@ std::string OrderText(const Order& order, const PipelineOptions& options, int64_
   return StrCat(seed, "; a list of ", static_cast<size_t>(size) * sizeof(uint32_t), " bytes");
 }
 
-// Returns text that describes how the values of a column become a tensor.
+// Describes how the values of a column become a tensor.
 std::string ConversionText(const Column& column) {
   std::string text = column.name == column.array ? "" : StrCat(", from ", column.array);
   if (!column.class_weights.empty()) return text + ", weights of the classes";

@@ -10,7 +10,7 @@
 namespace tfjob::data {
 namespace {
 
-// The first error, in the order of the rows.
+// Keeps the error of the lowest row that has one.
 class FirstError {
  public:
   bool found() const { return found_.load(std::memory_order_relaxed); }
@@ -42,7 +42,8 @@ RowPool::RowPool(int threads) : lanes_(static_cast<size_t>(threads)), pool_("dec
 Status RowPool::ForEach(size_t rows, const std::function<Status(size_t lane, size_t row)>& read) {
   std::atomic<size_t> next = 0;
   FirstError error;
-  // Examples take different times, so each lane takes the next one when it is ready.
+  // Some examples take longer than others, so a lane takes the next example once it has finished
+  // its last one.
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t lane = begin; lane < end; ++lane) {
       while (!error.found()) {

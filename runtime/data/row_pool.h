@@ -1,4 +1,4 @@
-// Divides the examples of a batch among threads, for readers that spend long on an example.
+// Divides the examples of a batch among threads, for readers that take long to read an example.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 
 namespace tfjob::data {
 
-// Used by one thread.
+// Runs a function for each example on several threads. Only one thread may use a pool.
 class RowPool {
  public:
   // Uses up to `threads` threads, including the caller's. `threads` must be at least 1.
   explicit RowPool(int threads);
 
   size_t lanes() const { return lanes_; }
-  // Calls read(lane, row) for each row in [0, rows). The lane is in [0, lanes()); calls with
-  // different lanes may run at the same time, calls with the same lane never do. After an error,
-  // no further calls begin. Returns the error of the lowest row that has one.
+  // Calls read(lane, row) for each row in [0, rows). The lane is in [0, lanes()). Calls with
+  // different lanes may run at the same time; calls with the same lane never do, so that each lane
+  // can have buffers of its own. After an error, no further calls begin. Returns the error of the
+  // lowest row that has one.
   Status ForEach(size_t rows, const std::function<Status(size_t lane, size_t row)>& read);
 
  private:

@@ -1,6 +1,7 @@
-// Defines where a pipeline's examples come from: a table in memory (table_source.h), or files that
-// are read while the pipeline runs (tfrecord/tfrecord.h). A source numbers its examples from 0 and
-// can read any of them at any time, so the pipeline alone decides on their order.
+// Defines where the examples of a pipeline come from, for example from a table in memory
+// (table_source.h), or from files that are read while the pipeline runs (tfrecord/tfrecord.h). A
+// source numbers its examples from 0 and can read any of them at any time, so only the pipeline
+// decides on their order.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct NamedTensor {
   Tensor value;  // [b, …]
 };
 
-// One of the values that every example has.
+// Describes one of the values that every example has.
 struct Field {
   std::string name;
   std::string file;  // where the values come from, for error messages
@@ -36,10 +37,10 @@ class RowReader {
   // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
   // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
-  // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
-  // they are. There are as many places as rows. The default reads the examples into tensors of its
-  // own, and copies them from there. It allocates these tensors if the number of rows changes.
-  // Readers of sources in memory write directly, and allocate nothing.
+  // Fills row places[i] of every tensor with the example rows[i], and leaves the other rows as they
+  // are. There are as many places as rows. The default implementation reads the examples into
+  // tensors of its own, which it reallocates when the number of rows changes, and copies them.
+  // Readers of sources in memory write to the tensors directly, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);
 
@@ -47,7 +48,7 @@ class RowReader {
   std::vector<NamedTensor> staged_;
 };
 
-// Immutable. Shared by the pipelines that read it.
+// Provides numbered examples. Immutable. Shared by the pipelines that read it.
 class Source {
  public:
   virtual ~Source() = default;
@@ -55,21 +56,22 @@ class Source {
   virtual const std::vector<Field>& fields() const = 0;  // at least one
   // Returns whether the values of the examples are in memory.
   virtual bool in_memory() const = 0;
-  // Returns the number of examples if each is stored in memory on its own, so that there is memory
-  // for a list of their numbers, too. Otherwise returns 0: an example may come up several times.
+  // Returns size() if every example is stored in memory separately, so that a list of their
+  // numbers is small in comparison. Returns 0 if it may not be, for example because the source
+  // repeats the examples of another source.
   virtual int64_t rows_in_memory() const { return 0; }
-  // Returns whether reading an example takes about as long whichever example was read before.
-  // Otherwise, the examples are cheap to read in their order only, and cannot be shuffled.
+  // Returns whether examples can be read in any order at about the same cost. If not, they are
+  // cheap to read only in their own order, and pipelines refuse to shuffle them.
   virtual bool random_access() const { return true; }
-  // Describes where the examples are, for users: the files, and the bytes that they take.
+  // Describes, for users, where the examples are and how many bytes they take.
   virtual std::string Describe() const = 0;
-  // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
+  // Describes the damage because of which the source leaves out examples. Returns "" if there is
   // none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a number that is equal in two tasks if their records, the order of the records and the
-  // way in which they are read are equal. Otherwise, the numbers differ, except by accident, and
-  // except for images in folders, of which only the names and sizes count, and for the contents of
-  // tables in memory, which do not count. A table returns 0.
+  // Returns a hash by which tasks notice that they read different data. It covers the records,
+  // their order, and how they are read. It covers only the names and sizes of images in folders,
+  // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
+  // of 0 means that tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
   // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
   // (column.h). A source in memory checks every value now, and its readers never fail and allocate

@@ -12,7 +12,8 @@ constexpr int64_t kMostSyntheticElements = int64_t{1} << 32;
 
 template <typename T>
 void DrawReals(PhiloxStream& random, double low, double high, std::span<T> values) {
-  // 32 random bits are enough for float32, and take half the time of 64.
+  // 32 random bits suffice for float32, and take half as long to draw as 64. Elements of float64
+  // therefore have at most 2^32 different values.
   for (T& value : values)
     value = static_cast<T>(low + (high - low) * (static_cast<double>(random.Next()) * 0x1p-32));
 }
@@ -41,8 +42,7 @@ void Draw(PhiloxStream& random, double low, double high, Tensor& tensor) {
   }
 }
 
-// Returns the smallest and the largest integer of a type, within the range that DrawIntegers
-// supports.
+// Returns the smallest and the largest integer of a type that DrawIntegers supports.
 std::pair<double, double> LimitsOf(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
   if (dtype == DType::kUInt8) return {0, 255};

@@ -1,4 +1,4 @@
-// Makes a dataset in memory a source of examples.
+// Turns a dataset in memory into a source of examples.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace tfjob::data {
 
-// `fingerprint` is that of the source; 0: tasks do not compare the values.
+// Returns a source that reads `dataset`. Source::fingerprint returns `fingerprint`; if it is 0,
+// tasks do not compare their values.
 std::shared_ptr<const Source> TableSource(std::shared_ptr<const Dataset> dataset,
                                           uint64_t fingerprint = 0);
 

@@ -39,7 +39,7 @@ StatusOr<bool> CsvRecords::Next() {
 }
 
 StatusOr<CsvRecords::End> CsvRecords::TakeField() {
-  // A delimiter is no white space before a quotation mark: it ends an empty field.
+  // Skips white space before a quotation mark, except a delimiter, which ends an empty field.
   const char* const space = delimiter_ == '\t' ? " " : delimiter_ == ' ' ? "\t" : " \t";
   const size_t first = rest_.find_first_not_of(space);
   if (first != std::string_view::npos && rest_[first] == kQuote) {
@@ -53,7 +53,7 @@ StatusOr<CsvRecords::End> CsvRecords::TakeField() {
 }
 
 StatusOr<CsvRecords::End> CsvRecords::TakeQuoted() {
-  std::string* joined = nullptr;  // the parts before doubled quotation marks
+  std::string* joined = nullptr;  // the field's text; null until a doubled quotation mark is found
   while (true) {
     const size_t end = rest_.find(kQuote);
     if (end == std::string_view::npos)

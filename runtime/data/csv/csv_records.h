@@ -1,6 +1,6 @@
-// Divides CSV text into records and fields, as RFC 4180 describes them
+// Divides CSV text into records and fields according to RFC 4180
 // (https://www.rfc-editor.org/rfc/rfc4180): a field in quotation marks may contain the delimiter,
-// ends of lines, and quotation marks, which are doubled.
+// line breaks and doubled quotation marks.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,25 @@
 
 namespace tfjob::data {
 
-// Reads the records of a text, which must outlive it, one after the other.
+// Reads the records of a text one after the other. The text must outlive this object.
 class CsvRecords {
  public:
   // Ignores a byte order mark at the beginning.
   CsvRecords(std::string_view text, char delimiter);
 
-  // Reads the next record, and ignores lines without any character. Returns false at the end of the
-  // text. Returns InvalidArgument, with the line, if a quotation mark is not closed, or if text
-  // follows a closed one.
+  // Reads the next record, and skips empty lines before it. Returns false at the end of the text.
+  // Returns InvalidArgument, with the line, if a quotation mark is not closed, or if other text
+  // follows the closing one.
   StatusOr<bool> Next();
 
-  // The fields of the record. White space around a field without quotation marks is not part of it.
+  // Returns the fields of the record that was read last. White space around fields is left out.
   // Valid until the next call of Next.
   const std::vector<std::string_view>& fields() const { return fields_; }
-  int64_t line() const { return line_; }  // in which the record begins, counted from 1
+  // Returns the number of the line in which the record begins, counted from 1.
+  int64_t line() const { return line_; }
 
  private:
-  // How a field ended.
+  // Tells whether a field is followed by another one or ends the record.
   enum class End { kField, kRecord };
 
   StatusOr<End> TakeField();

@@ -33,7 +33,7 @@ StatusOr<int64_t> ParseInteger(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, integer);
   if (parsed.ec == std::errc() && parsed.ptr == end) return integer;
-  // Some writers add ".0" to integers. From 2^53 on, a double may be a rounded integer.
+  // Some writers add ".0" to integers. A double of 2^53 or more may be a rounded integer.
   const std::optional<double> number = ParseCsvNumber(text);
   if (number && std::floor(*number) == *number && std::fabs(*number) < 0x1p53)
     return static_cast<int64_t>(*number);
@@ -44,7 +44,7 @@ size_t BytesOf(const ExampleFeature& feature) {
   return static_cast<size_t>(feature.shape.num_elements()) * SizeOf(feature.dtype);
 }
 
-// Checks that the values of all records fit into memory.
+// Returns InvalidArgument if the values of all records do not fit into memory.
 Status CheckMemory(const CsvTableOptions& options, int64_t records) {
   const size_t most =
       options.most_bytes > 0 ? options.most_bytes : static_cast<size_t>(AvailableMemory()) / 4 * 3;
@@ -64,7 +64,7 @@ class FeatureColumn {
     if (HasIds(feature_)) strings_ = std::make_unique<StringReader>(feature_);
   }
 
-  // Finds the columns among the names in the first record.
+  // Looks up the feature's columns in the header.
   Status Find(const Fields& header) {
     const std::vector<std::string> known(header.begin(), header.end());
     for (const std::string& name : names_) {
@@ -78,7 +78,7 @@ class FeatureColumn {
     return OkStatus();
   }
 
-  // Allocates memory for the values.
+  // Allocates memory for the values of all records.
   void Begin(int64_t records) {
     std::vector<int64_t> dims = feature_.shape.dims();
     dims.insert(dims.begin(), records);
@@ -126,7 +126,7 @@ class FeatureColumn {
   Tensor values_;  // of all records
 };
 
-// The features of the records read so far.
+// Collects the features of the records that have been read.
 class Table {
  public:
   explicit Table(const CsvTableOptions& options) : options_(options) {
@@ -139,7 +139,7 @@ class Table {
     return OkStatus();
   }
 
-  // Allocates memory for as many records as Add will be called for.
+  // Allocates memory for `records` calls of Add.
   void Begin(int64_t records) {
     for (FeatureColumn& column : columns_) column.Begin(records);
     lines_.reserve(static_cast<size_t>(records));
@@ -172,10 +172,10 @@ class Table {
   const CsvTableOptions& options_;
   std::vector<FeatureColumn> columns_;
   size_t width_ = 0;            // fields per record
-  std::vector<int64_t> lines_;  // in which the records begin
+  std::vector<int64_t> lines_;  // the line in which each record begins
 };
 
-// Counts the records that follow.
+// Counts the records that have not been read yet. Reads a copy, so the caller can still read them.
 StatusOr<int64_t> CountRecords(CsvRecords records) {
   for (int64_t count = 0;; ++count) {
     ASSIGN_OR_RETURN(const bool more, records.Next());
@@ -183,7 +183,7 @@ StatusOr<int64_t> CountRecords(CsvRecords records) {
   }
 }
 
-// Reads the text. The errors do not name the file.
+// Reads the table from the text of the file. The errors do not name the file.
 StatusOr<Dataset> ReadTable(const CsvTableOptions& options, std::string_view text) {
   CsvRecords records(text, options.delimiter);
   Table table(options);

@@ -12,10 +12,10 @@
 
 namespace tfjob::data {
 
-// A feature, and the columns whose values are its elements, in this order. The feature is a number
-// (kFloat32 or kInt64), or has `tokens` or a `vocabulary`; with `tokens`, there is one column, and
-// otherwise one per element of the shape. `fill` replaces empty fields. Excludes `raw`, `image`,
-// `variable` and `sequence`.
+// Describes a feature, and names the columns that contain its elements, in this order. A feature
+// with `tokens` has one column; any other feature has one per element of its shape. Elements are
+// numbers (kFloat32 or kInt64) or, with a `vocabulary`, terms. `fill` replaces empty fields. The
+// feature must not have `raw`, `image`, `variable` or `sequence`.
 struct CsvFeature {
   ExampleFeature feature;
   std::vector<std::string> columns;
@@ -26,14 +26,15 @@ struct CsvTableOptions {
   char delimiter = ',';
   std::vector<CsvFeature> features;
   std::vector<RecordOptions::Value> fields;  // the arrays of the dataset
-  // That the values may take; 0: three quarters of the memory that the process may use.
+  // Limits the memory for the values. 0: three quarters of the memory that the process may use.
   size_t most_bytes = 0;
 };
 
-// Returns InvalidArgument, with the file and the line, if a column is missing or occurs twice, if a
-// record has another number of fields than the first, if a field is not a number or not a term of
-// the vocabulary, if it is empty and there is no `fill`, if there are no records, or if the values
-// need more than `most_bytes`; they are allocated once, when the records have been counted.
+// Returns InvalidArgument, with the file and the line, if a column is missing or occurs twice, if
+// the number of fields in a record differs from that in the header, if a field is not a number or
+// not a term of the vocabulary, or if a field is empty and there is no `fill`. Also returns
+// InvalidArgument if there are no records, or if the values need more than `most_bytes`, which is
+// checked before they are allocated.
 StatusOr<Dataset> LoadCsvTable(const CsvTableOptions& options);
 
 }  // namespace tfjob::data

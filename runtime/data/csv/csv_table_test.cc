@@ -58,7 +58,7 @@ CsvFeature Colour(int64_t oov) {
           .columns = {"colour"}};
 }
 
-// Loads a feature of a file.
+// Loads one feature, as the array "x", from a file with this content.
 StatusOr<Dataset> Load(std::string_view content, const CsvFeature& feature) {
   const TextFolder folder;
   return LoadCsvTable({.file = folder.Write("t.csv", content),

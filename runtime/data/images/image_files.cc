@@ -15,7 +15,7 @@
 namespace tfjob::data {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a file
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // per file
 constexpr size_t kMostFolders = size_t{1} << 24;
 
 struct Entries {
@@ -26,7 +26,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// Returns whether an entry is a folder itself, not only a link to one.
+// Returns whether an entry is a folder. A link to a folder does not count.
 StatusOr<bool> IsFolder(const std::string& path, const dirent& entry) {
   if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
   struct stat found{};
@@ -34,7 +34,7 @@ StatusOr<bool> IsFolder(const std::string& path, const dirent& entry) {
   return S_ISDIR(found.st_mode);
 }
 
-// Returns the entries of a folder that are not hidden.
+// Lists a folder, without the entries whose names begin with a dot.
 StatusOr<Entries> EntriesOf(const std::string& path) {
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(path.c_str()));
   if (folder == nullptr) return ErrnoStatus(errno, path);
@@ -54,7 +54,7 @@ StatusOr<Entries> EntriesOf(const std::string& path) {
   return entries;
 }
 
-// Returns the path of a folder and those of all folders below it.
+// Returns the sorted paths of a folder and of all folders below it.
 StatusOr<std::vector<std::string>> FoldersBelow(const std::string& path) {
   std::vector<std::string> found = {path};
   for (size_t i = 0; i < found.size(); ++i) {
@@ -154,7 +154,7 @@ uint64_t ImageFiles::Hash() const {
   Fnv1a hash;
   for (const std::string& name : classes_) hash.Add(name).AddWord(name.size());
   for (int64_t i = 0; i < size(); ++i) {
-    // Tasks may have the images in different folders.
+    // Leaves out the path of folder_, because tasks may have the images in different places.
     const Folder& folder = FolderOf(i);
     hash.AddWord(static_cast<uint64_t>(folder.label))
         .Add(std::string_view(folder.path).substr(folder_.size()))

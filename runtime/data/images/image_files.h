@@ -1,4 +1,4 @@
-// Lists the images in a folder.
+// Lists the images in a folder with a subfolder for each class.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,24 @@
 
 namespace tfjob::data {
 
-// Returns the sorted names of the folders in `folder`, including links to folders. They are the
-// classes if no others are given.
+// Returns the sorted names of the folders in `folder`, including links to folders. These are the
+// default classes.
 StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 
-// The files in the folders of the classes, and in all folders below them. The order is that of
-// Keras' image_dataset_from_directory: by class, then by folder, then by name, in the order of the
-// bytes. Files and folders whose name begins with a dot are ignored, and links to folders are not
-// followed. Immutable once listed. Takes 16 bytes per file, in addition to its name.
+// Lists the files in the folders of the classes, and in all folders below them. The order is that
+// of Keras' image_dataset_from_directory: by class, then by folder, then by name, each compared by
+// bytes. Files and folders whose names begin with a dot are ignored. Below the folders of the
+// classes, links to folders are not followed. Takes 16 bytes per file, in addition to its name.
 class ImageFiles {
  public:
   // Lists the folders `classes` or, if that is empty, those of ClassesIn. Returns NotFound if a
-  // folder does not exist, and InvalidArgument if a file is too large or if there are no files.
+  // folder does not exist, and InvalidArgument if a file is not a regular file or is too large, if
+  // there are no files, or if there are too many folders.
   static StatusOr<ImageFiles> List(const std::string& folder,
                                    const std::vector<std::string>& classes);
 
   const std::string& folder() const { return folder_; }
-  // The number of a class is its label.
+  // Returns the classes in the order of their labels: class i has the label i.
   const std::vector<std::string>& classes() const { return classes_; }
   int64_t size() const { return static_cast<int64_t>(files_.size()); }
   std::string Path(int64_t file) const;
@@ -36,10 +37,9 @@ class ImageFiles {
   uint64_t Bytes(int64_t file) const { return files_[static_cast<size_t>(file)].bytes; }
   // Returns a hash of the classes, and of the names and sizes of the files.
   uint64_t Hash() const;
-  // Returns the bytes of the files, and those of this list.
-  uint64_t TotalBytes() const;
-  size_t MemoryBytes() const;
-  // Leaves out the files for which `keep` returns false.
+  uint64_t TotalBytes() const;  // of all files
+  size_t MemoryBytes() const;   // of this list
+  // Removes the files for which `keep` returns false from the list.
   void Filter(absl::FunctionRef<bool(int64_t file)> keep);
 
  private:
@@ -48,7 +48,7 @@ class ImageFiles {
     int64_t label = 0;
   };
   struct File {
-    uint64_t name_end = 0;  // its name is in names_, behind that of the file before it
+    uint64_t name_end = 0;  // where its name ends in names_; the name before it ends at its start
     uint32_t bytes = 0;
     uint32_t folder = 0;
   };

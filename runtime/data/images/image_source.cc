@@ -14,7 +14,7 @@
 namespace tfjob::data {
 namespace {
 
-// Prepends the path to an error. If the file is damaged, adds advice.
+// Adds the path to an error and, if the file is damaged, advice.
 Status ErrorOf(const Status& error, const std::string& path, const ImageFolderOptions& options) {
   if (!absl::IsDataLoss(error)) return Annotate(error, path);
   return DataLoss(path, ": ", Message(error),
@@ -28,7 +28,7 @@ struct DamagedFiles {
   std::string first;  // the error message
 };
 
-// Decodes all files. Leaves out those that are damaged.
+// Decodes all files, and removes the damaged ones from the list.
 StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ImageFiles& files) {
   RowPool pool(options.threads);
   std::vector<ImageDecoder> decoders;
@@ -148,7 +148,7 @@ class ImageRowReader : public RowReader {
     return {.name = name, .file = source_.files().folder(), .values = std::move(values)};
   }
 
-  // Returns memory for images that have to be converted.
+  // Returns the memory for images that have to be converted.
   Tensor& StagedFor(size_t rows) {
     std::vector<int64_t> dims = pixels().shape.dims();
     dims.insert(dims.begin(), static_cast<int64_t>(rows));
@@ -164,7 +164,7 @@ class ImageRowReader : public RowReader {
     return labels;
   }
 
-  // Fills the tensor, [rows, height, width, channels].
+  // Reads the images `rows` into the tensor, [rows, height, width, channels].
   Status ReadImages(std::span<const int64_t> rows, float scale, Tensor& tensor) {
     const std::span<float> all = tensor.data<float>();
     const size_t values = all.size() / rows.size();
@@ -191,7 +191,7 @@ class ImageRowReader : public RowReader {
   RowPool pool_;
   std::vector<Lane> lanes_;
   bool needs_pixels_ = false;
-  std::optional<size_t> direct_;  // the column whose tensors the images are read into
+  std::optional<size_t> direct_;  // the column into whose tensors images are read, if there is one
   Tensor staged_;
   std::vector<int64_t> numbers_;  // 0, 1, …
 };

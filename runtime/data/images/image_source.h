@@ -1,6 +1,6 @@
-// Makes a source of examples from a folder of JPEG and PNG images by class. The images may be
-// larger than memory: only the list of the files is kept, and each file is read and decoded when a
-// batch needs it.
+// Makes a source of examples from JPEG and PNG images, in a folder per class. All images together
+// may be larger than memory: only a list of the files is kept, and each file is read and decoded
+// when a batch needs it.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,27 @@ namespace tfjob::data {
 
 struct ImageFolderOptions {
   std::string folder;                     // contains a folder of images for each class
-  std::vector<std::string> classes = {};  // the names of these folders; empty: all, sorted
+  std::vector<std::string> classes = {};  // the names of these folders; empty: all folders, sorted
   ImageOptions image;
-  // If set, files that are damaged or are not images are left out and counted (Source::LeftOut),
-  // and all files are decoded when the folder is opened.
+  // If set, all files are decoded when the folder is opened, and those that are damaged or are not
+  // images are left out and counted (Source::LeftOut).
   bool skip_damaged = false;
-  int threads = 1;  // that decode the images of a batch, including the reader's own
+  int threads = 1;  // how many decode the images of a batch, including the reader's own
 };
 
-// An example has the fields kFeaturesArray (float32 [height, width, channels], from 0 to 255) and
-// kLabelsArray (int64, the number of the class). Returns the errors of ImageFiles::List. With
-// `skip_damaged`, returns InvalidArgument if no image is left, and the other errors of
-// RowReader::Read: DataLoss if a file is damaged or is not an image, InvalidArgument if an image is
-// too large or of a kind that is not supported, FailedPrecondition if a file has another size than
-// when the folder was opened, ResourceExhausted if there is no memory to decode a file, and the
-// errors of reading files. The message names the file.
+// Returns a source whose examples have the fields kFeaturesArray (float32 [height, width,
+// channels], from 0 to 255) and kLabelsArray (int64, the number of the class). Returns the errors
+// of ImageFiles::List.
+//
+// RowReader::Read returns DataLoss if a file is damaged or is not an image, InvalidArgument if an
+// image is too large or of a kind that is not supported, FailedPrecondition if the size of a file
+// has changed since the folder was opened, ResourceExhausted if there is no memory to decode a
+// file, and the errors of reading files. The message names the file. With `skip_damaged`,
+// OpenImages also returns these errors, except for damage, and InvalidArgument if no image is left.
 StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options);
 
-// Returns the content of a file that is expected to have `size` bytes; it is stored in `buffer`.
-// Returns FailedPrecondition if its size is another one.
+// Reads a whole file into `buffer`, and returns its content. Returns FailedPrecondition if the file
+// does not have `size` bytes.
 StatusOr<std::string_view> ReadImageFile(const std::string& path, uint64_t size,
                                          std::string& buffer);
 

@@ -65,7 +65,7 @@ Drained ReadAll(const ImageFolderOptions& options) {
   return ReadAll(*source);
 }
 
-// Writes `count` images: number i is grey 2 i and in class i mod 3.
+// Writes `count` images: image i has the grey value 2 i, and belongs to class i mod 3.
 void WriteNumbered(const ImageFolder& folder, int count) {
   for (int i = 0; i < count; ++i) {
     const char number[] = {static_cast<char>('0' + i / 10), static_cast<char>('0' + i % 10), 0};
@@ -147,7 +147,7 @@ TEST(Images, AreReadWithTheirLabels) {
   EXPECT_EQ(drained.labels, (std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2}));
 }
 
-// Returns a table of the images that WriteNumbered writes, in the order of the files.
+// Returns the images that WriteNumbered writes as a table, in the order of the files.
 std::shared_ptr<const Source> TableOf(int64_t count) {
   Tensor pixels(DType::kFloat32, {count, 2, 3, 3});
   Tensor labels(DType::kInt64, {count});
@@ -211,7 +211,7 @@ TEST(Images, BecomeTheTypesOfTheModel) {
   const std::span<const float> rows = batch->Find(kLabelsArray)->data<float>();
   EXPECT_EQ(std::vector<float>(rows.begin() + 9, rows.end()),
             (std::vector<float>{0, 1, 0, 0, 0, 1}));
-  // The number of outputs of the model is too small.
+  // The model has too few outputs.
   options.columns = {ClassColumn(kLabelsArray, 2)};
   EXPECT_TRUE(Message(ReadAll(*source, options).status)
                   .starts_with(folder.path() + "/class2/02.png: label 2 is out of range"))
@@ -299,7 +299,7 @@ TEST(Images, HaveAFingerprint) {
   EXPECT_NE(fingerprint(options), first);
 }
 
-// Every change of a file gives the same images as before, or an error that names the file.
+// Checks that reading a file that was changed at random succeeds, or that the error names the file.
 TEST(Images, DamagedAtRandomAreNamed) {
   PhiloxStream random(11);
   const std::string images[] = {testing::WriteJpeg(testing::Gradient(16, 16, 3)),

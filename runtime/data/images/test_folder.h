@@ -1,4 +1,4 @@
-// Folders of images, for tests.
+// Creates folders of images for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace tfjob::data::testing {
 
-// A folder that the destructor removes.
+// Creates a temporary folder, which the destructor removes.
 class ImageFolder {
  public:
   ImageFolder() {
@@ -29,14 +29,14 @@ class ImageFolder {
   ImageFolder& operator=(const ImageFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // Writes a file, and the folders in its name that are missing. Returns its path.
+  // Writes a file, creates the folders in its name that are missing, and returns its path.
   std::string Write(const std::string& name, std::string_view content) const {
     const std::filesystem::path file = path_ + "/" + name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << content;
     return file;
   }
-  // Writes a PNG image of 2 × 3 pixels of one grey.
+  // Writes a PNG image of 2 × 3 pixels, all of the same grey.
   std::string WriteGrey(const std::string& name, uint8_t grey) const {
     return Write(name, WritePng(Uniform(2, 3, {grey, grey, grey})));
   }

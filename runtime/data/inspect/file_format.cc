@@ -83,8 +83,8 @@ std::string Names() {
   });
 }
 
-// Returns the format whose name is an extension in the file's name, as in "train.tfrecord",
-// "train.tfrecord-00000-of-00010" or "train.csv.gz", or null if there is none.
+// Returns the format whose name occurs as an extension in the file's name, as in "train.tfrecord",
+// "train.tfrecord-00000-of-00010" and "train.csv.gz". Returns null if there is none.
 const FileFormat* NamedIn(std::string_view path) {
   path.remove_prefix(path.rfind('/') + 1);
   size_t dot = path.find('.');
@@ -98,14 +98,14 @@ const FileFormat* NamedIn(std::string_view path) {
   return nullptr;
 }
 
-// Returns null if no format suits the file.
+// Returns the format of a file or folder, or null if no format suits it.
 StatusOr<const FileFormat*> Recognised(const std::string& path) {
   if (IsFolder(path)) return &*std::ranges::find(FileFormats(), kImages, &FileFormat::name);
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
   for (const FileFormat& format : FileFormats()) {
     if (format.suits(start)) return &format;
   }
-  // The beginning may be damaged, or the file may be empty.
+  // The name decides if the file is empty or its beginning is damaged.
   return NamedIn(path);
 }
 
@@ -133,7 +133,7 @@ StatusOr<FileStart> StartOfFile(const std::string& path) {
   FileStart start{.path = path};
   start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
   RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
-  // The first two bytes of a text may look like a zlib header.
+  // Keeps the bytes as they are if none can be unpacked, because a text may begin like zlib data.
   if (!IsCompressed(start.bytes)) return start;
   if (std::string unpacked = Unpacked(start.bytes); !unpacked.empty())
     start.bytes = std::move(unpacked);

@@ -1,4 +1,4 @@
-// Lists the file formats that tfjob-trainer data reads. Each format is one entry of a table.
+// Lists the file formats that `tfjob-trainer data` reads, in a table with one entry per format.
 #pragma once
 
 #include <cstdint>
@@ -14,45 +14,45 @@
 namespace tfjob::data {
 
 struct SummaryOptions {
-  bool fields = true;        // whether to describe the fields, or only to count and check
+  bool fields = true;        // describe the fields and the first examples, not only count and check
   int64_t examples = 3;      // how many of the first examples to describe
   int64_t most_damage = 20;  // how many damaged places to list
   std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
 };
 
-// The beginning of a file, by which its format is recognised.
+// Holds the beginning of a file, by which its format is recognised.
 struct FileStart {
   std::string path = {};
   std::string bytes = {};  // unpacked if the file is compressed; may be empty
 };
 
-// Returns at most 1 MiB.
+// Returns the first bytes of a file, at most 1 MiB.
 StatusOr<FileStart> StartOfFile(const std::string& path);
 
 struct FileFormat {
   std::string_view name;  // as in the training file ("tfrecord"), or the usual extension ("npy")
   bool (*suits)(const FileStart& start);
-  // Reads the whole file. Damage is added to the summary, and does not end the reading if more can
-  // be read. Returns the errors of reading files, and Cancelled once a stop is requested.
+  // Reads the whole file. Adds damage to the summary, and continues after it if possible. Returns
+  // the errors of reading files, and Cancelled once a stop is requested.
   StatusOr<FileSummary> (*summarise)(const std::string& path, const SummaryOptions& options,
                                      const StopSource& stop);
 };
 
-// Returns all formats. A folder has the format "images". The format of a file is the first that
-// suits its beginning or, if none does, the one whose name is an extension in the file's name, as
-// in "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
+// Returns all formats. A folder has the format "images". A file has the first format that suits its
+// beginning or, if none does, the one whose name occurs as an extension in the file's name, as in
+// "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
-// Returns the summary of a file or, for images, of a folder. `format` is a format's name, or "" to
-// recognise the format. Returns InvalidArgument, with the known formats, if the format is not
-// known.
+// Returns the summary of a file, or of a folder of images. `format` is the name of a format, or ""
+// to recognise it. Returns InvalidArgument, with a list of all formats, if the name is unknown or
+// the format is not recognised.
 StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
                                 const SummaryOptions& options, const StopSource& stop);
 
 // Returns whether the path is that of a folder.
 bool IsFolder(const std::string& path);
 
-// The functions in the table.
+// These functions are the entries of the table.
 bool IsCsv(const FileStart& start);
 StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);
@@ -67,7 +67,7 @@ StatusOr<FileSummary> SummariseNpz(const std::string& path, const SummaryOptions
 StatusOr<FileSummary> SummariseIdx(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);
 
-// `path` is an image, or a folder as image_files.h describes it.
+// Summarises an image, or a folder with a folder of images for each class (image_files.h).
 StatusOr<FileSummary> SummariseImages(const std::string& path, const SummaryOptions& options,
                                       const StopSource& stop);
 

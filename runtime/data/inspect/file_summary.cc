@@ -20,7 +20,7 @@ std::string HexEscape(char byte) {
   return absl::StrCat("\\x", absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
 }
 
-// Returns the bytes of the UTF-8 character at the front, or 0 if there is none.
+// Returns the number of bytes of the UTF-8 character at the front, or 0 if there is none.
 size_t CharacterSize(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return 1;
@@ -35,8 +35,8 @@ size_t CharacterSize(std::string_view text) {
   return wrong ? 0 : size;
 }
 
-// Returns whether the character is shown: it is neither a control character nor one that changes
-// the direction of the text.
+// Returns whether a character is shown as it is. Control characters, and characters that change the
+// direction of text, are not.
 bool IsShown(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) >= ' ' && byte(0) != 0x7F;
@@ -47,8 +47,8 @@ bool IsShown(std::string_view character) {
   return byte(1) != 0x81 || byte(2) < 0xA6 || byte(2) > 0xA9;  // U+2066 to U+2069
 }
 
-// Returns the text that is shown for a name. Long names are cut after a complete character; a
-// checksum distinguishes those that begin alike.
+// Returns the text that is shown for a name. A long name is cut between characters, and gets a
+// checksum that distinguishes it from names with the same beginning.
 std::string ShownName(std::string_view name) {
   if (name.size() <= kMostName) return Printable(name);
   size_t end = kMostName;

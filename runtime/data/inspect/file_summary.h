@@ -1,5 +1,5 @@
-// Describes what a file of examples contains: its fields, the number of its examples, the first
-// examples, and the damaged places.
+// Summarises a file of examples: its fields, the number of examples, the first examples, and the
+// damaged places.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace tfjob::data {
 
-// The smallest and the largest of some values.
+// Keeps the smallest and the largest of the added values.
 template <typename T>
 struct Range {
   T low{}, high{};
@@ -27,45 +27,45 @@ struct Range {
   }
 };
 
-// Summarises all values that have the same name and kind.
+// Summarises the values of all fields of the same name and kind.
 struct FieldSummary {
   std::string name;
   std::string kind;  // "int64_list", "float32"
   int64_t examples = 0;
   std::optional<Shape> shape;  // of one example, for formats whose fields have shapes
-  Range<int64_t> steps;        // of a sequence
-  Range<int64_t> values;       // of an example or of a step, for formats with lists
-  Range<int64_t> bytes;        // in a string
-  Range<int64_t> integers;
-  Range<double> numbers;   // the finite ones
-  int64_t not_finite = 0;  // NaN and infinite numbers
-  std::string problem;     // why the field cannot be read; "" if it can
+  Range<int64_t> steps;        // number of steps per sequence
+  Range<int64_t> values;       // number of values per example or step, for formats with lists
+  Range<int64_t> bytes;        // size of a string
+  Range<int64_t> integers;     // the values that are integers
+  Range<double> numbers;       // other finite values
+  int64_t not_finite = 0;      // how many values are NaN or infinite
+  std::string problem;         // why the field cannot be read; "" if it can
 
   void AddNumber(double number);
 };
 
-// Movable, not copyable.
+// Collects the content of a summary. Movable, not copyable.
 class FileSummary {
  public:
-  // At most `most_damage` damaged places are listed; all are counted.
+  // Lists at most `most_damage` damaged places, but counts all of them.
   FileSummary(std::string path, std::string format, int64_t most_damage)
       : path_(std::move(path)), format_(std::move(format)), most_damage_(most_damage) {}
   FileSummary(FileSummary&&) = default;
   FileSummary& operator=(FileSummary&&) = default;
 
-  int64_t examples = 0;  // the intact ones
+  int64_t examples = 0;  // how many are intact
 
-  // Returns the field of this name and kind, and adds it if it is missing. The pointer stays valid
-  // until the next call. Returns null, and notes this in the summary, if the file has too many
-  // fields to list.
+  // Returns the field of this name and kind, which is added if it is missing. The pointer stays
+  // valid until the next call. If there are too many fields to list, returns null, and the summary
+  // says so.
   FieldSummary* Field(std::string_view name, std::string_view kind);
-  // Adds one of the first examples: its place in the file, and one line per value, of which at most
-  // kMostFields are shown.
+  // Adds one of the first examples: its place in the file, and a line of text per value. At most
+  // kMostFields lines are shown.
   void AddExample(std::string_view place, std::vector<std::string> values);
   void AddDamage(std::string_view message);
   int64_t damaged() const { return damaged_; }
 
-  // Return the summary as lines: all of it, or only the counts and the damaged places.
+  // Return the summary as lines of text: all of it, or only the counts and the damaged places.
   std::string Describe() const;
   std::string DescribeDamage() const;
 
@@ -88,16 +88,18 @@ class FileSummary {
   std::vector<std::string> damage_;  // the first messages
 };
 
-// Returns the text, with escape sequences in place of bytes that are not UTF-8 and characters that
-// are not shown, because a terminal must not interpret what a file or its name contains.
+// Returns the text with escape sequences in place of bytes that are not UTF-8, control characters
+// and characters that change the direction of text, so that a terminal does not interpret the
+// content or the name of a file.
 std::string Printable(std::string_view text);
-// Return a value, or the first of several, as text for a terminal: "7", "1.5, 2 and 8 more",
-// "\"a\\x00\"… (784 bytes)".
+// Returns the beginning of a string as printable text: "\"a\\x00\"… (784 bytes)".
 std::string ValueText(std::string_view bytes);
-// Returns "name: value"; the value must be text for a terminal.
+// Returns "name: value", with the name as printable text. The value must be printable already.
 std::string NamedText(std::string_view name, std::string_view value);
+// Describes a list of `count` values by the first ones, which must be printable: "1.5, 2 and 8
+// more".
 std::string ListText(const std::vector<std::string>& first, int64_t count);
-// At most this many values of a list are shown.
+// The maximum number of values of a list that are shown.
 inline constexpr int64_t kMostValues = 8;
 
 }  // namespace tfjob::data

@@ -28,7 +28,7 @@ StatusOr<FileSummary> Summary(const std::string& path, const SummaryOptions& opt
   return Summarise(path, format, options, stop);
 }
 
-// Returns all lines of the summary, with "FOLDER" for the name of the folder, or the error.
+// Returns the summary, with "FOLDER" in place of the name of the folder, or the error.
 std::string Described(const Folder& folder, const std::string& path,
                       const SummaryOptions& options = {}) {
   const StatusOr<FileSummary> summary = Summary(path, options);
@@ -385,7 +385,7 @@ TEST(Inspect, RecognisesTablesByTheirContent) {
             "1,2,0\n3,4,1\n",
             "CSV without a header, 2 examples"},
            {"nan,1,0\n3,4,1\n", "CSV without a header, 2 examples"},
-           // The first two bytes look like a zlib header.
+           // The first two bytes look like the header of zlib data.
            {"H,W,label\n1,2,0\n", "CSV with a header, 1 example"},
            {"x^2,label\n1,2\n", "CSV with a header, 1 example"},
            {"80;1\n81;0\n", "CSV without a header, 2 examples"},
@@ -404,7 +404,7 @@ TEST(Inspect, ShowsNoCharactersThatATerminalInterprets) {
   for (const char* shown :
        {"\\xc2\\x9b31mx: 1", "a\\xe2\\x80\\xaeb: 2", "caf\xC3\xA9: 3", "\\x1b[0m: 4"})
     EXPECT_NE(text.find(shown), std::string::npos) << shown << "\n" << text;
-  // Feature names may be any bytes, and are not cut in the middle of a character.
+  // The names of features may consist of any bytes, and are not cut within a character.
   const std::string long_name = std::string(99, 'n') + "\xC3\xA9";
   const std::string records = Records({ExampleOf({{"\xFF", Int64Feature({1})},
                                                   {long_name + "1", Int64Feature({1})},

@@ -1,4 +1,4 @@
-// Summarises files of arrays. Only one array at a time is in memory.
+// Summarises files of arrays, and holds only one array in memory at a time.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ struct NamedArray {
   Tensor values;
 };
 
-// Calls `use` with the elements of the tensor, as a span of its type.
+// Calls `use` with a span of the tensor's elements, which has their type.
 template <typename Use>
 void WithElements(const Tensor& tensor, const Use& use) {
   switch (tensor.dtype()) {
@@ -51,7 +51,7 @@ void AddField(const NamedArray& array, FileSummary& summary) {
   });
 }
 
-// Returns the values of one example as text.
+// Describes the values of one example.
 std::string RowText(const NamedArray& array, int64_t row) {
   const Shape& shape = array.values.shape();
   const int64_t width = shape.dim(0) == 0 ? 0 : shape.num_elements() / shape.dim(0);
@@ -69,13 +69,14 @@ std::string RowText(const NamedArray& array, int64_t row) {
   return NamedText(array.name, ListText(first, width));
 }
 
-// Adds the error of reading an array: as damage, or as the reason why the array cannot be read.
+// Adds the error of reading an array to the summary: as damage if it is DataLoss, and otherwise as
+// the reason why the array cannot be read.
 void AddProblem(const std::string& name, const Status& error, FileSummary& summary) {
   if (absl::IsDataLoss(error)) return summary.AddDamage(Message(error));
   if (FieldSummary* const field = summary.Field(name, "")) field->problem = Message(error);
 }
 
-// Collects the arrays of a file. Of each array, only the text of its first rows is kept.
+// Collects the arrays of a file, but keeps only the summary and the text of the first rows.
 class ArraySummary {
  public:
   ArraySummary(const std::string& path, const char* format, const SummaryOptions& options)

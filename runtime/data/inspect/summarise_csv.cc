@@ -1,5 +1,5 @@
-// Summarises tables, line by line. A column may also contain text, which training reads only
-// with the key `features`. Quotation marks are part of the text.
+// Summarises CSV files line by line. A column may also contain text, which training reads only with
+// the key `features`. Every line break and every delimiter counts, also within quotation marks.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -19,7 +19,8 @@ namespace {
 using Fields = std::vector<std::string_view>;
 
 constexpr uint64_t kMostLine = 64 << 20;
-// One column more than a summary shows, so that it says that there are more.
+// The number of columns that are described: one more than a summary shows, so that the summary says
+// that there are more.
 constexpr size_t kMostDescribed = FileSummary::kMostFields + 1;
 
 struct CsvDialect {
@@ -54,19 +55,19 @@ bool Any(const Fields& fields, CellKind kind) {
   return std::ranges::any_of(fields, [&](std::string_view cell) { return KindOf(cell) == kind; });
 }
 
-// Returns whether these are the values of a row of at least two columns, without text.
+// Returns whether these fields may be a row of numbers with at least two columns.
 bool IsRow(const Fields& fields) {
   return fields.size() >= 2 && Any(fields, CellKind::kNumber) && !Any(fields, CellKind::kText);
 }
 
-// Returns whether these may be the names of columns.
+// Returns whether these fields may be the names of columns.
 bool IsHeader(const Fields& fields) {
   return !Any(fields, CellKind::kNumber) && Any(fields, CellKind::kText);
 }
 
-// Returns nullopt if the text does not begin with a row of numbers, perhaps after a header. If the
-// format is `known` to be CSV, the rows may also contain text, and the likeliest dialect is always
-// returned.
+// Returns the dialect of a text that begins with a row of numbers or with a header and a row of
+// numbers, and nullopt for other texts. If the format is `known` to be CSV, the row after a header
+// may also contain text, and the likeliest dialect is returned in any case.
 std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);
@@ -86,7 +87,7 @@ std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
   return likely.value_or(CsvDialect());
 }
 
-// The values of one column, by their kind.
+// Summarises the values of one column, by their kind.
 struct ColumnSummary {
   std::string name;
   FieldSummary numbers, texts, empty;
@@ -103,7 +104,7 @@ class TableSummary {
 
   FileSummary& summary() { return summary_; }
 
-  // Adds line number `number`, which is not blank.
+  // Adds line `number`, which must not be blank.
   void Add(int64_t number, std::string_view line) {
     for (; blank_ > 0 && blank_ < number; ++blank_) Damage(blank_, "expected a row, got none");
     blank_ = 0;
@@ -120,7 +121,7 @@ class TableSummary {
     Damage(number, StrCat("expected ", columns_, " columns, got ", count,
                           quoted ? "; a quoted value must not contain the delimiter" : ""));
   }
-  // Adds a blank line. Only the last lines of a table may be blank.
+  // Adds a blank line. Blank lines are damage unless they are at the end of the file.
   void AddBlank(int64_t number) {
     if (blank_ == 0) blank_ = number;
   }
@@ -140,7 +141,7 @@ class TableSummary {
   }
 
  private:
-  // Splits as much of the line as is described: a line may have millions of columns.
+  // Splits only the columns that are described, because a line may have millions of columns.
   void SplitFirst(std::string_view line) {
     size_t end = line.find(dialect_.delimiter);
     for (size_t i = 1; i < kMostDescribed && end != std::string_view::npos; ++i)
@@ -201,9 +202,9 @@ class TableSummary {
   const SummaryOptions& options_;
   FileSummary summary_;
   size_t columns_ = 0;                    // 0 before the first line
-  std::vector<ColumnSummary> described_;  // of the first columns
-  Fields fields_;                         // the first ones of one line, if they are described
-  int64_t blank_ = 0;                     // where the blank lines just before this line begin, or 0
+  std::vector<ColumnSummary> described_;  // the first columns
+  Fields fields_;                         // the first fields of the current line, if described
+  int64_t blank_ = 0;                     // first of the blank lines before the next line, or 0
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Summarises images and folders of images. All images are decoded, one after the other.
+// Summarises images and folders of images. Decodes all images, one after the other.
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,14 +21,15 @@ void AddNumber(std::string_view name, std::string_view kind, int64_t number, Fil
 
 class ImageSummary {
  public:
-  // `classes` is empty for an image that is not in the folder of a class.
+  // `classes` must be empty for a single image, which has no class.
   ImageSummary(FileSummary summary, std::vector<std::string> classes, const SummaryOptions& options)
       : summary_(std::move(summary)),
         classes_(std::move(classes)),
         images_(classes_.size()),
         options_(options) {}
 
-  // Adds a file. `label` is the number of its class, if there are classes.
+  // Adds a file of `bytes` bytes. `label` is the number of its class, and is ignored if there are
+  // no classes.
   Status Add(const std::string& path, uint64_t bytes, size_t label) {
     ASSIGN_OR_RETURN(const std::string_view content, ReadImageFile(path, bytes, buffer_));
     const StatusOr<DecodedImage> image = decoder_.Decode(content);
@@ -46,8 +47,7 @@ class ImageSummary {
 
   // Returns the summary of all files that were added.
   FileSummary Finish() {
-    // A summary lists a limited number of fields. The classes come last, because there may be more
-    // of them than that.
+    // Adds the classes last, because there may be more of them than fields that a summary lists.
     for (size_t i = 0; options_.fields && i < classes_.size(); ++i) {
       if (FieldSummary* const field = summary_.Field(classes_[i], "class"))
         field->examples += images_[i];
@@ -76,7 +76,7 @@ class ImageSummary {
 
   FileSummary summary_;
   const std::vector<std::string> classes_;
-  std::vector<int64_t> images_;  // the number of intact ones, by class
+  std::vector<int64_t> images_;  // by class: how many images are intact
   const SummaryOptions& options_;
   ImageDecoder decoder_{DecodeOptions()};
   std::string buffer_;

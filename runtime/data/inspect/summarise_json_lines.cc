@@ -61,7 +61,7 @@ std::string NumberText(JsonView number) {
   return integer ? StrCat(*integer) : StrCat(number.IfDouble().value_or(0));
 }
 
-// Adds the numbers of a member of this shape, and returns the first of them as text.
+// Adds the numbers of a member of this shape to the field, and returns the first ones as text.
 std::string AddNumbers(JsonView member, const Lengths& shape, FieldSummary& field) {
   if (shape.size() == 1) field.values.Add(shape[0]);
   std::vector<std::string> first;
@@ -77,7 +77,8 @@ std::string AddNumbers(JsonView member, const Lengths& shape, FieldSummary& fiel
   return ListText(first, count);
 }
 
-// Returns what a member is, such as "number", "list of numbers", "numbers [2,3]" or "string".
+// Returns the kind of a member: "number", "list of numbers", "numbers [2,3]" or, without a shape,
+// its JSON type.
 std::string KindOf(JsonView member, const std::optional<Lengths>& shape) {
   if (!shape) {
     const std::string_view type = member.TypeName();  // "a string"

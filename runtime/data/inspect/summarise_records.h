@@ -1,4 +1,4 @@
-// Summarises a file of records, whatever their format is.
+// Summarises a file of records of any format.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace tfjob::data {
 
-// Adds the fields of an intact record to the summary. Unless `values` is null, also adds the text
-// of each value.
+// Adds the fields of an intact record to the summary and, unless `values` is null, the text of each
+// value to `values`.
 using DescribeRecord = absl::FunctionRef<Status(std::string_view record, FileSummary& summary,
                                                 std::vector<std::string>* values)>;
 
-// Reads all records of the file. `name` is the format's name.
+// Summarises all records of the file. `name` is the name of the format in the summary.
 StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view name,
                                        const RecordFormat& format, const SummaryOptions& options,
                                        const StopSource& stop, DescribeRecord describe);

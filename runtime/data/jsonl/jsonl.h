@@ -12,14 +12,15 @@
 
 namespace tfjob::data {
 
-// The format of the records. A feature is the member of the same name: a number if its shape is [],
-// otherwise nested lists of numbers of that shape. If the feature is `variable`, the outermost list
-// may be shorter. true and false are read as 1 and 0. A feature with `tokens` is a string, and one
-// with a `vocabulary` has strings instead of numbers. A member that is null counts as missing.
-// Members that no feature names are ignored. A feature must not be `raw`.
+// Returns the format of such records. The values of a feature are in the member of the same name: a
+// number if the shape is [], and otherwise nested lists of numbers of that shape. If the feature is
+// `variable`, the outermost list may be shorter. true and false are read as 1 and 0. A feature with
+// `tokens` is a string; one with a `vocabulary` has strings in place of numbers. A member that is
+// null counts as missing, and members that belong to no feature are ignored. A feature must not be
+// `raw`.
 std::unique_ptr<const RecordFormat> JsonLinesFormat();
 
-// Returns the errors of OpenRecords.
+// Opens files of JSON lines. Returns the errors of OpenRecords.
 StatusOr<std::shared_ptr<const Source>> OpenJsonLines(const RecordOptions& options);
 
 }  // namespace tfjob::data

@@ -22,7 +22,7 @@ using testing::Folder;
 using testing::NumberedOptions;
 using testing::OptionsFor;
 
-// The same examples as NumberedRecords (test_records.h), as JSON.
+// Returns example i of NumberedRecords (test_records.h) as JSON.
 std::string NumberedLine(int64_t i) {
   return StrCat(R"({"pixels": [)", i, ", ", -i, R"(], "label": )", i % 10, R"(, "note": "n"})");
 }
@@ -125,7 +125,7 @@ TEST(JsonLines, ReadsSequencesOfSteps) {
       << error;
 }
 
-// Returns the error message without the name of the file.
+// Returns the error message of reading the line, without the name of the file.
 std::string Refusal(const std::string& line, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(line, {feature}).status()));
   const size_t place = message.find("/one: ");
@@ -167,7 +167,7 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
   EXPECT_EQ(Refusal("{\"x\": 1e999}", one),
             "line 1: feature x: expected a number, got 1.7976931348623157e+308, which does not fit "
             "into float32");
-  // Such a double may be a rounded integer.
+  // A double of this size may be a rounded integer.
   EXPECT_EQ(
       Refusal("{\"x\": 9007199254740993.0}", integer),
       "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "
@@ -182,7 +182,7 @@ TEST(JsonLines, RoundsIntegersOnce) {
   EXPECT_EQ(Values<float>(*batch, "x"), std::vector<float>{0x1p53f + 0x1p30f});
 }
 
-// JSON allows these values, but the parser refuses them.
+// Tests values that JSON allows but JsonDocument refuses.
 TEST(JsonLines, ReadsLinesWithUnusualValues) {
   const Folder folder;
   const std::string deep = std::string(300, '[') + "\"\\ud83d\"" + std::string(300, ']');
@@ -234,8 +234,8 @@ TEST(JsonLines, IgnoresBlankLinesAndAByteOrderMark) {
   }
 }
 
-// However the examples are divided among tasks, each task gets the batches that it would get from
-// records in another format.
+// Checks that each task gets the same batches as from records in another format, however the
+// examples are divided among tasks.
 TEST(JsonLines, GivesTheBatchesThatRecordsGive) {
   const Folder folder;
   folder.Write("part-1", NumberedLines(40, 63));
@@ -276,7 +276,7 @@ TEST(JsonLines, ReadsLinesThatAreLongerThanTheParts) {
   const Folder folder;
   std::string content;
   for (int64_t i = 0; i < 6; ++i) {
-    // The lines end at different places in the parts of 64 KiB.
+    // Lines are searched in parts of 64 KiB. Makes them end at different places in these parts.
     const std::string padding(static_cast<size_t>((64 << 10) * (i % 3) + 100 * i), ' ');
     content += StrCat(NumberedLine(i), padding, "\r\n");
   }
@@ -366,8 +366,8 @@ std::vector<std::string> Examples(const RecordOptions& options) {
   return examples;
 }
 
-// Whichever byte changes, either an error names its line or the values of the line change. The
-// other lines are read as before.
+// Checks that, whichever byte changes, either an error names its line or the values of this line
+// change, and that all other lines are read as before.
 TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
   const Folder folder;
   const std::string whole = NumberedLines(0, 12);
@@ -383,7 +383,7 @@ TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
     options.files = {folder.Write("a", content)};
     const std::vector<std::string> got = Examples(options);
     const auto line = static_cast<size_t>(std::count(whole.begin(), whole.begin() + at, '\n'));
-    // A wrong end of line changes two lines.
+    // If the line end itself changes, two lines are affected.
     const size_t after = line + (whole[at] == '\n' ? 2 : 1);
     ASSERT_GE(got.size(), line) << content;
     EXPECT_TRUE(std::equal(got.begin(), got.begin() + static_cast<int64_t>(line), expected.begin()))
@@ -412,7 +412,7 @@ TEST(JsonLinesDamage, OfTheLastLineIsFoundIfItDoesNotEnd) {
   const Folder folder;
   const std::string torn = NumberedLines(0, 3) + NumberedLine(3).substr(0, 20);
   RecordOptions options = NumberedOptions({folder.Write("a", torn)});
-  // Opening fails, although lines are otherwise checked only when they are read.
+  // The last line is checked when the file is opened, all others only when they are read.
   const Status error = OpenJsonLines(options).status();
   EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 4: expected a JSON object"))
       << error;
@@ -436,7 +436,7 @@ TEST(JsonLinesDamage, OfALineThatIsTooLongIsFound) {
   EXPECT_EQ(ReadAll(options).first, Numbers(2));
 }
 
-// Returns the error of reading ten lines after the content of their file has been replaced.
+// Opens a file of ten lines, replaces its content, and returns the error of reading the lines.
 Status ErrorAfterChange(const Folder& folder, const std::string& content, bool skip) {
   RecordOptions options = NumberedOptions({folder.Write("a", NumberedLines(0, 10))});
   options.skip_damaged = skip;
@@ -484,7 +484,7 @@ TEST(JsonLines, MayGrowWhileTheyAreRead) {
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
 }
 
-// If a rewritten file is longer, only lines that end elsewhere may reveal the change.
+// Checks that a file that was rewritten and has grown is recognised by where its lines end.
 TEST(JsonLinesDamage, IsFoundIfLinesEndElsewhere) {
   const Folder folder;
   for (const auto& [content, error] : std::vector<std::pair<std::string, std::string>>{

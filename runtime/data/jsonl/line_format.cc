@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMostLine = 64 << 20;  // parsing JSON takes up to 15 times as much memory
 constexpr uint64_t kMostEnd = 1;          // "\n"
-// Counting lines beyond this offset would take too long for an error message.
+// Counting the lines before a higher offset would take too long for an error message.
 constexpr uint64_t kMostCounted = uint64_t{4} << 30;
 
 // Returns DataLoss if a line is too long.
@@ -18,7 +18,7 @@ Status CheckLength(uint64_t size) {
   return DataLoss("expected a line of at most ", kMostLine, " bytes, got ", size);
 }
 
-// Returns the content of a line that is not too long, or "".
+// Returns the content of the line, or "" if it is not wanted or the line is too long.
 StatusOr<std::string_view> Text(LineReader& lines, const Line& line, bool wanted) {
   if (!wanted || !CheckLength(line.size()).ok()) return std::string_view();
   return lines.Read(line);
@@ -40,7 +40,7 @@ Status LineFormat::Scan(const RecordFiles& files, size_t file, RecordFileReader&
     ASSIGN_OR_RETURN(const Line line, lines.At(offset, of.size));
     offset = line.next;
     if (line.blank) continue;
-    // A last line without an end may be incomplete, so it is always checked.
+    // The last line is always checked if it has no line end, because it may be incomplete.
     const bool parse = check || (!line.complete && check_line != nullptr);
     ASSIGN_OR_RETURN(const std::string_view text, Text(lines, line, parse));
     Status intact = CheckLength(line.size());

@@ -1,5 +1,5 @@
-// Defines what formats have in common whose records are the lines of text files. Lines end with
-// "\n" or "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
+// Defines the base of all formats whose records are the lines of text files. Lines end with "\n" or
+// "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tfjob::data {
 
-// Returns DataLoss if a line is damaged. Used by one thread.
+// Returns DataLoss if a line is damaged. Only one thread may call it.
 using LineCheck = std::function<Status(std::string_view line)>;
 
 class LineFormat : public RecordFormat {
@@ -27,8 +27,8 @@ class LineFormat : public RecordFormat {
  private:
   // Returns what a line is expected to be, such as "a JSON object".
   virtual std::string_view LineName() const = 0;
-  // The check of a line's content, which RecordFileReader::kPadding readable bytes follow; null if
-  // any line is intact.
+  // Returns a function that checks the content of a line, or null if any line is intact. At least
+  // RecordFileReader::kPadding readable bytes follow each line that is passed to the function.
   virtual LineCheck MakeCheck() const = 0;
 };
 

@@ -12,35 +12,34 @@
 
 namespace tfjob::data {
 
-// A line of a file, without "\n". It may end with "\r", which is white space in JSON.
+// Describes a line of a file, without "\n". It may end with "\r", which is white space in JSON.
 struct Line {
   uint64_t begin = 0, end = 0;  // offsets in the file
   uint64_t next = 0;            // where the next line begins, or the size of the file
   uint32_t checksum = 0;        // CRC-32C of its bytes
   bool blank = true;            // contains only white space
-  bool complete = false;        // an end of line follows
+  bool complete = false;        // "\n" follows
 
   uint64_t size() const { return end - begin; }
 };
 
-// Reads one file. Owned by one thread. The files and the reader must outlive this object.
+// Reads the lines of one file. Only one thread may use it. `files` and `reader` must outlive it.
 class LineReader {
  public:
   LineReader(const RecordFiles& files, size_t file, RecordFileReader& reader)
       : file_(files.files()[file]), number_(file), reader_(reader) {}
 
-  // Returns where the text begins: after the byte order mark, if there is one.
+  // Returns the offset at which the text begins: after the byte order mark, if there is one.
   StatusOr<uint64_t> Begin();
   // Returns the line that begins at `begin`, which must be less than the size of the file. Looks
-  // for the end of the line only in the first `most` bytes; if there is none, the line ends after
-  // these bytes.
+  // for "\n" only in the next `most` bytes; if there is none, takes all of these bytes as the line.
   StatusOr<Line> At(uint64_t begin, uint64_t most);
   // Returns the bytes of the line; they stay valid until the reader's next call.
   StatusOr<std::string_view> Read(const Line& line) {
     return reader_.View(number_, line.begin, line.size());
   }
-  // Returns the bytes of the line that begins at `begin`. Combines At and Read, but is faster for a
-  // single line. Returns DataLoss if no line begins at `begin`.
+  // Does the work of At and Read, but faster for a single line: returns the bytes of the line that
+  // begins at `begin`. Returns DataLoss if no line begins there.
   StatusOr<std::string_view> ReadAt(uint64_t begin, uint64_t most);
   // Returns the number of the line that begins at `begin`, counted from 1.
   StatusOr<int64_t> NumberOf(uint64_t begin);

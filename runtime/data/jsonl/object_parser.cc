@@ -34,7 +34,7 @@ std::optional<double> NumberOf(JsonView value) {
   return value.IfBool();
 }
 
-// Returns the shortest text from which the number can be read again.
+// Returns the shortest text that is read back as the same number.
 std::string NumberText(double number) {
   char text[32];
   return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
@@ -68,7 +68,7 @@ class MemberStore {
     return ids_->Add(value.Text());
   }
 
-  // Stores the value of one place along the first `axis` axes.
+  // Stores a value that is nested in `axis` lists.
   Status StoreAxis(JsonView value, size_t axis) {
     if (axis == static_cast<size_t>(feature_.shape.rank()))
       return ids_ != nullptr ? StoreString(value) : StoreNumber(value);
@@ -110,7 +110,7 @@ class MemberStore {
     if (!number) return Unexpected(value.TypeName());
     if (std::floor(*number) != *number || std::fabs(*number) >= 0x1p63)
       return Unexpected(StrCat(NumberText(*number), ", which is not an integer of 64 bits"));
-    // Some writers add ".0" to integers. From 2^53 on, a double may be a rounded integer.
+    // Some writers add ".0" to integers. A double of 2^53 or more may be a rounded integer.
     if (std::fabs(*number) >= 0x1p53)
       return Unexpected(StrCat(NumberText(*number), ", which may be rounded; such a large integer ",
                                "must be written without a decimal point or an exponent"));
@@ -118,7 +118,7 @@ class MemberStore {
     return OkStatus();
   }
 
-  // Returns the next element.
+  // Returns the next element to store, and advances.
   template <typename T>
   T& At() {
     return reinterpret_cast<T*>(elements_.data())[stored_++];
@@ -138,7 +138,7 @@ class MemberStore {
   size_t stored_ = 0;  // numbers or strings
 };
 
-// Says why the line is damaged.
+// Returns an error that explains why the line is not a JSON object.
 Status NotAnObject(std::string_view line, const Status& error) {
   const std::string_view name = NotInJson(line);
   if (name.empty()) return DataLoss("expected a JSON object: ", Message(error));

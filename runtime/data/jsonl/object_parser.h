@@ -1,4 +1,4 @@
-// Reads the values of JSON objects.
+// Parses JSON objects, and reads the values of their members.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 namespace tfjob::data {
 
 // Parses one line. Returns DataLoss if it is not a JSON object, and ResourceExhausted if there is
-// not enough memory. Values that JsonDocument refuses are replaced (WithinParserLimits). The view
-// stays valid until the document parses another text. RecordFileReader::kPadding readable bytes
-// must follow the line.
+// not enough memory. Replaces values that are valid JSON but that JsonDocument refuses
+// (WithinParserLimits). The view stays valid until the document parses another text. At least
+// RecordFileReader::kPadding readable bytes must follow the line.
 StatusOr<JsonView> ParseObject(std::string_view line, JsonDocument& document);
 
-// Owned by one thread.
+// Stores the members of JSON objects in rows. Only one thread may use a parser.
 class ObjectParser : public RecordParser {
  public:
   // `features` must outlive the parser.
@@ -28,7 +28,7 @@ class ObjectParser : public RecordParser {
 
  private:
   JsonDocument document_;
-  std::vector<std::unique_ptr<StringReader>> ids_;  // by feature: null unless it consists of ids
+  std::vector<std::unique_ptr<StringReader>> ids_;  // one per feature; null if it has no ids
 };
 
 }  // namespace tfjob::data

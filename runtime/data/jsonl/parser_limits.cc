@@ -34,7 +34,8 @@ bool IsLow(std::optional<uint32_t> unit) {
   return unit && *unit >= 0xDC00 && *unit < 0xE000;
 }
 
-// Returns the bytes of the string at the front, with both of its quotation marks if it ends.
+// Returns the size of the string at the front, with its quotation marks. A string that is not
+// closed extends to the end of the text.
 size_t StringSize(std::string_view text) {
   size_t at = 1;
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -100,8 +101,8 @@ class Rewriter {
     if (valid && IsLongInteger(number)) Replace("e0");
   }
 
-  // Returns whether a number that can be read is written as JSON requires: no plus sign and no
-  // superfluous zero at its front, and digits on both sides of its point.
+  // Returns whether a number that SimpleAtod accepts is also written as JSON requires: without a
+  // plus sign or a superfluous zero at its front, and with digits on both sides of its point.
   static bool IsNumber(std::string_view number) {
     if (number.starts_with('-')) number.remove_prefix(1);
     const auto is_digit = [&](size_t at) {
@@ -128,7 +129,7 @@ class Rewriter {
 
   void Close() {
     if (level_-- != kMostLevels + 1) return;
-    // The parser will not see the value, so it is checked here.
+    // The parser will see null instead of the value, so it is checked here.
     if (!nlohmann::json::accept(std::string_view(copy_).substr(deep_))) return;
     copy_.resize(deep_);
     Replace("null");
@@ -138,7 +139,7 @@ class Rewriter {
   std::string copy_;
   bool changed_ = false;
   int level_ = 0;
-  size_t deep_ = 0;  // where the value that is nested too deeply begins in copy_
+  size_t deep_ = 0;  // where, in copy_, the value begins that is nested too deeply
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tfjob::data {
 namespace {
 
-// The numbers of the features.
+// The indices of the features.
 constexpr size_t kTokens = 0, kNext = 1, kWeights = 2;
 
 template <typename T>
@@ -70,7 +70,7 @@ StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& 
                         .threads = options.threads};
   text::SequenceOptions sequence = options.sequence;
   sequence.end_if_complete = true;
-  // The tokens are part of the first feature, so that the fingerprint covers them.
+  // The first feature includes `sequence` only so that the fingerprint covers the tokenizer.
   records.features = {
       {.name = "tokens", .dtype = DType::kInt64, .shape = shape, .tokens = sequence},
       {.name = "next_token", .dtype = DType::kInt64, .shape = shape},

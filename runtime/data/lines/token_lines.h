@@ -1,5 +1,5 @@
-// Makes a source of examples for language models from text files: each line is an example, whose
-// inputs are its tokens, and whose labels are the tokens that follow them.
+// Makes a source of examples for language models from text files. Each line is an example: the
+// inputs are its tokens, and the labels are the tokens that follow each of them.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace tfjob::data {
 struct TokenLinesOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   text::SequenceOptions sequence;
-  int64_t length = 0;  // number of inputs; a line may have one token more. At least 1
-  // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights`
-  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding. A line that is
-  // truncated has no end token, which would be a wrong label.
+  int64_t length = 0;  // number of inputs, at least 1; a line may have one token more
+  // The names of the fields of an example. `tokens` and `next` are int64 [length]. `weights` is
+  // float32 [length]: 1 where `next` is a token, and 0 where it is padding. A truncated line has no
+  // end token, because the text does not end there.
   std::string tokens = "tokens", next = "next", weights = "weights";
   bool skip_damaged = false;  // as in RecordOptions
   std::string cache_dir;      // as in RecordOptions
   int threads = 1;            // as in RecordOptions
 };
 
-// Blank lines are ignored. Returns the errors of OpenRecords. RowReader::Read also returns
-// InvalidArgument, with the file and the line, if a line has too many tokens.
+// Returns a source with an example per line, without blank lines. Returns the errors of
+// OpenRecords. RowReader::Read also returns InvalidArgument, with the file and the line, if a line
+// has too many tokens and the sequence does not truncate.
 StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& options);
 
 }  // namespace tfjob::data

@@ -1,4 +1,4 @@
-// Tests which examples operators choose, against slow but obvious definitions.
+// Compares the examples that operators choose with slow but obvious definitions.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -128,8 +128,8 @@ std::vector<double> RandomWeights(PhiloxStream& random, size_t count) {
   return weights;
 }
 
-// Checks that the rows of each source are 0, 1, … (modulo its size), and returns how many there
-// are.
+// Checks that the rows taken from each source are 0, 1, …, modulo its size, and returns how many
+// rows each source gives.
 std::vector<int64_t> CheckRows(const Mixture& mixture, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> counts(sizes.size(), 0);
   for (int64_t i = 0; i < mixture.size(); ++i) {

@@ -1,4 +1,4 @@
-// Numbers the examples of several sources one source after the other.
+// Numbers the examples of several sources: first those of the first source, then those of the next.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace tfjob::data {
 
 class Concatenation {
  public:
-  // At least one source; every size is at least 1.
+  // Takes the sizes of the sources. There must be at least one source, and each size at least 1.
   explicit Concatenation(std::span<const int64_t> sizes);
 
   int64_t size() const { return ends_.back(); }
-  // `index` is in [0, size()).
+  // Returns the place of example `index`, which is in [0, size()).
   Place At(int64_t index) const;
 
  private:
-  std::vector<int64_t> ends_;  // by source
+  std::vector<int64_t> ends_;  // by source: the number after that of its last example
 };
 
 }  // namespace tfjob::data

@@ -1,4 +1,4 @@
-// Compares and combines what sources say about their examples.
+// Compares the fields of sources, and combines their descriptions.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@ namespace tfjob::data {
 
 using SourcePtr = std::shared_ptr<const Source>;
 
-// Returns InvalidArgument, with a message that names the file and the field, unless the examples of
-// both sources have the same fields, in any order, and a field the same shape. Types may differ:
-// every batch has the types of its columns.
+// Returns InvalidArgument, with a message that names the file and the field, unless both sources
+// have the same fields, in any order, with the same shapes. Types may differ, because batches have
+// the types of their columns.
 Status CheckSameFields(const Source& first, const Source& other);
 
 // Returns a column of the field's own type and shape.
 Column ColumnOf(const Field& field);
 std::vector<Column> ColumnsOfFields(const Source& source);
 
-// Returns what all sources leave out.
+// Combines the results of Source::LeftOut.
 std::string LeftOutOf(std::span<const SourcePtr> sources);
 // Indents the lines of a description after the first one.
 std::string Indented(std::string text);
-// Returns the text and, below it, what each source describes and its number of examples.
+// Returns the text and, indented below it, the size and the description of each source.
 std::string DescribeAll(const std::string& text, std::span<const SourcePtr> sources);
 
 }  // namespace tfjob::data

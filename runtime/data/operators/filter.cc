@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kExamplesPerRead = 256;
 
-// Asks the function about the examples [begin, begin + kept.size()).
+// Applies the function to the examples [begin, begin + kept.size()), and stores the results in
+// `kept`.
 Status Ask(const Source& source, const FilterFunction& function, RowReader& reader, RowPool& pool,
            int64_t begin, std::vector<char>& kept) {
   std::vector<int64_t> rows(kept.size());

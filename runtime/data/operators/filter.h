@@ -1,4 +1,4 @@
-// Leaves out the examples that a function refuses.
+// Keeps only the examples that a function accepts.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,11 @@ namespace tfjob::data {
 // must depend on the example only.
 using FilterFunction = std::function<StatusOr<bool>(const Example&)>;
 
-// Reads all examples once, with `threads` threads, to find those that are kept; keeps one bit for
-// each. Returns the errors of reading and of the function, with the number of the example, and
-// InvalidArgument if none is kept or, before anything is read, if the bits need more memory than
-// the process may use.
+// Calls the function for every example, on `threads` threads, and returns a source of the examples
+// to keep. Takes one bit of memory per example. Returns InvalidArgument, before it reads anything,
+// if these bits need more memory than the process may use. Also returns InvalidArgument if no
+// example is kept, the errors of reading, and the errors of the function, with the number of the
+// example.
 StatusOr<SourcePtr> Filter(SourcePtr source, const FilterFunction& function, int threads);
 
 }  // namespace tfjob::data

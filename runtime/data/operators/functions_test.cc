@@ -33,7 +33,7 @@ SourcePtr Valid(StatusOr<SourcePtr> source) {
   return source.ok() ? *std::move(source) : nullptr;
 }
 
-// An example that test_sources.h can read.
+// Returns an example that Read of test_sources.h can check.
 Example Number(int64_t number) {
   const auto twice = static_cast<float>(2 * number);
   return {{"x", Tensor::Scalar<int64_t>(number)}, {"x2", Tensor::Of<float>({2}, {twice, twice})}};
@@ -142,7 +142,7 @@ TEST(ComputeRows, ReadsAnyRow) {
             "mine: expected at most 281474976710656 examples, got 9223372036854775807");
 }
 
-// Yields the numbers 0 to `last`, and counts the passes.
+// Returns a function that yields the numbers 0 to `last`, and counts the passes.
 StartPass Counting(int64_t last, int& passes) {
   return [last, &passes]() -> StatusOr<NextExample> {
     ++passes;
@@ -193,7 +193,7 @@ TEST(Stream, SaysWhenAPassIsTooShort) {
   EXPECT_EQ(Message(status),
             "numbers: example 6: expected 10 examples in every pass, but this one ended after 6; "
             "state the number of examples that every pass has");
-  // OutOfRange is the code of a run that failed.
+  // The error must not have the code OutOfRange, which is reserved for numbers that are not finite.
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
 }
 

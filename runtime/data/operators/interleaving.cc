@@ -5,7 +5,7 @@
 
 namespace tfjob::data {
 
-// Goes round the cycle as tf.data does, but takes many rounds at once where no source ends.
+// Goes round the cycle as tf.data does, but takes many rounds at once while no source ends.
 class Interleaving::Builder {
  public:
   Builder(std::span<const int64_t> sizes, int64_t cycle_length, int64_t block_length)
@@ -28,7 +28,7 @@ class Interleaving::Builder {
   }
 
  private:
-  // Lets sources that have not begun take the free places of the cycle, in the order of the turns.
+  // Fills the free places of the cycle, in the order of the turns, with the next sources.
   void Fill() {
     for (std::optional<Place>& slot : cycle_) {
       if (slot || next_ == sizes_.size()) continue;
@@ -39,7 +39,7 @@ class Interleaving::Builder {
 
   int64_t Left(const Place& place) const { return sizes_[place.source] - place.row; }
 
-  // Takes all rounds in which every source gives a full block.
+  // Takes all rounds at once in which every source gives a full block.
   void SkipRounds() {
     int64_t rounds = INT64_MAX;
     for (const auto& slot : cycle_) {
@@ -55,8 +55,9 @@ class Interleaving::Builder {
     }
   }
 
-  // Takes one block of every source. A source leaves the cycle when it should give an example and
-  // has none. If its last block was full, this is a turn later, in which no example is given.
+  // Takes one block of every source. As in tf.data, a source leaves the cycle only when it lacks an
+  // example that it should give. If its last block was full, this happens in its next turn, in
+  // which it gives no example.
   void TakeRound() {
     for (auto& slot : cycle_) {
       if (!slot) continue;

@@ -1,7 +1,7 @@
-// Numbers the examples of several sources, such as files, as tf.data.Dataset.interleave does: a
-// cycle of sources gives a block of examples each, in turn. A source that has no more examples
-// leaves its place in the cycle to the next source that has not begun yet, whose first block comes
-// when it is the turn of this place again. The rules are those of TensorFlow's
+// Numbers the examples of several sources, such as files, as tf.data.Dataset.interleave does: the
+// sources in a cycle take turns, and give a block of examples in each turn. When a source has no
+// more examples, the next source that has not begun takes its place in the cycle, and gives its
+// first block in the next turn of this place. The rules are those of TensorFlow's
 // core/kernels/data/interleave_dataset_op.cc.
 #pragma once
 
@@ -17,28 +17,30 @@ namespace tfjob::data {
 
 class Interleaving {
  public:
-  static constexpr int64_t kMostPlaces = int64_t{1} << 24;  // in all rounds; see Round
+  static constexpr int64_t kMostPlaces = int64_t{1} << 24;  // limit on the length of turns_
 
-  // Every size is at least 1. Returns InvalidArgument if a length is below 1, or if so many sources
-  // end at different times that a description of the order would need too much memory.
+  // Takes the sizes of the sources, each of which must be at least 1. Returns InvalidArgument if a
+  // length is below 1, or if so many sources end in different rounds that turns_ would become too
+  // long.
   static StatusOr<Interleaving> Create(std::span<const int64_t> sizes, int64_t cycle_length,
                                        int64_t block_length);
 
   int64_t size() const { return size_; }
-  // `index` is in [0, size()).
+  // Returns the place of example `index`, which is in [0, size()).
   Place At(int64_t index) const;
 
  private:
-  // Rounds of the cycle in which the same sources give a block each, or a single block.
+  // Describes consecutive rounds in which the same sources give a full block each, or one block of
+  // a single source.
   struct Round {
-    int64_t begin;  // the number of its first example
+    int64_t begin;  // number of the first example
     int64_t block;  // examples per block
-    size_t first;   // in turns_
-    size_t turns;   // sources that give a block, in this order
+    size_t first;   // index in turns_ of the first source
+    size_t turns;   // number of sources, which follow each other in turns_
   };
 
   std::vector<Round> rounds_;
-  std::vector<Place> turns_;  // each source, and the first example that it gives
+  std::vector<Place> turns_;  // by round: each source, and the first example that it gives
   int64_t size_ = 0;
 
   class Builder;

@@ -39,7 +39,8 @@ class JoinedReader : public RowReader {
     std::vector<int64_t> rows, places;
   };
 
-  // Finds what each source gives to the batch. Without places, row i has the place i.
+  // Finds the examples that each source gives to the batch, and their places in it. If `places` is
+  // empty, example rows[i] has the place i.
   void Divide(std::span<const int64_t> rows, std::span<const int64_t> places) {
     for (Share& share : shares_) {
       share.rows.clear();
@@ -65,11 +66,11 @@ class JoinedReader : public RowReader {
   std::vector<Share> shares_;  // one per source
 };
 
-// `Layout` numbers the examples: size() and At().
+// Makes a source of several sources. `Layout` numbers the examples with size() and At().
 template <typename Layout>
 class Joined : public Source {
  public:
-  // `hash` is that of the settings that the text does not contain.
+  // `hash` covers the settings that the text does not contain.
   Joined(std::vector<SourcePtr> sources, Layout layout, std::string text, uint64_t hash)
       : sources_(std::move(sources)),
         layout_(std::move(layout)),
@@ -105,7 +106,7 @@ class Joined : public Source {
   }
 
  private:
-  // If the sources store a field in different types, names a type for the values of all.
+  // Returns the field with a type that suits the values of all sources, whose types may differ.
   Field Common(Field field) const {
     const auto is_float = [&](const SourcePtr& part) {
       const DType dtype = part->Find(field.name)->dtype;

@@ -1,6 +1,6 @@
-// Makes several sources with the same fields one source. All functions return InvalidArgument if
-// the fields differ (CheckSameFields), or if the sources have more than Selection::kMost examples
-// together. At least one source is required.
+// Joins several sources with the same fields into one. All functions require at least one source,
+// and return InvalidArgument if the fields differ (CheckSameFields), or if the sources together
+// have more than Selection::kMost examples.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tfjob::data {
 
-// One source after the other, as tf.data.Dataset.concatenate.
+// Reads one source after the other, as tf.data.Dataset.concatenate does.
 StatusOr<SourcePtr> Concatenate(std::vector<SourcePtr> sources);
 
-// In proportion to the weights, one per source; see Mixture, whose errors it returns.
+// Mixes the sources in proportion to one weight per source. See Mixture, whose errors Mix returns.
 struct MixOptions {
   std::vector<double> weights;
   Mixture::Stop stop = Mixture::Stop::kFirst;
@@ -22,8 +22,8 @@ struct MixOptions {
 };
 StatusOr<SourcePtr> Mix(std::vector<SourcePtr> sources, const MixOptions& options);
 
-// Blocks of the sources in turn, as tf.data.Dataset.interleave; see Interleaving, whose errors it
-// returns.
+// Takes blocks of the sources in turn, as tf.data.Dataset.interleave does. See Interleaving, whose
+// errors Interleave returns.
 struct InterleaveOptions {
   int64_t cycle_length = 16;
   int64_t block_length = 1;

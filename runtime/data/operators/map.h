@@ -7,13 +7,13 @@
 
 namespace tfjob::data {
 
-// Returns another example. Several threads may call it at the same time. The result must depend on
-// the example only.
+// Computes an example from another one. Several threads may call it at the same time. The result
+// must depend only on the example.
 using MapFunction = std::function<StatusOr<Example>(const Example&)>;
 
-// The function is called when a batch needs the example, by `threads` threads, and once for example
-// 0 to learn the types and shapes of the result, which must be the same for all examples. Returns
-// the errors of reading that example, and of the function.
+// Returns a source of the results. Calls the function when a batch needs an example, on `threads`
+// threads, and once now, for example 0, to learn the types and shapes of the results, which must be
+// the same for all examples. Returns the errors of reading example 0, and of the function.
 StatusOr<SourcePtr> Map(SourcePtr source, MapFunction function, int threads);
 
 }  // namespace tfjob::data

@@ -20,7 +20,7 @@ Status CheckWeights(std::span<const double> weights) {
   return OkStatus();
 }
 
-// Returns the share of the source in its weight and the following ones.
+// Returns the share of a source's weight in the sum of its weight and all following weights.
 StatusOr<uint64_t> ShareOf(std::span<const double> weights, size_t source) {
   const double rest =
       std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(source), weights.end(), 0.0);
@@ -33,7 +33,7 @@ StatusOr<uint64_t> ShareOf(std::span<const double> weights, size_t source) {
 
 }  // namespace
 
-// Splits the product, which may have more than 64 bits.
+// Multiplies `places` in two halves, because the product may have more than 64 bits.
 int64_t Mixture::Share::Taken(int64_t places) const {
   const uint64_t high = static_cast<uint64_t>(places) >> 32;
   const uint64_t low = static_cast<uint64_t>(places) & (kOne - 1);
@@ -71,10 +71,10 @@ int64_t Mixture::Count(size_t source, int64_t index) const {
   return source < shares_.size() ? shares_[source].Taken(left) : left;
 }
 
-// Returns whether the mixture ends at this size or before it.
+// Returns whether the mixture has at most `size` examples.
 bool Mixture::Ends(int64_t size, Stop stop) const {
   for (size_t i = 0; i < sizes_.size(); ++i) {
-    // With kFirst, one more example than `size` must not exist.
+    // With kFirst, the mixture ends if the source of the next example has none left.
     if (stop == Stop::kFirst && Count(i, size + 1) > sizes_[i]) return true;
     if (stop == Stop::kAll && Count(i, size) < sizes_[i]) return false;
   }
@@ -82,7 +82,8 @@ bool Mixture::Ends(int64_t size, Stop stop) const {
 }
 
 Status Mixture::FindSize(Stop stop) {
-  int64_t below = 0, end = 1;  // the mixture does not end at `below`, but it does at `end`
+  // Throughout, the mixture has more than `below` examples; after the first loop, at most `end`.
+  int64_t below = 0, end = 1;
   while (!Ends(end, stop)) {
     below = end;
     end *= 2;

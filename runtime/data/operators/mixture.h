@@ -1,12 +1,13 @@
 // Mixes the examples of several sources in proportion to weights, as
 // tf.data.Dataset.sample_from_datasets does, but evenly rather than at random: among the first n
-// examples of a mixture of K sources, a source with the weight w has n·w examples, give or take K.
+// examples of a mixture of K sources, a source whose weight is the fraction w of all weights has
+// n·w examples, give or take K.
 //
-// A mixture needs no list. The first source's examples are at the places where
-// floor((i·share + phase) / 2^32) increases, which spaces them as evenly as possible (a Sturmian
-// word). The second source takes its share of the other places in the same way, and so on. So how
-// many examples of a source precede a place is a short calculation with integers, which gives the
-// same result on every machine.
+// A mixture needs no list. The first source's examples are at the places i at which
+// floor((i·share + phase) / 2^32) increases, so they are spaced as evenly as possible (a Sturmian
+// word). The second source takes its share of the remaining places in the same way, and so on. The
+// number of a source's examples before a place is therefore found by a short calculation with
+// integers, whose result is the same on every machine.
 #pragma once
 
 #include <cstddef>
@@ -21,30 +22,34 @@ namespace tfjob::data {
 
 class Mixture {
  public:
-  // Where the mixture ends.
+  // Determines where the mixture ends.
   enum class Stop {
-    kFirst,  // before the first example of a source that has no more: no example is repeated
-    kAll,    // when every source has been read completely: the others begin again meanwhile
+    // As soon as the source of the next example has none left, so that none is repeated.
+    kFirst,
+    // Once every source has been read completely; sources that end earlier begin again.
+    kAll,
   };
   static constexpr int64_t kMost = int64_t{1} << 48;  // examples
 
-  // `sizes` and `weights` have one value per source. The seed determines where the sources begin.
-  // Returns InvalidArgument if a weight is not a finite number above 0, if a weight is less than
-  // 2^-31 of the following ones or of all, or if the mixture would have more than kMost examples.
+  // Takes the size and the weight of each source. The seed determines the phases, that is, which
+  // places the sources take. Returns InvalidArgument if a weight is not a finite number above 0, if
+  // its share in the sum of itself and the following weights, rounded to a multiple of 2^-32, is 0
+  // or 1, or if the mixture would have more than kMost examples.
   static StatusOr<Mixture> Create(std::span<const int64_t> sizes, std::span<const double> weights,
                                   Stop stop, uint64_t seed);
 
   int64_t size() const { return size_; }
-  // `index` is in [0, size()).
+  // Returns the place of example `index`, which is in [0, size()).
   Place At(int64_t index) const;
   // Returns how many of the first `index` examples are from this source.
   int64_t Count(size_t source, int64_t index) const;
 
  private:
-  // A source's share of the places that the sources before it leave.
+  // Determines which of the places that the sources before it leave free a source takes.
   struct Share {
     uint64_t share;  // in units of 2^-32
     uint64_t phase;  // in [0, 2^32)
+    // Returns how many of the first `places` free places the source takes.
     int64_t Taken(int64_t places) const;
   };
   Mixture() = default;

@@ -48,7 +48,8 @@ List Sorted(List list) {
   return list;
 }
 
-// Mixes, concatenates, interleaves and selects, of memory and of disk.
+// Returns a source that mixes, concatenates, interleaves and selects, partly in memory and partly
+// not.
 SourcePtr Everything() {
   const SourcePtr mixed = Made(Mix({Numbers(0, 20), std::make_shared<OnDisk>(Numbers(100, 30))},
                                    {.weights = {1, 2}, .stop = Mixture::Stop::kAll, .seed = 3}));
@@ -127,7 +128,7 @@ TEST(Cache, CountsTheOtherCachesOfTheProcess) {
   EXPECT_TRUE(Cache(disk, {.most_bytes = 319}).ok());
 }
 
-// Two examples with the x2 1 and 2, and two with the x2 7, stored as float64.
+// Returns two examples whose x2 is 1 and 2, and two whose x2 is 7, stored as float64.
 SourcePtr ScaledAndFloat64() {
   Tensor x(DType::kInt64, {2}), x2(DType::kFloat64, {2, 2});
   for (double& value : x2.data<double>()) value = 7;
@@ -180,7 +181,7 @@ TEST(Cache, RefusesMoreThanItMayTake) {
             "take; take fewer examples, or do not cache them");
 }
 
-// A list of the order would take 24 GB.
+// Shuffles so many examples that a list of their order would take 24 GB.
 TEST(Operators, ShuffleManyRepeatsWithoutAList) {
   const SourcePtr source = Made(Select(Numbers(0, 60'000), {.repeat = 100'000}));
   PipelineOptions options = InOrder(*source, 100);
@@ -220,7 +221,8 @@ TEST(Order, AWindowAsLargeAsTheDatasetShufflesAllOfIt) {
   EXPECT_NE(Read(source, options).first, all);
 }
 
-// The pipelines of all workers read what an epoch contains, in shares that differ by one at most.
+// Checks that the workers together read every example of an epoch, in shares that differ by at most
+// one.
 TEST(Operators, WorkersDivideEveryEpoch) {
   const SourcePtr source = Everything();
   const List expected = Sorted(ReadAll(source));

@@ -1,4 +1,4 @@
-// Names an example of one of several sources.
+// Identifies an example of one of several sources.
 #pragma once
 
 #include <cstddef>

@@ -8,10 +8,10 @@
 namespace tfjob::data {
 namespace {
 
-// Multiplies float64 columns, which Column::scale does not apply to.
+// Multiplies float64 columns, to which Column::scale does not apply.
 class ScaledReader : public RowReader {
  public:
-  // `scaled` has the numbers of the columns.
+  // `scaled` contains the indices of these columns.
   ScaledReader(std::unique_ptr<RowReader> reader, std::vector<size_t> scaled, double factor)
       : reader_(std::move(reader)), scaled_(std::move(scaled)), factor_(factor) {}
 

@@ -1,4 +1,4 @@
-// Multiplies fields of a source by a factor when a batch is made, on top of the columns' own.
+// Multiplies fields of a source by a factor when a batch is made.
 #pragma once
 
 #include <set>
@@ -8,9 +8,11 @@
 
 namespace tfjob::data {
 
-// Applies to columns of floating-point numbers. The fields of the result are float32, so that
-// operators that copy the values scale them, too. So name only fields whose values the model takes
-// as float32. A factor of 1, or no field, returns the source itself.
+// Returns a source in which these fields are multiplied by the factor, in addition to the scale of
+// a column. Only columns of floating-point numbers are scaled. The scaled fields become float32, so
+// that operators that copy values, such as Cache, copy scaled ones. `fields` should therefore
+// contain only fields that the model takes as float32. Returns the source itself if the factor is 1
+// or `fields` is empty.
 SourcePtr Scale(SourcePtr source, std::set<std::string> fields, float factor);
 
 }  // namespace tfjob::data

@@ -1,4 +1,4 @@
-// Makes a part of a source a source, without reading or copying examples.
+// Makes a source of a part of another source, without reading or copying examples.
 #pragma once
 
 #include "runtime/data/operators/fields.h"
@@ -7,12 +7,13 @@
 
 namespace tfjob::data {
 
-// Returns the errors of Selection::Create. Options that change nothing return the source itself. A
-// repeated example counts as several: it comes up that many times in every epoch.
+// Returns a source of the selected examples, or `source` itself if the options select everything
+// once. An example that is repeated comes up several times per epoch. Returns the errors of
+// Selection::Create.
 StatusOr<SourcePtr> Select(SourcePtr source, const SelectOptions& options);
 
-// Returns the examples that are kept. Returns InvalidArgument if there are none. The source must
-// have the rows of `kept`.
+// Returns a source of the kept examples. `kept` must have been created for the size of the source.
+// Returns InvalidArgument if no example is kept.
 StatusOr<SourcePtr> Keep(SourcePtr source, KeptRows kept);
 
 }  // namespace tfjob::data

@@ -1,4 +1,4 @@
-// Selects a range of examples, several times over, as tf.data's skip, take and repeat do.
+// Selects a range of examples, and repeats it, as tf.data's skip, take and repeat do.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tfjob::data {
 
-// Applied in the order of the members.
+// The options are applied in this order.
 struct SelectOptions {
-  int64_t skip = 0;   // leaves out the first ones; at least 0
-  int64_t take = -1;  // keeps at most this many; -1: all
-  int64_t repeat = 1;
+  int64_t skip = 0;    // leaves out this many examples at the beginning; at least 0
+  int64_t take = -1;   // keeps at most this many examples; -1: all
+  int64_t repeat = 1;  // at least 1
   bool operator==(const SelectOptions&) const = default;
 };
 
@@ -21,12 +21,12 @@ class Selection {
  public:
   static constexpr int64_t kMost = int64_t{1} << 48;  // examples
 
-  // Returns InvalidArgument if an option is out of its range, if no example is left, or if there
-  // are more than kMost.
+  // Selects from a source of `size` examples. Returns InvalidArgument if an option is out of range,
+  // if no example is left, or if the selection has more than kMost examples.
   static StatusOr<Selection> Create(const SelectOptions& options, int64_t size);
 
   int64_t size() const { return count_ * repeat_; }
-  // Returns the number that the example has in the source. `index` is in [0, size()).
+  // Returns the number, in the source, of example `index`, which is in [0, size()).
   int64_t At(int64_t index) const { return skip_ + index % count_; }
   // Returns "the examples 10 to 109 of 500, 2 times".
   std::string Describe() const;

@@ -1,4 +1,4 @@
-// Makes a source of a function that yields examples one after the other.
+// Makes a source from a function that yields examples one after the other.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace tfjob::data {
 
 // Returns the next example, or nullopt after the last one.
 using NextExample = std::function<StatusOr<std::optional<Example>>()>;
-// Starts a new pass over the examples. Every pass must yield the same ones.
+// Starts a new pass over the examples. Every pass must yield the same examples in the same order.
 using StartPass = std::function<StatusOr<NextExample>()>;
 
-// The first `size` examples of a pass. To read an example, the reader goes on to it or, if the pass
-// is beyond it, starts another pass, so the source has no random access. `name` is what error
-// messages call it. RowReader::Read returns the errors of the functions, and InvalidArgument if a
-// pass ends before `size` examples.
+// Returns a source of the first `size` examples of a pass. To read an example, a reader advances to
+// it or, if the pass is already beyond it, starts a new pass. The source therefore has no random
+// access. Error messages call it `name`. RowReader::Read returns the errors of the functions, and
+// InvalidArgument if a pass ends before `size` examples.
 StatusOr<SourcePtr> Stream(const std::string& name, int64_t size, StartPass start);
 
 }  // namespace tfjob::data

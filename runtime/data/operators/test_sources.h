@@ -1,4 +1,4 @@
-// Sources whose examples are numbers, for tests.
+// Makes and reads sources whose examples are numbers, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace tfjob::data::testing {
 
-// The numbers first, first + 1, … as the array `name`, int64, and their doubles as `name`2, float32
-// [2].
+// Returns the numbers first, first + 1, … as the array `name`, int64, and twice these numbers as
+// the array `name`2, float32 [2].
 inline std::shared_ptr<const Source> Numbers(int64_t first, int64_t count,
                                              const std::string& name = "x",
                                              const std::string& file = "numbers.npy") {
@@ -32,7 +32,8 @@ inline std::shared_ptr<const Source> Numbers(int64_t first, int64_t count,
   return TableSource(std::move(dataset));
 }
 
-// A source like another one, but one that is not in memory and has only the default RowReader.
+// Behaves like another source, but claims not to be in memory, and uses the default
+// RowReader::ReadAt.
 class OnDisk : public Source {
  public:
   explicit OnDisk(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
@@ -74,8 +75,8 @@ inline PipelineOptions InOrder(const Source& source, int64_t batch_size = 4) {
   return options;
 }
 
-// Returns the numbers that a pipeline with these options reads, and its error, if any. Checks that
-// every number has its own double.
+// Returns the numbers that a pipeline with these options reads, and its status. Checks that each
+// number comes with its own values in `name`2.
 inline std::pair<std::vector<int64_t>, Status> Read(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options,
                                                     const std::string& name = "x") {

@@ -9,11 +9,11 @@
 namespace tfjob::data {
 namespace {
 
-// The tensors of a batch that one source fills.
+// Fills those tensors of a batch that come from one source.
 struct ZippedPart {
   std::unique_ptr<RowReader> reader;
-  std::vector<size_t> columns;       // their numbers among all columns
-  std::vector<NamedTensor> tensors;  // which share the memory of the batch
+  std::vector<size_t> columns;       // indices of the source's columns among all columns
+  std::vector<NamedTensor> tensors;  // share the memory of the batch
 };
 
 class ZippedReader : public RowReader {

@@ -1,4 +1,4 @@
-// Makes several sources with different fields one source, whose examples have the fields of all.
+// Combines several sources with different fields into one, whose examples have all of the fields.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace tfjob::data {
 
-// Example i consists of example i of every source, as with tf.data.Dataset.zip. There are as many
-// examples as in the smallest source. At least one source is required. Returns InvalidArgument if
-// two sources have a field of the same name.
+// Returns a source whose example i consists of example i of every source, as tf.data.Dataset.zip
+// does. It has as many examples as the smallest source. At least one source is required. Returns
+// InvalidArgument if two sources have a field of the same name.
 StatusOr<SourcePtr> Zip(std::vector<SourcePtr> sources);
 
 }  // namespace tfjob::data

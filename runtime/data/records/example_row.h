@@ -1,5 +1,4 @@
-// Defines the values that are read from a record, and the memory in which those of one example are
-// stored.
+// Describes the values that are read from a record, and stores the values of one example at a time.
 #pragma once
 
 #include <cstddef>
@@ -23,30 +22,30 @@
 
 namespace tfjob::data {
 
-// How a feature of an example becomes a value of a type and shape. It is an error if an example
-// lacks the feature, unless `variable` is set or there is a `fill`.
+// Describes how a feature of an example becomes a value of a type and shape. An example that lacks
+// the feature is an error, unless `variable` is set or there is a `fill`.
 struct ExampleFeature {
   std::string name;
   // kFloat32 or kInt64, unless `raw` is set.
   DType dtype = DType::kFloat32;
-  // If set, the feature is one string, which consists of the elements in little-endian order
-  // (tf.io.decode_raw). Not every format has such strings.
+  // If set, the feature is a string whose bytes are the elements, each in little-endian order, as
+  // for tf.io.decode_raw. Not every format has such strings.
   bool raw = false;
   Shape shape;
-  // If set, the feature may have fewer than shape.num_elements() values, and `fill` replaces the
-  // missing ones (zeros if `raw` is set). Otherwise, it must have exactly shape.num_elements()
-  // values.
+  // If set, the feature may have fewer than shape.num_elements() values, and the missing ones are
+  // set to `fill` (or to zero, if there is none or `raw` is set). Otherwise, the feature must have
+  // exactly shape.num_elements() values.
   bool variable = false;
-  // If set, the first axis of the shape is the axis of the steps, and each step must be complete.
-  // Requires `variable`. If `variable` and `raw` are set, this must be set, too; each step is then
-  // a string.
+  // If set, the feature is a sequence: the first axis of the shape counts its steps, each of which
+  // must be complete. Requires `variable`. Required if both `variable` and `raw` are set; each step
+  // is then a string.
   bool sequence = false;
-  std::optional<double> fill = {};  // the value of the elements that an example lacks
-  // If set, the feature is one string with a JPEG or PNG image, which becomes kFloat32 of the shape
-  // [height, width, channels] that the options have. Excludes `raw` and `variable`. Not every
-  // format has such strings.
+  std::optional<double> fill = {};  // replaces the elements that an example lacks
+  // If set, the feature is a string that contains a JPEG or PNG image, and becomes kFloat32 of the
+  // shape [height, width, channels] given by these options. Excludes `raw` and `variable`. Not
+  // every format has such strings.
   std::optional<ImageOptions> image = {};
-  // If set, the feature is one string, whose tokens become kInt64 of the shape [n]. Excludes `raw`,
+  // If set, the feature is a string, and its tokens become kInt64 of the shape [n]. Excludes `raw`,
   // `variable`, `fill` and `image`.
   std::optional<text::SequenceOptions> tokens = {};
   // If set, the feature consists of strings instead of numbers, and each becomes its id (kInt64).
@@ -54,23 +53,24 @@ struct ExampleFeature {
   std::shared_ptr<const text::Vocabulary> vocabulary = nullptr;
 };
 
-// Returns "at most 3 values", "1 value" or "3 strings", for messages. Requires a feature without
-// `raw`, `image`, `tokens` and `sequence`.
+// Returns how many values the feature has, for messages: "at most 3 values", "1 value" or
+// "3 strings". The feature must not have `raw`, `image`, `tokens` or `sequence`.
 std::string CountText(const ExampleFeature& feature);
 
-// Sets all elements to the value that replaces missing ones.
+// Sets all of `elements` to the value that replaces missing elements.
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements);
 
-// The memory for the features of one example at a time. Owned by one thread.
+// Stores the features of one example at a time. Only one thread may use it.
 class ExampleRow {
  public:
   // `features` and the memory of `tensors` must outlive this object. There is one tensor per
   // feature, of the shape [examples, …].
   ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors);
 
-  // From now on, stores a feature in another tensor, whose examples have as many bytes.
+  // Stores a feature in another tensor from now on. The examples of both tensors must have the same
+  // number of bytes.
   void Replace(size_t number, Tensor tensor) { tensors_[number] = std::move(tensor); }
-  // Begins to fill example number `example` of the tensors.
+  // Begins to fill example `example` of the tensors.
   void Begin(int64_t example);
   // Returns the number of a feature, or nullopt if no feature has this name.
   std::optional<size_t> Find(std::string_view name) const;
@@ -78,8 +78,8 @@ class ExampleRow {
   // Returns the memory for the elements of a feature. Returns InvalidArgument if it has already
   // been taken for this example.
   StatusOr<std::span<std::byte>> Take(size_t number);
-  // Fills in the features that have not been taken. Returns InvalidArgument if an example must have
-  // one of them; `describe` returns what is expected of a feature, such as "2 values".
+  // Fills in the features that have not been taken. Returns InvalidArgument if one of them must not
+  // be missing. `describe` returns what is expected of a feature, for the message: "2 values".
   Status End(absl::FunctionRef<std::string(const ExampleFeature&)> describe);
 
  private:

@@ -24,39 +24,39 @@ struct Damage {
   void Add(const Status& error);
 };
 
-// The properties that show whether a file has changed.
+// Holds the properties by which a changed file is recognised.
 struct FileVersion {
   uint64_t size = 0, inode = 0;
   int64_t modified = 0;  // nanoseconds since 1970
 
   static StatusOr<FileVersion> Of(const io::RandomAccessFile& file);
-  // Returns whether the version `now` of the file may still contain the content of this version.
-  // Bytes may have been added at the end of the file.
+  // Returns whether the file may still begin with the content of this version, judging by its
+  // present version `now`. Bytes may have been added at its end.
   bool Continues(const FileVersion& now) const;
 };
 
 struct RecordFile {
   std::string path;
-  uint64_t size = 0;         // size of the records, in bytes
+  uint64_t size = 0;         // bytes of the records, after unpacking
   bool unpacked = false;     // the file is compressed; its records are in a temporary file
-  uint64_t unpacked_at = 0;  // offset of the records in the temporary file
-  FileVersion version = {};  // when it was first opened
+  uint64_t unpacked_at = 0;  // where the records begin in the temporary file
+  FileVersion version = {};  // of the file when it was first opened
 
   // Returns "train.tfrecord: record at byte 57", for messages.
   std::string Place(uint64_t offset) const;
 };
 
-// Returns the paths of the files that `patterns` match. Each pattern is a path or a shell pattern;
-// the matches of a pattern are sorted. Returns NotFound if a shell pattern has no match, and
-// InvalidArgument if a file is listed twice.
+// Returns the paths of the files that match `patterns`, which are paths or shell patterns. The
+// matches of each pattern are sorted. Returns NotFound if a shell pattern has no match, and
+// InvalidArgument if a path occurs twice.
 StatusOr<std::vector<std::string>> FindFiles(const std::vector<std::string>& patterns);
 
-// Immutable once opened.
+// Lists the files of a source. Immutable once opened.
 class RecordFiles {
  public:
-  // Unpacks compressed files into a temporary file in `folder`. If `damage` is null, a damaged
-  // compressed file is an error; otherwise, the damage is counted, and the content before it is
-  // kept.
+  // Opens the files once, and unpacks compressed ones into a temporary file in `folder`. If a
+  // compressed file is damaged, returns the error if `damage` is null; otherwise, counts the damage
+  // in it, and keeps the content before the damage.
   static StatusOr<RecordFiles> Open(const std::vector<std::string>& paths,
                                     const std::string& folder, Damage* damage);
 
@@ -71,22 +71,23 @@ class RecordFiles {
   std::optional<TemporaryFile> unpacked_;
 };
 
-// Reads the files, and reads ahead when consecutive parts are requested. Owned by one thread. The
-// RecordFiles must outlive the reader.
+// Reads parts of the files, and reads ahead if consecutive parts are requested. Only one thread may
+// use a reader. The RecordFiles must outlive it.
 class RecordFileReader {
  public:
-  static constexpr size_t kPadding = 64;  // see JsonDocument (runtime/base/json_view.h)
+  static constexpr size_t kPadding = 64;  // at least JsonDocument::kPadding (base/json_view.h)
   static constexpr size_t kMostOpen = 64;
 
-  // Keeps at most `most_open` files open, and at least one.
+  // Keeps at most `most_open` files open, but at least one.
   explicit RecordFileReader(const RecordFiles& files, size_t most_open = kMostOpen);
 
   // Returns `size` bytes of a file from byte `offset` on; the file must contain all of them. The
-  // view stays valid until the next call. At least kPadding readable bytes, with any content,
-  // follow it. Returns FailedPrecondition if the file has changed when it is opened again.
+  // view stays valid until the next call, and at least kPadding readable bytes follow it, whose
+  // content is arbitrary. Returns FailedPrecondition if the file has to be opened and has changed
+  // since the RecordFiles were opened.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
-  // Returns FailedPrecondition if a file that was read since the last call has changed since the
-  // RecordFiles were opened. What was read from it may then be wrong.
+  // Checks the files that were read since the last call. Returns FailedPrecondition if one of them
+  // has changed since the RecordFiles were opened; what was read from it may be wrong.
   Status CheckUnchanged();
 
  private:
@@ -100,7 +101,7 @@ class RecordFileReader {
   std::deque<size_t> opened_;                                // the open files, oldest first
   std::vector<size_t> unchecked_;   // the files that were read since the last CheckUnchanged
   std::vector<bool> is_unchecked_;  // by file
-  // The buffer contains the bytes of file in_buffer_, from byte begin_ on.
+  // The buffer contains `filled_` bytes of file in_buffer_, from byte begin_ on.
   std::vector<char> buffer_;
   size_t filled_ = 0;
   size_t in_buffer_ = 0;

@@ -1,5 +1,5 @@
-// Defines what the formats of files of records have in common: how the files are scanned for
-// records, how a record is read, and how its values become an example.
+// Defines the interface of record formats: how a file is scanned for records, how a record is read,
+// and how its values become an example.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace tfjob::data {
 
-// Reads the values of records. Owned by one thread.
+// Reads the values of records. Only one thread may use a parser.
 class RecordParser {
  public:
   virtual ~RecordParser() = default;
@@ -27,18 +27,18 @@ class RecordParser {
   virtual Status Parse(std::string_view record, ExampleRow& row) = 0;
 };
 
-// Immutable.
+// Finds and reads the records of one format. Immutable.
 class RecordFormat : public RecordScanner {
  public:
-  // Returns a record, without its framing; it stays valid until the reader's next call. Returns
-  // DataLoss, with the file and the place, if the record is damaged.
+  // Returns a record without its framing. The view stays valid until the reader's next call.
+  // Returns DataLoss, with the file and the place, if the record is damaged.
   virtual StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
                                           const RecordPlace& place) const = 0;
-  // Returns where a record is, such as "a.jsonl: line 7", for messages. Uses `reader`, because this
-  // may require reading the file, for example to count its lines.
+  // Returns where a record is, for messages: "a.jsonl: line 7". May read the file with `reader`,
+  // for example to count its lines.
   virtual std::string Place(const RecordFiles& files, RecordFileReader& reader,
                             const RecordPlace& place) const = 0;
-  // The parser may keep a reference to `features`.
+  // Returns a parser for these features. The parser may keep a reference to `features`.
   virtual std::unique_ptr<RecordParser> MakeParser(
       const std::vector<ExampleFeature>& features) const = 0;
 };

@@ -18,25 +18,26 @@
 namespace tfjob::data {
 
 struct IndexOptions {
-  // If set, damaged records are left out and counted; all bytes of the files are read and checked
-  // to find them. Otherwise, only what is necessary to find the records is read and checked, and
-  // damage that prevents this is an error.
+  // If set, all bytes of the files are read and checked, and damaged records are left out and
+  // counted. Otherwise, only what is necessary to find the records is read and checked, and damage
+  // that prevents this is an error.
   bool skip_damaged = false;
-  // If set, returns DataLoss if an intact record is damaged in another way. Such a record is left
-  // out, too. Used only with `skip_damaged`; other errors end the build.
+  // If set, and if `skip_damaged` is set, called for each record that the scanner considers intact.
+  // If it returns DataLoss, the record is left out, too. Other errors end the build.
   std::function<Status(std::string_view record)> check = nullptr;
-  std::string folder;                   // where a long index is stored
-  size_t most_in_memory = 1024 * 1024;  // records; a longer index is in a mapped file
+  std::string folder;                   // the folder in which a long index is stored
+  size_t most_in_memory = 1024 * 1024;  // the index of more records is kept in a mapped file
 };
 
-// Where a record is.
+// Locates a record.
 struct RecordPlace {
   size_t file = 0;
   uint64_t offset = 0;
-  uint64_t most_bytes = 0;  // upper bound on the record's size, including its framing
+  uint64_t most_bytes = 0;  // an upper bound on the record's size, including its framing
 };
 
-// Immutable once built. Takes 8 bytes per record, in memory or in a mapped file.
+// Maps the numbers of records to their places. Immutable once built. Takes 8 bytes per record, in
+// memory or in a mapped file.
 class RecordIndex {
  public:
   // Returns DataLoss, with the file and the place, if a record is damaged, and InvalidArgument if
@@ -48,7 +49,7 @@ class RecordIndex {
   RecordPlace At(int64_t record) const;
   // Returns a hash of the checksums of all records, in their order.
   uint64_t hash() const { return contents_.hash(); }
-  // Returns where the index is: "index of 80 bytes in memory".
+  // Returns the size of the index and where it is kept: "index of 80 bytes in memory".
   std::string Describe() const;
 
  private:
@@ -56,7 +57,7 @@ class RecordIndex {
 
   OffsetList offsets_;
   Fnv1a contents_;  // hash of the checksums
-  // The number of the first record of each file and, at the end, the number of all records.
+  // The number of each file's first record and, as the last element, the total number of records.
   std::vector<int64_t> first_;
   std::vector<uint64_t> sizes_;  // of the files
 };

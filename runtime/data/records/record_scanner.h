@@ -1,4 +1,4 @@
-// Defines how the records of a file are found.
+// Defines the interface by which the records of a file are found.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 namespace tfjob::data {
 
 struct FoundRecord {
-  uint64_t offset = 0;       // of its first byte
+  uint64_t offset = 0;       // where the record begins in the file
   uint32_t checksum = 0;     // CRC-32C of its content; verified only with `check`
   std::string_view content;  // without framing; only with `check`
-  // Returns where the record is, such as "a.jsonl: line 7", for messages.
+  // Returns where the record is, for messages: "a.jsonl: line 7".
   absl::FunctionRef<std::string()> place;
 };
 
-// Immutable.
+// Finds the records of one format. Immutable.
 class RecordScanner {
  public:
   virtual ~RecordScanner() = default;
@@ -28,12 +28,12 @@ class RecordScanner {
   struct Visitor {
     // Called for each record, in the order of the file. An error ends the scan.
     absl::FunctionRef<Status(const FoundRecord& record)> on_record;
-    // Called for each damaged place, with DataLoss, whose message names the file and the place. An
-    // error ends the scan; otherwise, the scan continues after the damage.
+    // Called for each damaged place, with a DataLoss error that names the file and the place. If it
+    // returns an error, the scan ends; otherwise, the scan continues after the damage.
     absl::FunctionRef<Status(const Status& damage)> on_damage;
   };
-  // Visits the records of file number `file`. With `check`, reads all records, and visits only
-  // those that are intact. Otherwise, reads only what is necessary to find the records.
+  // Visits the records of file `file`. With `check`, reads all records completely, and visits only
+  // the intact ones. Otherwise, reads only what is necessary to find the records.
   virtual Status Scan(const RecordFiles& files, size_t file, RecordFileReader& reader, bool check,
                       const Visitor& visitor) const = 0;
 };

@@ -17,7 +17,7 @@
 namespace tfjob::data {
 namespace {
 
-// If the error is DataLoss, adds advice to its message.
+// Adds advice to the message of a DataLoss error.
 Status WithAdvice(const Status& error, const RecordOptions& options) {
   if (!absl::IsDataLoss(error)) return error;
   return DataLoss(Message(error), options.skip_damaged
@@ -44,13 +44,13 @@ std::vector<Tensor> TensorsFor(const std::vector<ExampleFeature>& features, int6
   for (const ExampleFeature& feature : features) {
     std::vector<int64_t> dims = feature.shape.dims();
     dims.insert(dims.begin(), rows);
-    // A reader fills the whole tensor, or none of it.
+    // If a reader fails, the tensor is not used; otherwise, the reader fills all of it.
     tensors.emplace_back(feature.dtype, Shape(std::move(dims)), Buffer::Contents::kUndefined);
   }
   return tensors;
 }
 
-// The values of the features for the examples of one batch.
+// Holds the values of the features for the examples of one batch.
 class Staging {
  public:
   // `fields` and `options.fields` have the same order. `options` must outlive this object.
@@ -65,16 +65,17 @@ class Staging {
     }
   }
 
-  // Returns the memory for the features of an example. It belongs to one lane at a time.
+  // Returns the row in which this lane stores the features of an example.
   ExampleRow& Row(size_t lane, size_t example) {
     lanes_[lane].Begin(static_cast<int64_t>(example));
     return lanes_[lane];
   }
-  // Stores a feature in a tensor of the batch instead. The dataset must not be used for it then.
+  // Makes all rows store a feature in a tensor of the batch. The dataset then no longer has the
+  // values of this feature.
   void Replace(size_t feature, const Tensor& tensor) {
     for (ExampleRow& lane : lanes_) lane.Replace(feature, tensor);
   }
-  // The dataset shares the memory of the rows.
+  // Returns a dataset that shares the memory of the rows.
   Dataset& dataset() { return dataset_; }
   std::span<const int64_t> rows() const { return rows_; }  // 0, 1, …
 
@@ -155,7 +156,7 @@ class RecordReader : public RowReader {
  public:
   RecordReader(const RecordSource& source, std::vector<Column> columns)
       : source_(source), columns_(std::move(columns)), pool_(source.options().threads) {
-    // All lanes together keep as many files open as one would.
+    // Limits the open files of all lanes together to kMostOpen, or one per lane.
     const size_t most_open = RecordFileReader::kMostOpen / pool_.lanes();
     for (size_t i = 0; i < pool_.lanes(); ++i) {
       lanes_.push_back({RecordFileReader(source.files(), most_open),
@@ -174,7 +175,7 @@ class RecordReader : public RowReader {
       ScaleDirect(i, rows.size(), tensors);
       return OkStatus();
     });
-    // If a file has changed, this explains why its records are damaged.
+    // Comes first, because a change of the file explains why its records appear to be damaged.
     for (Lane& lane : lanes_) RETURN_IF_ERROR(lane.files.CheckUnchanged());
     RETURN_IF_ERROR(read);
     staging.dataset().place = [this, rows](int64_t index) {
@@ -194,8 +195,8 @@ class RecordReader : public RowReader {
     std::unique_ptr<RecordParser> parser;
   };
 
-  // Returns the feature whose images become values of the column without a conversion, and of no
-  // other column.
+  // Returns the feature whose images can be read directly into the column's tensors: it needs no
+  // conversion, and no other column uses it.
   std::optional<size_t> DirectFeature(const Column& column) const {
     const auto feature_of = [this](const Column& of) {
       const RecordOptions& options = source_.options();
@@ -212,7 +213,7 @@ class RecordReader : public RowReader {
     return static_cast<size_t>(feature - source_.options().features.begin());
   }
 
-  // Multiplies what was read into the tensors of the batch for one example.
+  // Applies the scale of each column whose image was read directly, for one example.
   void ScaleDirect(size_t example, size_t rows, std::span<NamedTensor> tensors) const {
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (!direct_[i] || columns_[i].scale == 1) continue;
@@ -226,7 +227,7 @@ class RecordReader : public RowReader {
     for (const std::unique_ptr<Staging>& staging : staging_) {
       if (staging != nullptr && staging->rows().size() == rows) return *staging;
     }
-    // An epoch has batches of at most two sizes. This Staging replaces the older of the two.
+    // An epoch has batches of at most two sizes, so two are kept. Replaces the older one.
     std::swap(staging_[0], staging_[1]);
     staging_[1] = std::make_unique<Staging>(source_.options(), source_.fields(),
                                             static_cast<int64_t>(rows), lanes_.size());
@@ -259,7 +260,7 @@ StatusOr<std::unique_ptr<RowReader>> RecordSource::Open(const std::vector<Column
   return std::make_unique<RecordReader>(*this, columns);
 }
 
-// Decodes the images of records, to find those that are damaged.
+// Parses records to find those whose images are damaged.
 class ImageCheck {
  public:
   // The arguments must outlive this object.

@@ -1,7 +1,7 @@
-// Makes a source of examples from files of records, whatever the format of the records is. The
-// files may be larger than memory: only an index is kept, and each record is read when a batch
-// needs it. Opening reads the files once, to find the records. Compressed files, which do not allow
-// random access, are first unpacked into a temporary file.
+// Makes a source of examples from files of records of any format. The files may be larger than
+// memory: only an index is kept, and each record is read when a batch needs it. Opening scans the
+// files once to find the records. Compressed files, which do not allow random access, are first
+// unpacked into a temporary file.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace tfjob::data {
 
 struct RecordOptions {
-  // One field of the source.
+  // Assigns a feature to a field of the source.
   struct Value {
     std::string name;
     std::string feature;  // the name of an ExampleFeature
@@ -25,17 +25,19 @@ struct RecordOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::vector<ExampleFeature> features;
   std::vector<Value> fields;
-  // If set, records that are damaged, are not examples, or have a damaged image are left out and
-  // counted (Source::LeftOut), and all records are checked when the files are opened.
+  // If set, all records are checked when the files are opened, and those that are damaged, are not
+  // examples, or have a damaged image are left out and counted (Source::LeftOut).
   bool skip_damaged = false;
-  std::string cache_dir;                        // for temporary files; "": TMPDIR, or /tmp
-  size_t most_indexed_in_memory = 1024 * 1024;  // a longer index is in a mapped temporary file
-  int threads = 1;  // that read the records of a batch, including the reader's own
+  std::string cache_dir;  // folder for temporary files; "": TMPDIR, or /tmp
+  // The index of more records than this is kept in a mapped temporary file.
+  size_t most_indexed_in_memory = 1024 * 1024;
+  int threads = 1;  // how many read the records of a batch, including the reader's own
 };
 
 // Returns DataLoss, with the file and the place, if a file is damaged; InvalidArgument if there are
-// no records; FailedPrecondition if a file changes while it is read, other than by growing; and the
-// errors of reading and writing files. RowReader::Read returns the same errors.
+// no records; FailedPrecondition if a file changes, other than by growing, after it was opened; and
+// the errors of FindFiles and of reading and writing files. RowReader::Read returns the same errors
+// and those of RecordParser::Parse.
 StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const RecordFormat> format,
                                                     const RecordOptions& options);
 

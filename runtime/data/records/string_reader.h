@@ -1,4 +1,4 @@
-// Turns the strings of features into ids.
+// Converts the strings of features into ids.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace tfjob::data {
 
-// Returns whether the values of a feature are ids of strings.
+// Returns whether a feature consists of strings whose ids are its values.
 inline bool HasIds(const ExampleFeature& feature) {
   return feature.tokens || feature.vocabulary != nullptr;
 }
 
-// Reads one feature, for which HasIds is true, of one example after another. Keeps its buffers.
-// Owned by one thread. The feature must outlive it.
+// Reads one feature, for which HasIds must be true, of one example after another, and keeps its
+// buffers. Only one thread may use a reader. The feature must outlive it.
 class StringReader {
  public:
   explicit StringReader(const ExampleFeature& feature);
 
-  // Begins an example. `elements` is the memory for all ids of the feature.
+  // Begins an example, whose ids will be stored in `elements`.
   void Begin(std::span<std::byte> elements);
-  // Stores the id or, of a feature with `tokens`, the ids of the next string. Returns
+  // Stores the id of the next term or, for a feature with `tokens`, the ids of the text. Returns
   // InvalidArgument if the term is not known, or if the text has too many tokens.
   Status Add(std::string_view string);
   // Fills in missing ids. Returns InvalidArgument if the number of strings is wrong.
@@ -37,7 +37,7 @@ class StringReader {
   const ExampleFeature& feature_;
   std::optional<text::SequenceEncoder> encoder_;
   std::span<int64_t> ids_;
-  size_t strings_ = 0;  // that were added
+  size_t strings_ = 0;  // how many were added
 };
 
 }  // namespace tfjob::data

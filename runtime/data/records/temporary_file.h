@@ -1,4 +1,4 @@
-// Defines a file without a name, for data that do not fit into memory. The disk space is free again
+// Defines a file without a name, for data that do not fit into memory. Its disk space is released
 // when the file is closed or the process ends.
 #pragma once
 
@@ -12,13 +12,14 @@
 
 namespace tfjob::data {
 
-// Returns the folder for temporary files: `folder`, or TMPDIR, or /tmp.
+// Returns the folder for temporary files: `folder` or, if that is empty, TMPDIR or /tmp.
 std::string TemporaryFolder(const std::string& folder);
 
-// Movable. Written by one thread.
+// Owns the file. Movable. Only one thread may append.
 class TemporaryFile {
  public:
-  // Errors name the folder, and the key of the training file that sets it.
+  // Creates an empty file. The errors of all functions name the folder, and the key of the training
+  // file that sets it.
   static StatusOr<TemporaryFile> Create(const std::string& folder);
   TemporaryFile(TemporaryFile&& other) noexcept;
   TemporaryFile& operator=(TemporaryFile&&) = delete;
@@ -26,11 +27,11 @@ class TemporaryFile {
 
   Status Append(std::string_view bytes);
   uint64_t size() const { return size_; }
-  // Fills `bytes` from the file, from byte `offset` on. Any number of threads may call it.
+  // Fills `bytes` with the file's content from byte `offset` on. Any number of threads may call it.
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
   // Maps the whole content, which must not be empty, into memory. The pages are not anonymous
-  // memory: the kernel can reclaim them at any time. The span stays valid while this object exists.
-  // Call it once, after the last Append.
+  // memory, so the kernel can reclaim them at any time. The span stays valid as long as this object
+  // or the one to which it is moved exists. Must be called at most once, after the last Append.
   StatusOr<std::span<const std::byte>> Map();
 
  private:

@@ -19,7 +19,7 @@ bool IsGzip(std::string_view start) {
   return start.size() >= 2 && start[0] == '\x1f' && start[1] == '\x8b';
 }
 
-// Compressed data soon contains bytes that do not occur in text.
+// Returns whether no byte is a control character. In compressed data, such bytes soon occur.
 bool IsText(std::string_view start) {
   return std::ranges::all_of(start, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -45,7 +45,7 @@ class Unpacker {
 
   Status Run() {
     if (inflateInit2(&stream_, MAX_WBITS + 32) != Z_OK)  // + 32: gzip or zlib, by the first bytes
-      return ResourceExhausted(file_.path(), ": no memory to unpack it");
+      return ResourceExhausted(file_.path(), ": not enough memory to unpack it");
     for (;;) {
       RETURN_IF_ERROR(Refill());
       stream_.next_out = reinterpret_cast<Bytef*>(out_.data());
@@ -82,8 +82,8 @@ class Unpacker {
     return to_.Append(bytes);
   }
 
-  // Begins the next member, if any: a gzip file may consist of several. Returns false if the file
-  // has ended.
+  // Begins the next member, because a gzip file may consist of several. Returns false at the end of
+  // the file.
   StatusOr<bool> NextMember() {
     RETURN_IF_ERROR(Refill());
     if (stream_.avail_in == 0) return false;

@@ -12,14 +12,13 @@
 namespace tfjob::data {
 
 // Returns whether a file that begins with the bytes `start` is compressed. A file that begins with
-// the valid header of a record is not, nor is text, which may look like a zlib header. The answer
-// becomes more certain with more bytes, up to a few thousand.
+// a valid header of a record is not, and neither is text, although its first bytes may look like a
+// zlib header. More bytes, up to a few thousand, make the answer more certain.
 bool IsCompressed(std::string_view start);
 
-// Appends the unpacked content of the file to `to`. Even if it returns an error, everything before
-// the damage has been appended. Returns DataLoss, with the offset, if the file is damaged, and
-// InvalidArgument if it unpacks to more than kFreeUnpacked bytes and more than a hundred times its
-// size.
+// Appends the unpacked content of the file to `to`. Returns DataLoss, with the offset, if the file
+// is damaged; everything before the damage has then been appended. Returns InvalidArgument if the
+// file unpacks to more than kFreeUnpacked bytes and to more than a hundred times its size.
 Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to);
 
 inline constexpr uint64_t kFreeUnpacked = 64 << 20;

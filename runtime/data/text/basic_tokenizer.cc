@@ -9,7 +9,7 @@ namespace {
 
 bool IsDropped(char32_t value) {
   if (value == '\t' || value == '\n' || value == '\r') return false;
-  return value == kReplacement || IsControl(value);  // among them, U+0000
+  return value == kReplacement || IsControl(value);  // also drops U+0000
 }
 
 }  // namespace
@@ -29,10 +29,10 @@ void BasicTokenizer::Split(std::string_view text, OnWord on_word) {
 
 bool BasicTokenizer::AddCharacter(char32_t value, OnWord on_word) {
   if (IsSpace(value)) return EndWord(on_word);
-  // An ideograph is recognised before it is decomposed.
+  // As in BERT, ideographs are recognised before characters are decomposed.
   const bool ideograph = IsIdeograph(value);
   if (ideograph && !EndWord(on_word)) return false;
-  // ASCII does not change, but completes the marks before it.
+  // ASCII characters do not decompose, but end the sequence of marks before them.
   const bool decomposes = options_.strip_accents && (value >= 0x80 || !marks_.empty());
   if (!(decomposes ? AddDecomposed(value, on_word) : AddStarter(value, on_word))) return false;
   return !ideograph || EndWord(on_word);
@@ -47,7 +47,7 @@ bool BasicTokenizer::AddDecomposed(char32_t value, OnWord on_word) {
     if (combining_class == 0) {
       AddWaitingMarks();
       if (!dropped && !AddStarter(parts[i], on_word)) return false;
-    } else if (!dropped && marks_.size() <= kMostCharacters) {  // more make the word too long
+    } else if (!dropped && marks_.size() <= kMostCharacters) {  // with more, the word is too long
       marks_.push_back({parts[i], combining_class});
     }
   }
@@ -66,9 +66,9 @@ bool BasicTokenizer::AddStarter(char32_t value, OnWord on_word) {
   return true;
 }
 
-// Marks are neither punctuation nor upper case.
+// Appends marks as they are, because they are neither punctuation nor upper case.
 void BasicTokenizer::AddWaitingMarks() {
-  // Sorts by insertion: there are few marks, and std::stable_sort would allocate memory.
+  // This is an insertion sort: there are few marks, and std::stable_sort would allocate memory.
   for (auto mark = marks_.begin(); mark != marks_.end(); ++mark) {
     const auto place = std::ranges::upper_bound(marks_.begin(), mark, mark->combining_class, {},
                                                 &Mark::combining_class);

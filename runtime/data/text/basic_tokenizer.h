@@ -1,6 +1,6 @@
 // Divides texts into words as BERT's BasicTokenizer does
-// (https://github.com/google-research/bert/blob/master/tokenization.py): control characters are
-// dropped; white space separates words; every punctuation character and every ideograph is a word.
+// (https://github.com/google-research/bert/blob/master/tokenization.py): drops control characters,
+// splits at white space, and makes every punctuation character and every ideograph a word.
 #pragma once
 
 #include <cstddef>
@@ -14,34 +14,35 @@ namespace tfjob::text {
 
 struct BasicOptions {
   bool lower_case = true;
-  bool strip_accents = true;  // decompose characters (NFD), and drop their nonspacing marks
+  bool strip_accents = true;  // decompose characters (NFD), and drop nonspacing marks
 };
 
 struct Word {
-  std::string_view text;  // UTF-8; only the beginning if too_long is set
-  bool too_long = false;  // it has more than BasicTokenizer::kMostCharacters
+  std::string_view text;  // UTF-8; only the beginning of the word if too_long is set
+  bool too_long = false;  // the word has more than BasicTokenizer::kMostCharacters
 };
 
-// Keeps its buffers from one text to the next. Owned by one thread.
+// Divides one text after another, and keeps its buffers. Only one thread may use a tokenizer.
 class BasicTokenizer {
  public:
-  static constexpr size_t kMostCharacters = 100;  // more make a word unknown, as in BERT
+  static constexpr size_t kMostCharacters = 100;  // a longer word is unknown, as in BERT
 
   using OnWord = absl::FunctionRef<bool(const Word& word)>;
 
   explicit BasicTokenizer(BasicOptions options) : options_(options) {}
 
-  // Calls `on_word` for each word, until it returns false. The word is valid during the call.
+  // Calls `on_word` for each word until it returns false. A word is valid only during the call.
   void Split(std::string_view text, OnWord on_word);
 
  private:
-  // A mark that waits for its place in the canonical order.
+  // A combining mark that has not been appended to the word yet, because marks that follow may come
+  // before it in the canonical order.
   struct Mark {
     char32_t value = 0;
     int combining_class = 0;
   };
 
-  // Those that return bool return false once `on_word` has returned false.
+  // The functions that return bool return false once `on_word` has returned false.
   bool AddCharacter(char32_t value, OnWord on_word);
   bool AddDecomposed(char32_t value, OnWord on_word);
   bool AddStarter(char32_t value, OnWord on_word);

@@ -1,5 +1,5 @@
-// The characters by which GPT-2's files write bytes: printable characters of Latin-1 stand for
-// themselves, and U+0100, U+0101, … for the other bytes, in their order.
+// Defines the characters that represent bytes in GPT-2's files: the printable characters of Latin-1
+// represent themselves, and U+0100, U+0101, … represent the other bytes, in ascending order.
 // https://github.com/openai/gpt-2/blob/master/src/encoder.py
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tfjob::text {
 
-// Returns the character of each byte.
+// Returns the character that represents each byte.
 constexpr std::array<char32_t, 256> ByteAlphabet() {
   std::array<char32_t, 256> alphabet{};
   char32_t next = 0x100;

@@ -25,16 +25,16 @@ class BytePairEncoder : public TokenEncoder {
   }
 
  private:
-  // Returns at most kMostWord bytes, which end where a character does.
+  // Returns the first kMostWord bytes of the text, or slightly fewer so as not to cut a character.
   static std::string_view Beginning(std::string_view text) {
     if (text.size() <= BytePairTokenizer::kMostWord) return text;
     size_t end = BytePairTokenizer::kMostWord;
     const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; };
-    for (int i = 0; i < 3 && continues(); ++i) --end;  // a character has at most four bytes
+    for (int i = 0; i < 3 && continues(); ++i) --end;  // a character has at most 4 bytes
     return text.substr(0, end);
   }
 
-  // Returns the tokens of a word, until the next call.
+  // Returns the tokens of a word, which stay valid until the next call.
   std::span<const int32_t> TokensOf(std::string_view word) {
     const std::span<const int32_t> known = cache_.Find(word);
     if (!known.empty()) return known;

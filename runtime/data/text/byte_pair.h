@@ -1,5 +1,6 @@
-// GPT-2's tokenizer, byte-level BPE (https://github.com/openai/gpt-2/blob/master/src/encoder.py):
-// divides a text into words (word_pattern.h), and merges the bytes of each (word_merger.h).
+// Implements GPT-2's tokenizer, byte-level BPE
+// (https://github.com/openai/gpt-2/blob/master/src/encoder.py): divides a text into words
+// (word_pattern.h), and merges the bytes of each word into tokens (word_merger.h).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,10 @@
 
 namespace tfjob::text {
 
-// The special token "<|endoftext|>", if the vocabulary has it, is the end and the padding.
+// Uses the special token "<|endoftext|>", if the vocabulary has it, as the end and the padding.
 class BytePairTokenizer : public Tokenizer {
  public:
-  // A longer word is divided, so that the work and the memory for one are bounded.
+  // Limits the bytes of a word. A longer word is divided, so that work and memory are bounded.
   static constexpr size_t kMostWord = 64 << 10;
 
   // Returns the errors of MergeTable::Read.

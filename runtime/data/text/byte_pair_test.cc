@@ -51,7 +51,7 @@ TEST(WordPattern, ConsumesBytesThatAreNotUtf8) {
   EXPECT_EQ(PartsOf("\xC3"), (Parts{"\xC3"}));
 }
 
-// "l", "o", "w", "e", "r" are bytes; "Ġ" is a space.
+// The tokens and merges of the tests. "l", "o", "w", "e" and "r" are bytes; "Ġ" stands for a space.
 const std::vector<std::string> kTokens = {"lo",   "low", "er",           "lower",
                                           "Ġlow", "ow",  "<|endoftext|>"};
 constexpr char kMerges[] = "#version: 0.2\nl o\nlo w\ne r\nlow er\nĠ low\no w\n";
@@ -80,7 +80,7 @@ TEST(BytePair, MergesTheLowestRankFirst) {
   EXPECT_EQ((*tokenizer)->special().end, 262);
 }
 
-// Merges without a heap: looks for the lowest rank again and again.
+// Merges a word without a heap, by searching for the lowest rank before each merge.
 Ids SlowMerge(const MergeTable& table, std::string_view word) {
   Ids ids;
   for (const char byte : word) ids.push_back(table.IdOf(static_cast<unsigned char>(byte)));
@@ -99,7 +99,7 @@ Ids SlowMerge(const MergeTable& table, std::string_view word) {
 }
 
 TEST(WordMerger, AgreesWithASearchForTheLowestRank) {
-  // Random merges of the letters a, b, c and of earlier tokens.
+  // Draws merges of the letters a, b and c, and of the results of earlier merges.
   PhiloxStream random(7);
   std::vector<std::string> tokens = {"a", "b", "c"}, merged;
   std::string merges;
@@ -139,8 +139,8 @@ TEST(BytePair, DividesWordsThatAreTooLong) {
     ids.resize(sink.count());
     return ids;
   };
-  // "é" has the bytes C3 and A9. It does not begin within the first kMostWord bytes, or it ends
-  // after them; it is never divided.
+  // Places "é", which has the bytes C3 and A9, right after the first kMostWord bytes, and across
+  // their end. It must not be divided.
   for (const size_t letters : {BytePairTokenizer::kMostWord, BytePairTokenizer::kMostWord - 1}) {
     const Ids ids = tokens_of(std::string(letters, 'a') + "élow");
     ASSERT_EQ(ids.size(), letters + 3);

@@ -1,5 +1,5 @@
-// Decodes UTF-8, and classifies characters by the properties of Unicode 15 (https://unicode.org),
-// which the library utf8proc provides.
+// Decodes UTF-8, and classifies characters by their Unicode 15 properties (https://unicode.org),
+// which come from the library utf8proc.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,29 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 
 struct CodePoint {
   char32_t value = 0;
-  size_t bytes = 0;  // that it takes in the text; at least 1
+  size_t bytes = 0;  // how many it takes in the text; at least 1
 };
 
-// Returns the first character of a text, which must not be empty. Bytes that are not UTF-8 count as
-// U+FFFD, once per maximal part of a character (section 3.9 of the standard), as in Python's
-// bytes.decode(errors="replace").
+// Returns the first character of a text, which must not be empty. Returns U+FFFD for bytes that are
+// not UTF-8: one for each maximal subpart of a character (section 3.9 of the standard), as Python's
+// bytes.decode(errors="replace") does.
 CodePoint FirstCodePoint(std::string_view text);
 
 void AppendUtf8(char32_t value, std::string& to);
 
+// Return whether a character has one of the given properties or categories.
 bool IsSpace(char32_t value);           // White_Space
 bool IsLetter(char32_t value);          // L
 bool IsNumber(char32_t value);          // N
 bool IsPunctuation(char32_t value);     // P, or a symbol of ASCII
 bool IsControl(char32_t value);         // Cc, Cf or Co
 bool IsNonspacingMark(char32_t value);  // Mn
-// An ideograph of Chinese, Japanese or Korean, in the blocks that BERT lists.
+// Returns whether a character is an ideograph that is a word of its own. The ranges are those of
+// the package `tokenizers`, which are those of BERT, except that one begins at U+2B920 instead of
+// U+2B820.
 bool IsIdeograph(char32_t value);
 
-// The longest canonical decomposition of one character, and the longest lower case.
+// The maximum number of characters into which a character decomposes, or that it has in lower case.
 inline constexpr size_t kMostDecomposed = 4;
 inline constexpr size_t kMostLower = 2;
 
@@ -39,7 +42,8 @@ inline constexpr size_t kMostLower = 2;
 size_t Decompose(char32_t value, char32_t (&to)[kMostDecomposed]);
 // Stores the lower case of one character, and returns its length.
 size_t Lower(char32_t value, char32_t (&to)[kMostLower]);
-// Returns the canonical combining class, by which NFD orders marks. 0: not reordered.
+// Returns the canonical combining class, by which NFD orders marks; 0 for characters that it does
+// not reorder.
 int CombiningClass(char32_t value);
 
 }  // namespace tfjob::text

@@ -1,4 +1,4 @@
-// The tokens of a byte-level BPE tokenizer, and which two of them become one.
+// Holds the merges of a byte-level BPE tokenizer: which two tokens become which one.
 #pragma once
 
 #include <array>
@@ -12,24 +12,25 @@
 namespace tfjob::text {
 
 struct BytePairFiles {
-  // A JSON object that maps tokens to ids. Tokens are written in ByteAlphabet (byte_alphabet.h).
+  // A file with a JSON object that maps tokens, written in ByteAlphabet (byte_alphabet.h), to ids.
   std::string vocabulary;
-  // Two tokens per line, separated by a space. Tokens of earlier lines are merged first. A line
-  // "#version: …" is ignored.
+  // A file with one merge per line: two tokens, separated by a space. The merges of earlier lines
+  // take precedence. Lines that begin with "#version" are ignored.
   std::string merges;
 };
 
-// Immutable once read.
+// Finds the merge of two tokens. Immutable once read.
 class MergeTable {
  public:
   struct Merge {
-    int32_t rank = 0;  // lower ones come first
-    int32_t id = 0;    // of the merged token
+    int32_t rank = 0;  // merges of lower rank take precedence
+    int32_t id = 0;    // of the resulting token
   };
 
-  // Returns InvalidArgument, with the file and the line or the token, if an id is not an integer
-  // from 0 to kMostId, if two tokens have the same id, if a single byte is not a token, or if a
-  // merge names a token that the vocabulary lacks. Also returns the errors of reading the files.
+  // Reads both files. Returns InvalidArgument, with the file and the line or the token, if an id is
+  // not an integer from 0 to kMostId, if two tokens have the same id, if a single byte is not a
+  // token, if a line is not a merge or repeats one, or if a merge needs a token that the vocabulary
+  // lacks. Also returns the errors of reading the files.
   static StatusOr<MergeTable> Read(const BytePairFiles& files);
 
   int32_t IdOf(unsigned char byte) const { return bytes_[byte]; }
@@ -38,7 +39,7 @@ class MergeTable {
     const auto found = merges_.find(KeyOf(left, right));
     return found == merges_.end() ? nullptr : &found->second;
   }
-  // Returns the id of "<|endoftext|>", or -1.
+  // Returns the id of "<|endoftext|>", or -1 if the vocabulary lacks it.
   int32_t end_of_text() const { return end_of_text_; }
   int64_t size() const { return size_; }  // every id is in [0, size())
   uint64_t fingerprint() const { return fingerprint_; }

@@ -1,4 +1,4 @@
-// Turns texts into sequences of ids of a fixed length.
+// Converts texts into sequences of ids of a fixed length.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace tfjob::text {
 
-// How a text becomes a sequence. Immutable; cheap to copy.
+// Determines how a text becomes a sequence. Cheap to copy.
 struct SequenceOptions {
   std::shared_ptr<const Tokenizer> tokenizer;
-  // If set, the tokens `begin` and `end` that the tokenizer has enclose those of the text. They
-  // count towards the length.
+  // If set, the tokens of the text are enclosed in the tokenizer's special tokens `begin` and
+  // `end`, if it has them. These count towards the length.
   bool add_special_tokens = false;
-  // If set, tokens at the end of a text are left out if the text has too many. Otherwise, such a
-  // text is an error.
+  // If set, a text with too many tokens loses the last ones. Otherwise, it is an error.
   bool truncate = false;
-  // If set, a text that is truncated has no `end`: its place holds a token of the text.
+  // If set, a truncated text has no `end`; a token of the text takes its place.
   bool end_if_complete = false;
-  int64_t padding = 0;  // the id that fills the places behind the tokens
+  int64_t padding = 0;  // the id that fills the rest of the sequence
 
   // Returns different texts for different options.
   std::string Print() const;
 };
 
-// Owned by one thread.
+// Converts one text after another. Only one thread may use an encoder.
 class SequenceEncoder {
  public:
   explicit SequenceEncoder(SequenceOptions options);
 
-  // Fills `ids` and returns how many of them are tokens; the others are padding. Returns
-  // InvalidArgument if the text has too many tokens, and the errors of TokenEncoder::Encode.
+  // Fills `ids`, and returns how many of them are tokens; the rest is padding. Returns
+  // InvalidArgument if the text has too many tokens and is not truncated, or if `ids` has no room
+  // for the special tokens. Also returns the errors of TokenEncoder::Encode.
   StatusOr<size_t> Encode(std::string_view text, std::span<int64_t> ids);
 
  private:

@@ -5,14 +5,14 @@
 
 namespace tfjob::text {
 
-// The nodes of one depth follow those of the depth above. The terms below a node are consecutive,
-// because they are sorted.
+// Builds the nodes breadth first, so the children of a node are consecutive. The terms are sorted,
+// so the terms below a node are consecutive, too.
 TermTrie::TermTrie(std::vector<Term> terms) {
   struct Range {
     size_t begin, end, depth;
   };
   std::ranges::sort(terms, {}, &Term::text);
-  std::deque<Range> ranges = {{0, terms.size(), 0}};  // of the nodes from `node` on
+  std::deque<Range> ranges = {{0, terms.size(), 0}};  // the terms below each node from `node` on
   nodes_.emplace_back();
   bytes_.push_back(0);
   for (size_t node = 0; !ranges.empty(); ++node) {

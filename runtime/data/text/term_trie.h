@@ -1,4 +1,4 @@
-// A tree of the bytes of terms, which finds the longest term at the beginning of a text.
+// Defines a trie over the bytes of terms, which finds the longest term at the beginning of a text.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace tfjob::text {
 
-// Immutable once built. Takes about 13 bytes per node; a term has at most one node per byte.
+// Maps terms to ids. Immutable once built. Takes about 13 bytes per node, and has at most one node
+// per byte of each term.
 class TermTrie {
  public:
   static constexpr int32_t kNone = -1;  // no node, or no term
@@ -18,31 +19,32 @@ class TermTrie {
     std::string_view text;
     int32_t id = 0;
   };
-  // The terms must be different, and not empty.
+  // Builds the trie. The terms must be distinct, and not empty. Their texts are not referenced
+  // afterwards.
   explicit TermTrie(std::vector<Term> terms);
 
   int32_t root() const { return 0; }
-  // Returns the node that the bytes of `prefix` lead to, or kNone.
+  // Returns the node to which the bytes of `prefix` lead from the root, or kNone.
   int32_t Find(std::string_view prefix) const;
 
   struct Match {
     int32_t id = kNone;  // of the longest term
-    size_t bytes = 0;    // that it has below the node
+    size_t bytes = 0;    // how many bytes of the text lead to it
   };
-  // Returns the longest term that `text` leads to from a node, by at least one byte.
+  // Returns the longest term to which at least one byte of `text` leads from `node`.
   Match Longest(int32_t node, std::string_view text) const;
 
  private:
   struct Node {
     uint32_t first_child = 0;
-    uint32_t children = 0;  // up to 256, one after the other, in the order of their bytes
+    uint32_t children = 0;  // up to 256 nodes from first_child on, in the order of their bytes
     int32_t id = kNone;
   };
 
   int32_t Child(int32_t node, unsigned char byte) const;
 
   std::vector<Node> nodes_;
-  std::vector<unsigned char> bytes_;  // by node: the byte that leads to it
+  std::vector<unsigned char> bytes_;  // by node: the byte that leads to it from its parent
 };
 
 }  // namespace tfjob::text

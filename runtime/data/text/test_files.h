@@ -1,4 +1,4 @@
-// Files and tokens, for tests.
+// Writes vocabularies and reads tokens, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace tfjob::text::testing {
 
-// A folder that the destructor removes.
+// Creates a temporary folder, which the destructor removes.
 class TextFolder {
  public:
   TextFolder() {
@@ -40,7 +40,7 @@ class TextFolder {
   std::string path_;
 };
 
-// Returns a byte-level vocabulary: byte b has the id b, and `more` follow from 256 on.
+// Returns a byte-level vocabulary: byte b has the id b, and the tokens `more` have ids from 256 on.
 inline nlohmann::json ByteVocabulary(const std::vector<std::string>& more) {
   nlohmann::json vocabulary;
   for (size_t byte = 0; byte < 256; ++byte) {

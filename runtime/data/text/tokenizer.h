@@ -1,5 +1,5 @@
-// Defines what all tokenizers have in common: a text becomes tokens, each of which has a number,
-// its id.
+// Defines the interface of tokenizers, which divide a text into tokens. Each token is identified by
+// a number, its id.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tfjob::text {
 
-// Receives ids, and stores them in memory of a fixed size.
+// Receives ids, and stores the first ones in memory of a fixed size.
 class TokenSink {
  public:
   explicit TokenSink(std::span<int64_t> ids) : ids_(ids) {}
@@ -22,31 +22,31 @@ class TokenSink {
     if (count_ < ids_.size()) ids_[count_] = id;
     ++count_;
   }
-  // Returns whether more tokens were added than are stored. An encoder may then stop.
+  // Returns whether more ids were added than fit. An encoder may then stop.
   bool overflown() const { return count_ > ids_.size(); }
-  size_t count() const { return count_; }  // of the added tokens
+  size_t count() const { return count_; }  // how many ids were added
 
  private:
   std::span<int64_t> ids_;
   size_t count_ = 0;
 };
 
-// Turns texts into tokens. Keeps its buffers from one text to the next. Owned by one thread.
+// Encodes one text after another, and keeps its buffers. Only one thread may use an encoder.
 class TokenEncoder {
  public:
   virtual ~TokenEncoder() = default;
-  // Adds the tokens of a text. May stop once the sink has overflown. Bytes that are not UTF-8 count
-  // as U+FFFD, unless the tokens are bytes. Text that looks like a special token is plain text.
-  // Returns InvalidArgument if the text cannot be divided into tokens.
+  // Adds the tokens of a text to the sink. May stop once more have been added than fit. Unless the
+  // tokens are bytes, bytes that are not UTF-8 are read as U+FFFD. Text that looks like a special
+  // token is ordinary text. Returns InvalidArgument if the text cannot be divided into tokens.
   virtual Status Encode(std::string_view text, TokenSink& to) = 0;
 };
 
-// The ids of the tokens that are not part of any text; nullopt if the vocabulary lacks one.
+// Holds the ids of the tokens that no text contains; nullopt for those that the vocabulary lacks.
 struct SpecialTokens {
   std::optional<int64_t> begin, end, padding;
 };
 
-// Immutable. Shared by threads.
+// Makes encoders that share its vocabulary. Immutable. Any number of threads may use a tokenizer.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;

@@ -11,19 +11,21 @@
 
 namespace tfjob::text {
 
-// Immutable. Shared by threads.
+// Maps terms to ids. Immutable. Any number of threads may use a vocabulary.
 class Vocabulary {
  public:
-  // The ids below `oov` stand for terms that are not in the vocabulary; with several, a hash of the
-  // term (FarmHash's Fingerprint64) selects one. The known terms follow, in their order. `name`
-  // names the vocabulary in messages. Returns InvalidArgument if a term occurs twice.
+  // Gives the terms, in this order, the ids from `oov` on. The ids below `oov` stand for all other
+  // terms; if there are several, a hash of the term (FarmHash's Fingerprint64) selects one. `name`
+  // identifies the vocabulary in messages. Returns InvalidArgument if there are no terms, if a term
+  // is empty, or if it occurs twice.
   static StatusOr<Vocabulary> FromTerms(const std::vector<std::string>& terms, int64_t oov,
                                         std::string name);
   // Reads a file with one term per line. Returns InvalidArgument, with the file and the line, if
   // there are no terms, if a line is empty or not UTF-8, or if a term occurs twice.
   static StatusOr<Vocabulary> Read(const std::string& path, int64_t oov);
 
-  // Returns InvalidArgument if the term is not in the vocabulary and there is no id for such terms.
+  // Returns the id of a term. Returns InvalidArgument if the vocabulary lacks the term, and has no
+  // ids for such terms.
   StatusOr<int64_t> Find(std::string_view term) const;
   int64_t size() const { return oov_ + static_cast<int64_t>(ids_.size()); }  // number of ids
   // Returns a hash of everything on which the ids depend.

@@ -1,4 +1,4 @@
-// Remembers the tokens of short words. Takes a fixed amount of memory, whatever the words are.
+// Caches the tokens of short words. Takes a fixed amount of memory, whatever the words are.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tfjob::text {
 
-// Owned by one thread.
+// Maps words to their tokens. Only one thread may use a cache.
 class WordCache {
  public:
   static constexpr size_t kSlots = 1 << 14;  // 64 bytes each
@@ -17,16 +17,16 @@ class WordCache {
 
   WordCache() : slots_(kSlots) {}
 
-  // Returns the tokens of a word, or none if it is not in the cache. They stay valid until the next
-  // Add.
+  // Returns the tokens of a word, or an empty span if it is not in the cache. The span stays valid
+  // until the next Add.
   std::span<const int32_t> Find(std::string_view word) const;
-  // Stores the tokens of a word, unless the word or the list is too long. Replaces the word that is
-  // in the same slot.
+  // Stores the tokens of a word, unless the word or the list is too long. Evicts the word that had
+  // the same slot.
   void Add(std::string_view word, std::span<const int32_t> tokens);
 
  private:
   struct Slot {
-    uint8_t bytes = 0, tokens = 0;  // 0: the slot is empty
+    uint8_t bytes = 0, tokens = 0;  // both are 0 if the slot is empty
     char word[kMostBytes];
     int32_t ids[kMostTokens];
   };

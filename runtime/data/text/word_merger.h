@@ -11,30 +11,31 @@
 
 namespace tfjob::text {
 
-// Keeps its buffers from one word to the next. Owned by one thread. The table must outlive it.
+// Merges one word after another, and keeps its buffers. Only one thread may use a merger. The table
+// must outlive it.
 class WordMerger {
  public:
   explicit WordMerger(const MergeTable& table) : table_(table) {}
 
-  // Returns the tokens of a word, until the next call. Merges the two neighbours whose merge has
-  // the lowest rank, the first ones among equals, until no neighbours have a merge. Takes time
-  // O(n·log n) for n bytes.
+  // Returns the tokens of a word, which stay valid until the next call. Repeatedly merges the two
+  // neighbours whose merge has the lowest rank, and among equals the leftmost ones, until no two
+  // neighbours have a merge. Takes time O(n·log n) for n bytes.
   std::span<const int32_t> Merge(std::string_view word);
 
  private:
   static constexpr int32_t kNone = -1;
 
-  // A token of the word. The tokens form a list, from which the right one of two merged tokens is
-  // removed.
+  // A token of the word. The tokens form a linked list. When two of them are merged, the right one
+  // is removed from the list.
   struct Symbol {
     int32_t id = 0;
     int32_t before = kNone, after = kNone;
     bool removed = false;
   };
-  // A merge of a symbol with the one after it, which may have become impossible.
+  // A merge of a symbol with the one after it. It may have become impossible since it was added.
   struct Candidate {
     int32_t rank = 0, symbol = 0, id = 0;
-    // The heap has its greatest element on top.
+    // A standard heap has its greatest element on top, so the candidate to apply first is greatest.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : symbol > other.symbol;
     }

@@ -27,7 +27,7 @@ size_t Suffix(std::string_view text) {
   return 0;
 }
 
-// The characters of one kind at the beginning of a text.
+// Describes the characters of one kind at the beginning of a text.
 struct Run {
   size_t bytes = 0;
   size_t last = 0;  // bytes of the last character
@@ -57,7 +57,8 @@ size_t FirstPart(std::string_view text) {
     const Kind kind = KindOf(FirstCodePoint(rest).value);
     if (kind != Kind::kSpace) return space + RunOf(kind, rest).bytes;
   }
-  // White space gives its last character to what follows, unless it has only one.
+  // If other text follows, the last character of the white space belongs to the next part, unless
+  // it is the only one.
   const Run run = RunOf(Kind::kSpace, text);
   return run.bytes == text.size() || run.bytes == run.last ? run.bytes : run.bytes - run.last;
 }

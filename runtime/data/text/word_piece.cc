@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kUnknown = "[UNK]";
 constexpr std::string_view kContinuation = "##";
 
-// No word has a longer token: it has at most kMostCharacters of at most four bytes.
+// The maximum size of a token that a word can contain: kMostCharacters of 4 bytes each, and "##".
 constexpr size_t kMostTokenBytes = 4 * BasicTokenizer::kMostCharacters + kContinuation.size();
 
 std::string_view WithoutSpaceAtTheEnd(std::string_view line) {
@@ -31,12 +31,12 @@ std::string_view WithoutSpaceAtTheEnd(std::string_view line) {
 }  // namespace
 
 struct WordPieceTokenizer::Tokens {
-  std::vector<TermTrie::Term> terms;  // those that words may have, and the special ones
+  std::vector<TermTrie::Term> terms;  // all tokens of at most kMostTokenBytes
   int64_t lines = 0;
   uint64_t hash = 0;
 };
 
-// Returns the tokens, which are parts of `content`.
+// Reads the tokens. Their texts are views into `content`.
 StatusOr<WordPieceTokenizer::Tokens> WordPieceTokenizer::ReadTokens(std::string_view content,
                                                                     const std::string& path) {
   Tokens tokens;
@@ -80,7 +80,7 @@ class WordPieceTokenizer::Encoder : public TokenEncoder {
       if (node == TermTrie::kNone) return false;
       const TermTrie::Match match = tokenizer_.trie_.Longest(node, word);
       if (match.id == TermTrie::kNone) return false;
-      pieces[count++] = match.id;  // each has at least one character
+      pieces[count++] = match.id;  // has at least one character, so the array is long enough
       word.remove_prefix(match.bytes);
     }
     for (size_t i = 0; i < count; ++i) to.Add(pieces[i]);

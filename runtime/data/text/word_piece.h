@@ -1,5 +1,6 @@
-// BERT's tokenizer (https://github.com/google-research/bert/blob/master/tokenization.py): divides a
-// text into words (basic_tokenizer.h), and a word into the longest pieces that the vocabulary has.
+// Implements BERT's tokenizer
+// (https://github.com/google-research/bert/blob/master/tokenization.py): divides a text into words
+// (basic_tokenizer.h), and a word, from left to right, into the longest pieces in the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,20 @@
 namespace tfjob::text {
 
 struct WordPieceOptions {
-  // A file with one token per line; the first has the id 0. White space at the end of a line is not
-  // part of the token. A blank line is no token, and the last of several equal ones counts, as in
-  // BERT. Tokens that continue a word begin with "##". "[UNK]" is required; it stands for words
-  // that consist of no known tokens.
+  // A file with one token per line. The id of a token is the number of its line, counted from 0. As
+  // in BERT, white space at the end of a line is ignored, blank lines have no token, and a token
+  // that occurs several times has its last id. Tokens that continue a word begin with "##". The
+  // token "[UNK]" is required; it stands for words that cannot be divided into known tokens.
   std::string vocabulary;
   BasicOptions words = {};
 };
 
-// The special tokens are "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them.
+// Uses the special tokens "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them, as the
+// beginning, the end and the padding.
 class WordPieceTokenizer : public Tokenizer {
  public:
-  // Returns InvalidArgument, with the file and the line, if the vocabulary is not as described
-  // above, and the errors of reading it.
+  // Reads the vocabulary. Returns InvalidArgument, with the file, if a line is not UTF-8 or if
+  // "[UNK]" is missing, and the errors of reading the file.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

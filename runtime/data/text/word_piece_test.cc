@@ -65,7 +65,7 @@ TEST(BasicTokenizer, StripsAccentsAndLowersCase) {
 }
 
 TEST(BasicTokenizer, BringsMarksIntoTheCanonicalOrder) {
-  // U+1B44 has the class 9, and U+302E has 224. Neither is a nonspacing mark.
+  // The combining class of U+1B44 is 9, and that of U+302E is 224. Neither is a nonspacing mark.
   EXPECT_EQ(WordsOf("a\u302E\u1B44"), (Words{"a\u1B44\u302E"}));
   EXPECT_EQ(WordsOf("a\u302Eb\u1B44"), (Words{"a\u302Eb\u1B44"}));
   EXPECT_EQ(WordsOf("a\u302E \u1B44"), (Words{"a\u302E", "\u1B44"}));

@@ -18,7 +18,7 @@ using testing::ReadAll;
 
 constexpr int64_t kRecords = 12;
 
-// A damaged copy of NumberedRecords(0, kRecords).
+// Holds a damaged copy of NumberedRecords(0, kRecords).
 struct Case {
   std::string content;
   uint64_t offset = 0;            // of the damage; the error must contain it
@@ -60,7 +60,7 @@ class Damaging {
     return made;
   }
 
-  // The length is wrong, but its checksum is right.
+  // Makes a case with a wrong length whose checksum is right.
   Case HugeLength() {
     Case made{.content = whole_};
     const int64_t record = static_cast<int64_t>(Below(kRecords));
@@ -83,7 +83,7 @@ class Damaging {
     return made;
   }
 
-  // A record whose checksums are right, but whose payload is not an example.
+  // Makes a case with a payload that is not an example, but has the right checksum.
   Case NoExample() {
     Case made;
     const auto bad = static_cast<int64_t>(Below(kRecords));
@@ -182,7 +182,7 @@ TEST(Damage, AfterOpeningIsAnError) {
   const auto before = std::filesystem::last_write_time(options.files[0]);
   std::string content = NumberedRecords(0, 10);
   ++content[20];
-  // If the time is the same, only the checksum shows the change.
+  // If the file's time of modification is the same, only a checksum reveals the change.
   folder.Write("a", content);
   std::filesystem::last_write_time(options.files[0], before);
   PipelineOptions reading = testing::OptionsFor(**source);
@@ -201,7 +201,7 @@ TEST(Damage, AfterOpeningIsAnError) {
       << error;
 }
 
-// The first two bytes of the length 376 look like a zlib header.
+// Tests a length of 376, whose first two bytes look like a zlib header.
 TEST(Damage, OfTheFirstLengthIsNotTakenForDamagedCompression) {
   const Folder folder;
   std::string content;

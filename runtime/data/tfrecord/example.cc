@@ -9,10 +9,10 @@
 namespace tfjob::data {
 namespace {
 
-// The byte with which field 1 of a list begins, for each type of the field.
+// The first byte of field 1, for each wire type in which the field may be encoded.
 constexpr char kVarint = 0x08, kBytes = 0x0A, kFixed32 = 0x0D;
 
-// Removes a length-prefixed string from the front of `rest`. Returns false if there is none.
+// Takes a length-prefixed string from the front of `rest`. Returns false if there is none.
 bool TakeBytes(std::string_view& rest, std::string_view& bytes) {
   uint64_t length = 0;
   if (!TakeVarint(rest, length) || length > rest.size()) return false;
@@ -41,8 +41,8 @@ StatusOr<bool> ReadFeature(std::string_view value, Feature& feature) {
   return lists == 1;
 }
 
-// Calls `visit` for each entry of a map from names to messages, which is field 1 of `bytes`. Adds
-// the name to errors of `visit`.
+// Calls `visit` for each entry of the map in field 1 of `bytes`, which maps names to messages. Adds
+// the name to the errors of `visit`.
 Status VisitMap(std::string_view bytes,
                 absl::FunctionRef<Status(std::string_view name, std::string_view value)> visit) {
   ProtobufReader reader(bytes);

@@ -1,7 +1,7 @@
 // Reads tf.train.Example and tf.train.SequenceExample in protobuf's wire format, without copying
-// them. Trusts no byte of them, and is stricter than protobuf: a feature with two lists, or a list
-// with an unknown field, is an error. An Example is read like a SequenceExample without feature
-// lists, because their encodings are the same.
+// their contents. Trusts no byte, and is stricter than protobuf: a feature with two lists, or a
+// list with an unknown field, is an error. Reads an Example as a SequenceExample without feature
+// lists, which has the same encoding.
 // https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/example.proto
 #pragma once
 
@@ -18,45 +18,46 @@ namespace tfjob::data {
 enum class ListKind { kBytes, kFloat, kInt64 };
 std::string_view Name(ListKind kind);  // "a bytes_list", "a float_list", "an int64_list"
 
-// One feature of an example, or of one step of a sequence.
+// Refers to one feature of an example, or of one step of a sequence.
 struct Feature {
   std::string_view name;
   ListKind kind = ListKind::kBytes;
   std::string_view list;  // the encoded BytesList, FloatList or Int64List
-  bool has_list = true;   // if not set, there is no list, and `kind` has no meaning
+  bool has_list = true;   // if false, there is no list, and `kind` has no meaning
 };
 
-// The features of all steps of a sequence.
+// Refers to a feature list: a sequence with one feature per step.
 struct FeatureSteps {
   std::string_view name;
   std::string_view steps;  // the encoded FeatureList
 };
 
-// Receives what an example contains, in the order of the bytes. An error ends the visit.
+// Receives the content of an example, in the order of its bytes. An error ends the visit.
 struct ExampleVisitor {
   // Called for each feature that has a list.
   absl::FunctionRef<Status(const Feature&)> on_feature;
-  // Called for each feature list; only a SequenceExample has these.
+  // Called for each feature list, which only a SequenceExample can have.
   absl::FunctionRef<Status(const FeatureSteps&)> on_steps;
 };
 
-// Returns the first error of the visitor, with the feature's name, or InvalidArgument if the bytes
-// are not an example. Does not read the content of lists and steps.
+// Passes the features and feature lists of an example to the visitor, without reading their
+// values. Returns the first error of the visitor, with the feature's name, or InvalidArgument if
+// the bytes are not an example.
 Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
 
-// Calls `visit` for the feature of each step, in order, even if it has no list. Returns the first
-// error of `visit`, or InvalidArgument if the bytes are not a FeatureList. The message begins with
-// the number of the step, counted from 0.
+// Calls `visit` for the feature of each step, in order, including features without a list. Returns
+// the first error of `visit`, or InvalidArgument if the bytes are not a FeatureList. Errors in a
+// step begin with its number, counted from 0.
 Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 
-// Read a list, and return the number of its values. Only the first values.size() of them are
-// stored. Return InvalidArgument if the bytes are not such a list.
+// Read a list, store its first values.size() values, and return how many it has in all. Return
+// InvalidArgument if the bytes are not a list of this kind.
 StatusOr<size_t> ReadBytesList(std::string_view list, std::span<std::string_view> values);
 StatusOr<size_t> ReadFloatList(std::string_view list, std::span<float> values);
 StatusOr<size_t> ReadInt64List(std::string_view list, std::span<int64_t> values);
 
-// Calls `visit` for each string of a bytes_list. Returns its first error, or InvalidArgument if the
-// bytes are not such a list.
+// Calls `visit` for each string of a bytes_list. Returns the first error of `visit`, or
+// InvalidArgument if the bytes are not a bytes_list.
 Status VisitBytesList(std::string_view list,
                       absl::FunctionRef<Status(std::string_view value)> visit);
 

@@ -101,7 +101,7 @@ TEST(Example, RefusesWhatIsAmbiguous) {
             "feature a: expected one list of values, got 2");
 }
 
-// Returns "kind kind" for the steps of the only feature list, or the error.
+// Returns the kinds of the steps of the only feature list, or the error.
 std::string Steps(const std::string& example) {
   std::string kinds;
   const auto on_feature = [](const Feature&) { return OkStatus(); };
@@ -131,7 +131,7 @@ TEST(Example, VisitsTheStepsOfSequences) {
   EXPECT_FALSE(CheckExample(testing::WireField(2, "lists")).ok());
   EXPECT_FALSE(CheckExample(SequenceExampleOf({}, {{"s", {testing::WireField(2, "?")}}})).ok());
   for (size_t size = 1; size < sequence.size(); ++size) {
-    // The bytes before the feature lists are an Example.
+    // Without its feature lists, a SequenceExample is an Example.
     const bool example = sequence.substr(0, size) == ExampleOf({{"label", Int64Feature({3})}});
     EXPECT_EQ(CheckExample(std::string_view(sequence).substr(0, size)).ok(), example) << size;
   }

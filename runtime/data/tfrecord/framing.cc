@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kFraming = io::kRecordHeader + io::kRecordFooter;
 constexpr uint64_t kMostPayload = (uint64_t{1} << 31) - 1;  // protobuf's limit for a message
-// If the next record begins further away than this, a record is read in two parts, the first of
-// this size, because the distance may include damaged bytes between the two records.
+// The size of a record is only known from its header. At most this many bytes are read first, and
+// the rest afterwards: the next record may be much further away, behind damaged bytes.
 constexpr uint64_t kFirstPart = 256 << 10;
 
 // Finds the records of one file.
@@ -21,7 +21,7 @@ class FramingScanner {
                  const RecordScanner::Visitor& visitor)
       : file_(files.files()[file]), number_(file), reader_(reader), visitor_(visitor) {}
 
-  // Checks the payloads, unless `check` is null.
+  // Visits all records. Checks the payloads, unless `check` is null.
   Status Run(const PayloadCheck* check) {
     if (file_.size == 0) {
       return visitor_.on_damage(DataLoss(file_.Place(0), ": the file is empty; expected a record"));
@@ -45,7 +45,7 @@ class FramingScanner {
  private:
   Status Visit(uint64_t offset, uint64_t length) {
     const uint64_t footer = offset + io::kRecordHeader + length;
-    // Views the next record's header, too, so that one read of the file fetches both.
+    // Also views the header of the next record, so that a single read of the file fetches both.
     ASSIGN_OR_RETURN(const std::string_view bytes,
                      View(footer, std::min<uint64_t>(kFraming, file_.size - footer)));
     return Found(offset, bytes, {});
@@ -71,8 +71,8 @@ class FramingScanner {
          }});
   }
 
-  // Returns the length of the payload of the record at `offset`. Returns nullopt if no valid header
-  // is there, or if the file ends before the record does.
+  // Returns the length of the payload of the record at `offset`, or nullopt if there is no valid
+  // header, or if the file ends before the record does.
   StatusOr<std::optional<uint64_t>> Length(uint64_t offset) {
     const uint64_t left = file_.size - offset;
     if (left < kFraming) return std::optional<uint64_t>();
@@ -83,7 +83,7 @@ class FramingScanner {
     return length;
   }
 
-  // Explains why Length has returned nullopt.
+  // Returns DataLoss, with the reason for which Length returned nullopt.
   Status LengthError(uint64_t offset) {
     const std::string place = file_.Place(offset);
     const uint64_t left = file_.size - offset;
@@ -102,7 +102,7 @@ class FramingScanner {
                     " bytes after its header");
   }
 
-  // Returns the offset of the next valid header from `offset` on, or the size of the file.
+  // Returns the offset of the first valid header at or after `offset`, or the size of the file.
   StatusOr<uint64_t> NextHeader(uint64_t offset) {
     for (; offset + kFraming <= file_.size; ++offset) {
       ASSIGN_OR_RETURN(const std::optional<uint64_t> length, Length(offset));

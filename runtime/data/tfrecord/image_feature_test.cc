@@ -15,7 +15,7 @@ using testing::ExampleOf;
 using testing::Folder;
 using testing::Int64Feature;
 
-// A PNG image of 4 × 6 pixels of one grey, which is resized to 2 × 3.
+// Returns a PNG image of 4 × 6 pixels, all of the same grey, which is resized to 2 × 3.
 std::string GreyPng(uint8_t grey) {
   return testing::WritePng(testing::Uniform(4, 6, {grey, grey, grey}));
 }
@@ -59,7 +59,7 @@ Read ReadAll(const RecordOptions& options) {
   return read;
 }
 
-// Returns a record with the label `number`.
+// Returns a record that contains this image and the label `number`.
 std::string RecordOf(const std::string& image, int64_t number) {
   std::string record;
   io::AppendRecord(ExampleOf({{"image", BytesFeature({image})}, {"label", Int64Feature({number})}}),
@@ -87,7 +87,7 @@ TEST(ImageFeature, IsDecodedAndResized) {
   }
 }
 
-// With many threads, each keeps only one file open, and closes it for the next.
+// Reads with so many threads that each may keep only one file open, and closes it for the next.
 TEST(ImageFeature, IsReadFromMoreFilesThanAreOpen) {
   const Folder folder;
   std::vector<float> first;

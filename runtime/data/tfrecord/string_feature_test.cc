@@ -1,4 +1,4 @@
-// Tests features of records that are texts or terms.
+// Tests features that are texts or terms in TFRecord files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

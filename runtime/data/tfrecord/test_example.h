@@ -1,4 +1,4 @@
-// Writes tf.train.Example, for tests.
+// Encodes tf.train.Example and tf.train.SequenceExample, for tests.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline std::string Varint(uint64_t value) {
   return bytes += static_cast<char>(value);
 }
 
-// Returns a field whose value is bytes or a message.
+// Returns a length-delimited field: a string, a message or a packed list.
 inline std::string WireField(int number, std::string_view value) {
   return Varint(static_cast<uint64_t>(number << 3 | 2)) + Varint(value.size()) + std::string(value);
 }
@@ -46,7 +46,7 @@ inline std::string ExampleOf(const std::vector<std::pair<std::string, std::strin
   return WireField(1, map);
 }
 
-// Returns a SequenceExample with the context features, and with a feature per step in each list.
+// Returns a SequenceExample with these context features, and with lists of one feature per step.
 inline std::string SequenceExampleOf(
     const std::vector<std::pair<std::string, std::string>>& context,
     const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {

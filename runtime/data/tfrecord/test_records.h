@@ -1,4 +1,4 @@
-// Files of records, for tests.
+// Creates and reads files of records, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace tfjob::data::testing {
 
-// A folder that the destructor removes.
+// Creates a temporary folder, which the destructor removes.
 class Folder {
  public:
   Folder() {
@@ -43,7 +43,7 @@ class Folder {
   std::string path_;
 };
 
-// Record number i has the label i mod 10 and the pixels i, -i.
+// Returns example i, which has the label i mod 10 and the pixels i, -i.
 inline std::string NumberedExample(int64_t i) {
   return ExampleOf({{"pixels", FloatFeature({static_cast<float>(i), static_cast<float>(-i)})},
                     {"label", Int64Feature({i % 10})}});
@@ -75,7 +75,7 @@ inline PipelineOptions OptionsFor(const Source& source) {
   return options;
 }
 
-// Returns the numbers of the records in the order of the pipeline, and then its error, if any.
+// Returns the numbers of the examples that the pipeline yields, in order, and then its status.
 inline std::pair<std::vector<int64_t>, Status> Drain(Pipeline& pipeline) {
   std::vector<int64_t> numbers;
   while (const Batch* batch = pipeline.Next()) {
@@ -100,7 +100,7 @@ inline std::pair<std::vector<int64_t>, Status> ReadAll(const RecordOptions& opti
   return Drain(**pipeline);
 }
 
-// Compresses as TensorFlow does: `window_bits` is 15 for zlib, and 31 for gzip.
+// Compresses text as TensorFlow does. `window_bits` is 15 for zlib, and 31 for gzip.
 inline std::string Compressed(std::string_view text, int window_bits) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY), Z_OK);

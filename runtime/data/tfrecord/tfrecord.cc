@@ -18,7 +18,7 @@ ListKind KindOf(const ExampleFeature& feature) {
   return feature.dtype == DType::kFloat32 ? ListKind::kFloat : ListKind::kInt64;
 }
 
-// Returns the feature of one step of a sequence. Returns other features unchanged.
+// Returns the feature that one step of a sequence has. Returns other features unchanged.
 ExampleFeature StepOf(const ExampleFeature& feature) {
   if (!feature.sequence) return feature;
   const std::vector<int64_t>& dims = feature.shape.dims();
@@ -36,7 +36,7 @@ std::string Describe(const ExampleFeature& feature) {
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
-// Stores in `to` the elements of which a string consists.
+// Stores the elements that a string contains (`raw`) in `to`.
 Status StoreString(const ExampleFeature& expected, std::string_view bytes,
                    std::span<std::byte> to) {
   if (bytes.size() != to.size()) {
@@ -48,11 +48,11 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
   return OkStatus();
 }
 
-// How a feature is read.
+// Holds what is prepared once to read a feature.
 struct Reading {
   ExampleFeature step;                  // StepOf(the feature)
-  std::unique_ptr<ImageReader> images;  // of a feature that is an image
-  std::unique_ptr<StringReader> ids;    // of a feature that consists of ids of strings
+  std::unique_ptr<ImageReader> images;  // null unless the feature is an image
+  std::unique_ptr<StringReader> ids;    // null unless the feature consists of ids of strings
 
   static Reading Of(const ExampleFeature& feature) {
     Reading reading{.step = StepOf(feature)};
@@ -62,10 +62,10 @@ struct Reading {
   }
 };
 
-// Reads one feature, or the steps of one sequence.
+// Reads one feature, or one sequence, of one example.
 class FeatureReader {
  public:
-  // `to` is as large as the shape of `expected` requires.
+  // `to` has the size that the shape of `expected` requires.
   FeatureReader(const ExampleFeature& expected, const Reading& reading, std::span<std::byte> to)
       : expected_(expected),
         step_(reading.step),
@@ -73,7 +73,8 @@ class FeatureReader {
         ids_(reading.ids.get()),
         to_(to) {}
 
-  // Reads the list of a feature. In a sequence, the steps follow each other in the list.
+  // Reads a feature. If a sequence is expected, the list must contain the values of all steps, one
+  // step after the other.
   Status Read(const Feature& found) const {
     RETURN_IF_ERROR(CheckKind(expected_, found));
     if (ids_ != nullptr) return ReadIds(found.list);
@@ -81,7 +82,7 @@ class FeatureReader {
     return ReadNumbers(expected_, found, to_);
   }
 
-  // Reads the feature list of a sequence.
+  // Reads a feature list, with one feature per step.
   Status Read(const FeatureSteps& found) const {
     if (ids_ != nullptr) {
       return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; lists of ",
@@ -172,7 +173,7 @@ class FeatureReader {
   const std::span<std::byte> to_;
 };
 
-// Returns DataLoss if the payload is not an example.
+// Returns DataLoss if the payload is not an example whose lists can all be read.
 Status CheckPayload(std::string_view payload) {
   const Status example = CheckExample(payload);
   if (example.ok()) return example;
@@ -194,7 +195,7 @@ class ExampleParser : public RecordParser {
 
  private:
   Status Store(std::string_view example, ExampleRow& row) const {
-    // Reads a Feature or FeatureSteps.
+    // Reads a Feature or a FeatureSteps if the row has a feature of its name.
     const auto read = [&](const auto& found) -> Status {
       const std::optional<size_t> number = row.Find(found.name);
       if (!number) return OkStatus();
@@ -205,7 +206,7 @@ class ExampleParser : public RecordParser {
     return row.End(Describe);
   }
 
-  std::vector<Reading> readings_;  // of each feature
+  std::vector<Reading> readings_;  // one per feature
 };
 
 class ExampleFormat : public RecordFormat {

@@ -10,13 +10,13 @@
 
 namespace tfjob::data {
 
-// The format of the records. A feature must have the list that its type needs: kFloat32 a
-// float_list, kInt64 an int64_list, and `raw` or `image` a bytes_list with one string. A `sequence`
-// is either a feature list of a SequenceExample, or a feature whose list contains the values of all
-// steps.
+// Returns the format of such records. A feature must have the kind of list that its type requires:
+// kFloat32 a float_list, kInt64 an int64_list, and `raw`, `image` or `tokens` a bytes_list with one
+// string. A feature with a `vocabulary` has a bytes_list of terms. A `sequence` is either a feature
+// list of a SequenceExample, or a feature whose list contains the values of all steps.
 std::unique_ptr<const RecordFormat> TfRecordFormat();
 
-// Returns the errors of OpenRecords.
+// Opens TFRecord files. Returns the errors of OpenRecords.
 StatusOr<std::shared_ptr<const Source>> OpenTfRecords(const RecordOptions& options);
 
 }  // namespace tfjob::data

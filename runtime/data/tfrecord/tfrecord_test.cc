@@ -43,7 +43,7 @@ std::unique_ptr<Pipeline> Made(std::shared_ptr<const Source> source,
   return *std::move(pipeline);
 }
 
-// The same examples as NumberedRecords, in memory.
+// Returns the examples of NumberedRecords as a table in memory.
 std::shared_ptr<const Source> NumberedTable(int64_t count) {
   Tensor pixels(DType::kFloat32, {count, 2}), labels(DType::kInt64, {count});
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
@@ -109,7 +109,7 @@ TEST(TfRecord, FillsInWhatExamplesLack) {
   EXPECT_EQ(Values<float>(*batch, "zeros"), (std::vector<float>{0, 0}));
 }
 
-// Returns the error message without the file's name at its front.
+// Returns the error message of reading the example, without the file's name at its front.
 std::string Refusal(const std::string& example, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(example, {feature}).status()));
   const size_t place = message.find("/one: ");
@@ -138,7 +138,7 @@ TEST(TfRecord, SaysWhichFeatureDoesNotFit) {
             "record at byte 0: feature x: expected one string in a bytes_list, got 2");
 }
 
-// A sequence of at most 3 steps with 2 values each.
+// Returns a sequence of at most 3 steps with 2 values each.
 ExampleFeature Steps(const char* name, DType dtype) {
   return {.name = name, .dtype = dtype, .shape = {3, 2}, .variable = true, .sequence = true};
 }
@@ -189,7 +189,7 @@ TEST(TfRecord, PadsSequencesWithTheFill) {
   EXPECT_EQ(Values<int64_t>(*batch, "x"), (std::vector<int64_t>{5, 6, 7, 8, -1, -1}));
 }
 
-// A step without a list is not damage. It matters only if the sequence is read.
+// Checks that a step without a list is not damage, and matters only if the sequence is read.
 TEST(TfRecord, IgnoresStepsWithoutAListInSequencesThatAreNotRead) {
   const Folder folder;
   std::string content;
@@ -263,8 +263,8 @@ TEST(TfRecord, NamesTheRecordOfAWrongLabel) {
   EXPECT_TRUE(pipeline->status().ok());
 }
 
-// However the examples are divided among tasks, each task gets the batches that it would get from a
-// table in memory.
+// Checks that each task gets the same batches as from a table in memory, however the examples are
+// divided among tasks.
 TEST(TfRecord, GivesTheBatchesThatATableGives) {
   const Folder folder;
   folder.Write("part-1", NumberedRecords(40, 63));
@@ -443,7 +443,7 @@ TEST(TfRecord, TakesEachOfManyExamplesOnceWithoutAList) {
   EXPECT_LT(in_place, 20) << "a random order keeps about one in its place";
 }
 
-// Tasks that have equally many, but different, examples must notice the difference.
+// Checks that fingerprints differ if tasks have equally many, but different, examples.
 TEST(TfRecord, FingerprintsTellExamplesApart) {
   const Folder folder;
   std::vector<uint64_t> offsets;

@@ -20,7 +20,7 @@ using testing::WriteJpeg;
 using testing::WritePng;
 using Values = std::vector<uint8_t>;
 
-// Returns the pixels of an image, which must be intact.
+// Decodes an image, which must be intact.
 Values Decoded(const std::string& bytes, int64_t channels) {
   ImageDecoder decoder({.channels = channels});
   const StatusOr<DecodedImage> image = decoder.Decode(bytes);
@@ -43,7 +43,7 @@ int LargestDifference(const Values& a, const Values& b) {
   return largest;
 }
 
-// Returns the values with an opaque alpha channel.
+// Returns the pixels with an additional channel, whose values are all `alpha`.
 Values WithAlpha(const Values& rgb, uint8_t alpha = 255) {
   Values rgba;
   for (size_t i = 0; i < rgb.size(); i += 3) {
@@ -230,7 +230,7 @@ TEST(Jpeg, ThatLacksScansIsDamaged) {
     for (size_t at = jpeg.find("\xFF\xDA"); at != std::string::npos;
          at = jpeg.find("\xFF\xDA", at + 1)) {
       if (scans++ == 0) continue;
-      // libjpeg would not even warn.
+      // libjpeg alone would not even warn.
       const Status cut = ErrorOf(jpeg.substr(0, at) + "\xFF\xD9");
       EXPECT_EQ(Message(cut), "the JPEG image is damaged: some of its scans are missing") << scans;
       EXPECT_EQ(cut.code(), StatusCode::kDataLoss);
@@ -239,7 +239,7 @@ TEST(Jpeg, ThatLacksScansIsDamaged) {
   }
 }
 
-// A file may have only the DC coefficients: the image then consists of blocks of one colour.
+// Tests a file with DC coefficients only. Each block of such an image has a single colour.
 TEST(Jpeg, WithoutAcCoefficientsIsIntact) {
   const std::string jpeg = WriteJpeg(Uniform(16, 16, {90, 90, 90}), {.only_dc = true});
   EXPECT_LE(LargestDifference(Decoded(jpeg, 3), Uniform(16, 16, {90, 90, 90}).values), 1);
@@ -282,7 +282,7 @@ TEST(Images, ThatAreTooLargeAreRefusedByTheirHeader) {
   EXPECT_EQ(Message(ErrorOf(jpeg)),
             "the image has 65500 × 65500 pixels of 3 values; expected at most 268435456 values; "
             "make it smaller, or remove it");
-  // An IHDR chunk with its checksum, from a writer that does not look at the rows.
+  // Returns a PNG image whose IHDR chunk states another size, with a correct checksum.
   const auto header_of = [](uint32_t size) {
     std::string bytes = WritePng(Gradient(2, 2, 3)).substr(0, 33);
     for (const size_t at : {16u, 20u}) {

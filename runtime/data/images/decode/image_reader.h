@@ -20,14 +20,14 @@ struct ImageOptions {
 // Returns different texts for different options.
 std::string Print(const ImageOptions& options);
 
-// Owned by one thread.
+// Decodes and resizes images. Only one thread may use a reader.
 class ImageReader {
  public:
   explicit ImageReader(const ImageOptions& options)
       : decoder_({.channels = options.channels}), resizer_(options.resize) {}
 
-  // Decodes an image, and resizes it. Fills `to`, [height, width, channels], with values from 0 to
-  // 255. Returns the errors of ImageDecoder::Decode; `to` is unchanged then.
+  // Decodes an image, resizes it, and fills `to`, [height, width, channels], with values from 0 to
+  // 255. Returns the errors of ImageDecoder::Decode, and then leaves `to` unchanged.
   Status Read(std::string_view bytes, std::span<float> to) {
     ASSIGN_OR_RETURN(const DecodedImage image, decoder_.Decode(bytes));
     resizer_.Run(image, to);

@@ -1,6 +1,6 @@
 // Decodes JPEG images with libjpeg-turbo. The library reports an error by calling a function that
-// must not return. Here, this function calls longjmp, which skips destructors; the library is
-// therefore only called from functions that have no objects with destructors (JpegStep).
+// must not return. Ours calls longjmp, which skips destructors, so the library is only called from
+// functions that have no objects with destructors (JpegStep).
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -8,7 +8,7 @@
 // This header uses FILE and size_t without declaring them.
 #include <jpeglib.h>
 
-// The numbers of the messages depend on what jpeglib.h has defined.
+// The message codes in this header depend on macros from jpeglib.h.
 #include <jerror.h>
 
 #include "runtime/data/images/decode/decoded_image.h"
@@ -16,9 +16,9 @@
 namespace tfjob::data {
 namespace {
 
-// Each scan of a progressive image may change all its pixels, even if it has only a few bytes. A
-// small file with many scans would therefore take very long to decode. Encoders write at most a few
-// dozen scans.
+// Every scan of a progressive image is applied to the whole image, even if the scan has only a few
+// bytes. A small file with many scans could therefore take very long to decode. Encoders write at
+// most a few dozen scans.
 constexpr int kMostScans = 500;
 constexpr int64_t kMostScannedPixels = int64_t{1} << 32;
 constexpr int kMostRowsAtOnce = 16;
@@ -30,8 +30,8 @@ struct JpegState {
   jpeg_progress_mgr progress;
   std::jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
-  bool unsupported;    // the error is no damage
-  bool out_of_memory;  // nor is this one
+  bool unsupported;    // the error means that the kind of image is not supported
+  bool out_of_memory;  // the error means that memory could not be allocated
   uint8_t* pixels;     // where the rows are stored
   size_t row_bytes;
 };
@@ -58,8 +58,8 @@ JpegState& StateOf(j_common_ptr library) {
   std::longjmp(state.failed, 1);
 }
 
-// Called for warnings (with a negative level) and for traces. Some warnings mean that pixels are
-// missing or wrong.
+// Handles warnings (level -1) and ignores trace messages. Treats the warnings that mean missing or
+// wrong pixels as errors.
 void OnJpegMessage(j_common_ptr library, int level) {
   if (level >= 0) return;
   for (const int code : {JWRN_ARITH_BAD_CODE, JWRN_BOGUS_PROGRESSION, JWRN_HIT_MARKER,
@@ -95,17 +95,19 @@ void ReadJpegHeader(JpegState& state) {
   jpeg_read_header(&state.library, TRUE);
 }
 
-// Fails if a part of the image is in no scan, though the file has an end; the library would make
-// that part grey or blurred. A progressive file need not have all AC coefficients of a component:
-// they are 0 if no scan has any bit of them. But each component needs its DC coefficients, without
-// which the library writes no file either, and encoders always end with the last bits of the
-// coefficients that they have begun. Called when all scans have been read.
+// Fails if scans are missing although the file ends properly; the library would leave the affected
+// parts grey or blurred. Must be called after all scans have been read. In a progressive file, AC
+// coefficients that no scan contains are 0, which is valid. But every component needs its DC
+// coefficients (the library cannot write a file without them, either), and every coefficient that
+// some scan contains must be complete to its last bit, as encoders always write it.
 void CheckScans(JpegState& state) {
   const jpeg_decompress_struct& library = state.library;
   for (int c = 0; c < library.num_components; ++c) {
-    // The table is set by the first scan of the component.
+    // The first scan of a component sets the pointer to its quantisation table.
     bool complete = library.comp_info[c].quant_table != nullptr;
-    if (library.coef_bits != nullptr) {  // in a progressive file; -1: in no scan, 0: complete
+    // Set for progressive files. An entry is -1 if no scan contains the coefficient, 0 if it is
+    // complete, and otherwise the number of bits that are missing.
+    if (library.coef_bits != nullptr) {
       const int(&bits)[DCTSIZE2] = library.coef_bits[c];
       complete &= bits[0] != -1;
       for (const int missing : bits) complete &= missing <= 0;
@@ -158,7 +160,7 @@ class JpegReader {
 
   Status Run(JpegStep step) {
     if (Returns(state_, step)) return OkStatus();
-    if (state_.out_of_memory) return ResourceExhausted("no memory to read a JPEG image");
+    if (state_.out_of_memory) return ResourceExhausted("not enough memory to read a JPEG image");
     if (state_.unsupported) return Unsupported(state_.message);
     return DataLoss("the JPEG image is damaged: ", state_.message);
   }
@@ -190,10 +192,10 @@ class JpegReader {
   JpegState state_;
 };
 
-// Returns how the library should store the pixels.
+// Returns the colour space in which the library should store the pixels.
 J_COLOR_SPACE ColoursFor(const jpeg_decompress_struct& library, int64_t channels) {
   if (library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK)
-    return JCS_CMYK;  // the library does not convert it to RGB
+    return JCS_CMYK;  // the library cannot convert it to RGB
   return channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
 }
 
@@ -203,7 +205,7 @@ uint8_t Product(uint32_t a, uint32_t b) {
   return static_cast<uint8_t>(((product >> 8) + product) >> 8);
 }
 
-// Converts pixels of inverted CMYK.
+// Converts inverted CMYK to luminance, RGB or RGBA.
 void ConvertCmyk(std::span<const uint8_t> from, int64_t channels, std::span<uint8_t> to) {
   uint8_t* out = to.data();
   for (size_t i = 0; i < from.size(); i += 4, out += channels) {

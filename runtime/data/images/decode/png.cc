@@ -1,6 +1,6 @@
 // Decodes PNG images with libpng. The library reports an error by calling a function that must not
-// return. Here, this function calls longjmp, which skips destructors; the library is therefore only
-// called from functions that have no objects with destructors (PngStep).
+// return. Ours calls longjmp, which skips destructors, so the library is only called from functions
+// that have no objects with destructors (PngStep).
 #include <png.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ using PngStep = void (*)(PngState&);
   std::longjmp(state.failed, 1);
 }
 
-// The library's messages do not tell reliably whether memory is missing.
+// Notes failed allocations, because the library's messages do not identify them reliably.
 png_voidp AllocateForPng(png_structp library, png_alloc_size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) static_cast<PngState*>(png_get_mem_ptr(library))->out_of_memory = true;
@@ -58,16 +58,16 @@ void ReadPngBytes(png_structp library, png_bytep bytes, size_t size) {
 }
 
 void ReadPngHeader(PngState& state) {
-  // The size is limited by CheckSize; here, only by the format.
+  // Lifts the library's own limit on the size: CheckSize limits it later.
   png_set_user_limits(state.library, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_crc_action(state.library, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-  // Only the chunks that are needed are parsed (IHDR, PLTE, tRNS, IDAT and IEND).
+  // Makes the library skip all chunks but those that are needed (IHDR, PLTE, tRNS, IDAT and IEND).
   png_set_keep_unknown_chunks(state.library, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_read_fn(state.library, &state, ReadPngBytes);
   png_read_info(state.library, state.info);
 }
 
-// Lets the library convert all colours to 8 bits, and to `state.channels` channels.
+// Makes the library convert all pixels to `state.channels` channels of 8 bits.
 void ConvertPng(PngState& state) {
   const png_byte kind = png_get_color_type(state.library, state.info);
   const bool stated_alpha = png_get_valid(state.library, state.info, PNG_INFO_tRNS) != 0;
@@ -114,7 +114,7 @@ class PngReader {
   Status Run(PngStep step) {
     if (state_.info != nullptr && Returns(state_, step)) return OkStatus();
     if (state_.info == nullptr || state_.out_of_memory)
-      return ResourceExhausted("no memory to read a PNG image");
+      return ResourceExhausted("not enough memory to read a PNG image");
     return DataLoss("the PNG image is damaged: ", state_.message);
   }
   PngState& state() { return state_; }
@@ -132,7 +132,7 @@ class PngReader {
   PngState state_;
 };
 
-// Returns the channels of the colours in the file; those of the palette count, not its indices.
+// Returns the number of channels in the file. For a palette, this is that of its colours.
 int64_t ChannelsOf(PngState& state) {
   const png_byte kind = png_get_color_type(state.library, state.info);
   const bool stated_alpha = png_get_valid(state.library, state.info, PNG_INFO_tRNS) != 0;

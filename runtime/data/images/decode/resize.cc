@@ -12,7 +12,7 @@ void Widen(const uint8_t* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 
-// Blends two rows.
+// Interpolates between two rows.
 void Blend(const uint8_t* low, const uint8_t* high, float weight, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) {
     const auto a = static_cast<float>(low[i]);
@@ -20,7 +20,8 @@ void Blend(const uint8_t* low, const uint8_t* high, float weight, int64_t count,
   }
 }
 
-// Computes one row of the output. `S` has the members of Resizer::Sample, counted in values.
+// Computes a row of the output from `from`, a row that has been interpolated vertically. `S` is
+// Resizer::Sample, which is private; `low` and `high` count values instead of pixels.
 template <int channels, typename S>
 void BlendColumns(const float* from, const std::vector<S>& columns, float* to) {
   for (const S& column : columns) {

@@ -14,31 +14,32 @@ enum class Resize { kBilinear, kNearest };
 struct ResizeOptions {
   int64_t height = 0, width = 0;
   Resize method = Resize::kBilinear;
-  // If set, the largest part in the middle of the image that has the new aspect ratio is resized,
-  // as Keras' smart_resize does. Otherwise, the aspect ratio may change.
+  // If set, the image is first cropped to the largest centred part with the new aspect ratio, as by
+  // Keras' smart_resize. Otherwise, the aspect ratio may change.
   bool crop_to_aspect_ratio = false;
 };
 
-// Owned by one thread. Keeps its memory for the next image.
+// Resizes one image after another. Only one thread may use a resizer. Keeps its memory for the next
+// image.
 class Resizer {
  public:
   explicit Resizer(const ResizeOptions& options) : options_(options) {}
 
-  // Fills `to`, [height, width, channels], with values from 0 to 255. Computes them as
-  // tf.image.resize does without antialiasing: pixels have half-integer centres. An image that
-  // already has the new size keeps its values.
+  // Fills `to`, [height, width, channels], with values from 0 to 255, which are computed as by
+  // tf.image.resize without antialiasing: pixels have half-integer centres. An image that already
+  // has the new size keeps its values.
   void Run(const DecodedImage& image, std::span<float> to);
 
  private:
-  // The pixels from which an output pixel is computed, along one axis.
+  // Names the two input pixels, along one axis, between which an output pixel is interpolated.
   struct Sample {
     int64_t low = 0, high = 0;
     float weight = 0;  // of `high`
   };
-  // A part of an image.
+  // Describes a part of an image.
   struct Window {
     const uint8_t* first = nullptr;  // its first value
-    int64_t row = 0;                 // values from one row to the next
+    int64_t row = 0;                 // number of values from one row to the next
     int64_t height = 0, width = 0, channels = 0;
   };
 
@@ -48,7 +49,7 @@ class Resizer {
   void Nearest(const Window& window, std::span<float> to) const;
 
   const ResizeOptions options_;
-  // For images of the last size.
+  // Computed for the size of the last image.
   int64_t height_ = 0, width_ = 0;
   std::vector<Sample> rows_, columns_;
   std::vector<float> blended_;  // one row, of the window's width

@@ -1,4 +1,4 @@
-// Writes images with the libraries that read them, for tests.
+// Writes images for tests, with the libraries that also read them.
 #pragma once
 
 #include <png.h>
@@ -16,14 +16,14 @@
 
 namespace tfjob::data::testing {
 
-// Pixels as a file has them, row by row.
+// Holds the pixels that are written to a file, row by row.
 struct TestImage {
   uint32_t height = 0, width = 0;
   int channels = 3;
   std::vector<uint8_t> values = {};
 };
 
-// Returns an image whose colours change slowly, so that JPEG changes them little.
+// Returns an image whose colours change slowly, so that JPEG compression loses little.
 inline TestImage Gradient(uint32_t height, uint32_t width, int channels) {
   TestImage image{.height = height, .width = width, .channels = channels};
   for (uint32_t y = 0; y < height; ++y) {
@@ -49,12 +49,12 @@ struct JpegForm {
   int quality = 95;
   bool progressive = false;
   bool subsampled = false;
-  bool separate = false;  // a scan for each channel, if the image is not progressive
-  bool only_dc = false;   // one progressive scan, with the DC coefficients of all channels
-  J_COLOR_SPACE colours = JCS_UNKNOWN;  // of the file; unknown: the usual ones
+  bool separate = false;  // writes a scan for each channel; not with `progressive`
+  bool only_dc = false;   // writes one progressive scan, of the DC coefficients of all channels
+  J_COLOR_SPACE colours = JCS_UNKNOWN;  // colour space of the file; JCS_UNKNOWN: the usual one
 };
 
-// The image has 1 channel (grey), 3 (RGB) or 4 (CMYK).
+// Returns a JPEG file. The image has 1 channel (grey), 3 (RGB) or 4 (CMYK).
 inline std::string WriteJpeg(const TestImage& image, const JpegForm& form = {}) {
   jpeg_compress_struct library;
   jpeg_error_mgr errors;
@@ -108,7 +108,7 @@ struct PngForm {
   const png_color_16* transparent = nullptr;  // tRNS of grey and RGB images
 };
 
-// The values of the image are the bytes of its rows, packed as PNG packs them.
+// Returns a PNG file. The values of the image are the bytes of its rows, packed as in PNG.
 inline std::string WritePng(const TestImage& image, const PngForm& form = {}) {
   png_structp library = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(library);
