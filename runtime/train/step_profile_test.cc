@@ -60,9 +60,9 @@ class StepProfileTest : public testing::Test {
   // Returns the names of the complete events in a trace.
   static std::vector<std::string> Spans(const std::string& file) {
     const StatusOr<std::string> text = ReadFile(file);
-    if (!text.ok()) return {Message(text.status())};
+    if (!text.ok()) return {StrCat(Message(text.status()))};
     const StatusOr<Json> json = ParseJson(*text, file);
-    if (!json.ok()) return {Message(json.status())};
+    if (!json.ok()) return {StrCat(Message(json.status()))};
     std::vector<std::string> names;
     for (const Json& event : (*json)["traceEvents"]) {
       if (event["ph"] == "X") names.push_back(event["name"]);
