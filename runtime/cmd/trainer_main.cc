@@ -37,6 +37,7 @@ struct Flags {
   std::string config = "/etc/tfjob/training.yaml";
   std::vector<std::string> set;
   std::string print;
+  std::string profile, profile_file;
   std::string log_level = "info";
   std::string log_format = "text";
 };
@@ -110,6 +111,15 @@ Status Run(const Flags& flags, StopSource& stop) {
     std::cout << text;
     return OkStatus();
   }
+  if (!flags.profile.empty()) {
+    StatusOr<train::ProfileOptions> profile = train::ParseProfiledSteps(flags.profile);
+    RETURN_IF_ERROR(Annotate(profile.status(), "--profile"));
+    options.profile = *std::move(profile);
+    if (options.config.model_dir.empty() && flags.profile_file.empty()) {
+      return InvalidArgument("--profile: set --profile-file, because there is no model_dir");
+    }
+    options.profile.file = flags.profile_file;
+  }
   StopOnSignals(stop);
   train::TaskContext context(std::move(options), stop, RealClock());
   const StopGuard guard(
@@ -138,12 +148,7 @@ Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   return ran;
 }
 
-int Main(int argc, char** argv) {
-  Flags flags;
-  CLI::App app(
-      "Runs one task of a TFJob: reads TF_CONFIG, takes its role (chief, worker, ps or evaluator) "
-      "and trains. The subcommands use a model without training it.",
-      "tfjob-trainer");
+void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
@@ -153,11 +158,27 @@ int Main(int argc, char** argv) {
          "program or collectives")
       ->check(CLI::IsMember({"cluster", "config", "data", "model", "graph", "graph_def",
                              "placement", "program", "collectives"}));
+  CLI::Option* const profile = app.add_option(
+      "--profile", flags.profile,
+      "Records these steps, such as 10..20, and logs the ops that took the most time. See "
+      "docs/guides/profiling.md");
+  app.add_option("--profile-file", flags.profile_file,
+                 "The trace that --profile writes. Default: <model_dir>/profile/<task>.json")
+      ->needs(profile);
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app(
+      "Runs one task of a TFJob: reads TF_CONFIG, takes its role (chief, worker, ps or evaluator) "
+      "and trains. The subcommands use a model without training it.",
+      "tfjob-trainer");
+  AddFlags(app, flags);
   const std::vector<std::unique_ptr<cmd::Verb>> verbs = cmd::Verbs();
   cmd::Verb* chosen = nullptr;
   for (const auto& verb : verbs) {
@@ -167,7 +188,7 @@ int Main(int argc, char** argv) {
   }
   // Flags before a subcommand belong to training; subcommands do not accept them.
   const auto check_flags = [&] {
-    for (const char* flag : {"--config", "--set", "--print"}) {
+    for (const char* flag : {"--config", "--set", "--print", "--profile"}) {
       if (chosen == nullptr || app.count(flag) == 0) continue;
       throw CLI::ValidationError(
           flag, StrCat("belongs to training; the flags of ", chosen->name(),

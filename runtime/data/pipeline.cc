@@ -8,6 +8,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/data/batch_maker.h"
 #include "runtime/data/table_source.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::data {
 
@@ -55,7 +56,10 @@ class Pipeline::Ring {
   void Work() {
     SetThreadName("data");
     for (size_t slot = 0; AwaitEmpty(); slot = (slot + 1) % slots_.size()) {
-      const StatusOr<bool> filled = maker_.Fill(slots_[slot]);
+      const StatusOr<bool> filled = [&] {
+        const trace::Span span(trace::Category::kData, "make a batch");
+        return maker_.Fill(slots_[slot]);
+      }();
       const bool made = filled.ok() && *filled;
       MutexLock lock(mutex_);
       if (made) {

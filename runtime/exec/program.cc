@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/exec/program_state.h"
 #include "runtime/exec/run_slot.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::exec {
 namespace {
@@ -131,10 +132,11 @@ Status Program::RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)
     for (int i = segment.begin; i < segment.end; ++i) {
       Step& step = s.steps[static_cast<size_t>(i)];
       for (variables::Variable* variable : step.written) variable->BeforeWrite();
+      const PlannedStep& planned = s.plan.steps[static_cast<size_t>(i)];
+      const trace::Span span(trace::Category::kOp, planned.name, planned.request.op);
       s.stream.BeginStep(i);
       step.kernel->Run(step.inputs.data(), step.outputs.data(), s.workspace, s.stream);
-      if (!s.stream.ok())
-        return Annotate(s.stream.TakeStatus(), s.plan.steps[static_cast<size_t>(i)].name);
+      if (!s.stream.ok()) return Annotate(s.stream.TakeStatus(), planned.name);
     }
     for (int fetch : segment.announced) on_ready(fetch);
   }

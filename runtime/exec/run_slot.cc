@@ -7,6 +7,7 @@
 #include "runtime/base/check.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/schedule.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::exec {
 namespace {
@@ -120,6 +121,7 @@ void RunSlot::SubmitSegment(size_t number) {
 }
 
 void RunSlot::Start(std::span<const Feed> feeds) {
+  const trace::Span span(trace::Category::kCopy, "copy feeds, launch");
   for (size_t i = 0; i < feeds.size(); ++i) {
     const std::span<const std::byte> bytes = feeds[i].bytes;
     if (!bytes.empty()) std::memcpy(At(staged_, feed_offsets_[i]), bytes.data(), bytes.size());
@@ -143,6 +145,7 @@ void RunSlot::ReadRefusal() {
 }
 
 Status RunSlot::Wait(absl::FunctionRef<void(int)> on_ready) {
+  const trace::Span span(trace::Category::kStep, "wait for the device");
   for (size_t i = 0; i < ended_.size(); ++i) {
     RETURN_IF_ERROR(runtime_.Synchronize(*ended_[i]));
     if (i == 0 && stream_.refusals() > 0) ReadRefusal();

@@ -7,6 +7,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/strategy/scale.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -167,6 +168,7 @@ void GradientBuckets::Work() {
 }
 
 Status GradientBuckets::Reduce(size_t index) {
+  const trace::Span span(trace::Category::kExchange, "all-reduce");
   if (index == rows_bucket_) return rows_.Exchange(*communicator_);
   const Bucket& bucket = plan_.buckets[index];
   const std::span<std::byte> values = memory_->bytes().subspan(bucket.begin, bucket.bytes);

@@ -12,6 +12,7 @@
 #include "runtime/strategy/number_check.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -70,7 +71,7 @@ class ParameterServerStrategy : public Strategy {
     if (!fine) return Skipped();
     program->AddTotals(totals);
     if (!sends_early_) RETURN_IF_ERROR(BeginStep());
-    ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
+    ASSIGN_OR_RETURN(const ps::StepResult result, EndStep());
     RETURN_IF_ERROR(TakeValues());
     return Outcome(result);
   }
@@ -86,10 +87,16 @@ class ParameterServerStrategy : public Strategy {
  private:
   Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
 
+  StatusOr<ps::StepResult> EndStep() {
+    const trace::Span span(trace::Category::kExchange, "wait for the parameter servers");
+    return client_->EndStep();
+  }
+
   // Reads the rows of the batch from the servers. Returns false if the state to which this task's
   // values belong has been replaced.
   StatusOr<bool> PullRows(ModelProgram& program) {
     if (options_.definition.tables.empty()) return true;
+    const trace::Span span(trace::Category::kExchange, "read rows of tables");
     rows_.clear();
     row_values_.clear();
     for (int v = 0; v < static_cast<int>(variables_.size()); ++v) {
@@ -103,7 +110,7 @@ class ParameterServerStrategy : public Strategy {
   // will be drawn again.
   StatusOr<StepOutcome> ReadAgain() {
     RETURN_IF_ERROR(BeginStep());
-    ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
+    ASSIGN_OR_RETURN(const ps::StepResult result, EndStep());
     RETURN_IF_ERROR(TakeValues());
     return Outcome(result);
   }
@@ -111,6 +118,7 @@ class ParameterServerStrategy : public Strategy {
   // Copies the received values into the variables. The values are first received into separate
   // buffers, because they arrive while the backward pass still reads the old values.
   Status TakeValues() {
+    const trace::Span span(trace::Category::kCopy, "copy received values");
     for (size_t v = 0; v < variables_.size(); ++v) {
       if (variables_[v] != nullptr) RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));
     }

@@ -72,6 +72,15 @@ RunMark TaskContext::run() const {
   return {identity_.job_uid, identity_.attempt, settled ? Time() : start_};
 }
 
+ProfileOptions TaskContext::profile() const {
+  ProfileOptions profile = options_.profile;
+  if (profile.file.empty()) {
+    const cluster::Task& task = options_.tf_config.task;
+    profile.file = StrCat(config().model_dir, "/profile/", task.type, "-", task.index, ".json");
+  }
+  return profile;
+}
+
 StatusOr<exec::Device> TaskContext::device() {
   const std::string name =
       options_.device.empty() ? std::string(Name(config().device)) : options_.device;
@@ -105,12 +114,23 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
                              .on_data = on_data});
 }
 
+namespace {
+
+void WarnOfProfile(const TaskContext& context) {
+  if (context.profile().last > 0)
+    kTrainLog.Warning("this task takes no training steps, so it writes no profile");
+}
+
+}  // namespace
+
 Status RunTask(TaskContext& context, RunGuest* guest) {
   RETURN_IF_ERROR(RecordedFailure(context));
   switch (cluster::RoleOf(context.tf_config())) {
     case cluster::Role::kParameterServer:
+      WarnOfProfile(context);
       return RunParameterServer(context);
     case cluster::Role::kEvaluator:
+      WarnOfProfile(context);
       return RunEvaluator(context);
     case cluster::Role::kChief:
     case cluster::Role::kWorker:

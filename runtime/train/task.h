@@ -20,6 +20,7 @@
 #include "runtime/train/job_inputs.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/progress_board.h"
+#include "runtime/train/step_profile.h"
 #include "runtime/train/stop_budget.h"
 
 namespace grpc {
@@ -51,6 +52,7 @@ struct TaskOptions {
   // The device that computes (exec::DeviceByName), for developers. If empty, the training file
   // names it.
   std::string device;
+  ProfileOptions profile;
   // Time from the request to stop until the process is killed.
   Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must never be destroyed if its operations
@@ -79,6 +81,8 @@ class TaskContext {
   // is its start time, so that older marks are ignored: the chief, which removes the marks of
   // earlier runs, may not have started yet.
   RunMark run() const;
+  // Returns which steps to record, and in which file.
+  ProfileOptions profile() const;
   const StopSource& stop() const { return stop_; }
   Duration grace_period() const { return options_.grace_period; }
   StopBudget stop_budget() const { return BudgetOf(options_.grace_period); }

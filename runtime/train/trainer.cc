@@ -8,6 +8,7 @@
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
+#include "runtime/trace/trace.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
@@ -30,7 +31,8 @@ Trainer::Trainer(TaskContext& context, collectives::Endpoint* endpoint)
       skipped_(context.clock(), context.board(), kNotFinite),
       stale_(context.clock(), context.board(), kTooStale),
       log_window_(context.clock()),
-      progress_window_(context.clock()) {}
+      progress_window_(context.clock()),
+      profile_(context.profile(), rpc::TaskName(context.identity())) {}
 
 Trainer::~Trainer() = default;
 
@@ -241,28 +243,35 @@ Status Trainer::Loop() {
   while (global_step_ < total_steps_ && !job_over_) {
     if (context_.stop().requested()) return Stop();
     RETURN_IF_ERROR(TellOfEndings());
-    batch_totals.loss_sum = 0;
-    batch_totals.examples = 0;
-    std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
-    const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
-    // Saves nothing, even if the task was asked to stop, because the variables may be damaged.
-    if (state::IsRunFailure(outcome.status())) return outcome.status();
-    // If the step failed because the task was asked to stop, the last completed step is
-    // still saved.
-    if (!outcome.ok() && context_.stop().requested()) return Stop();
-    RETURN_IF_ERROR(outcome.status());
-    if (job_over_) break;
-    global_step_ = outcome->global_step;
-    if (outcome->skipped) {
-      skipped_.Add(global_step_ + 1);
-      continue;
-    }
-    if (outcome->dropped && context_.config().strategy.max_staleness) stale_.Add(global_step_);
-    Report(batch_totals, *outcome);
-    if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStep(batch_totals, *outcome));
+    profile_.BeforeStep(global_step_);
+    RETURN_IF_ERROR(StepOnce(batch_totals));
+    if (!job_over_) profile_.AfterStep(global_step_);
   }
   ShowProgress();
   return OkStatus();
+}
+
+Status Trainer::StepOnce(strategy::MetricTotals& totals) {
+  const trace::Span span(trace::Category::kStep,
+                         trace::Recording() ? StrCat("step ", global_step_ + 1) : "");
+  totals.loss_sum = 0;
+  totals.examples = 0;
+  std::fill(totals.metric_sums.begin(), totals.metric_sums.end(), 0.0);
+  const StatusOr<strategy::StepOutcome> outcome = Step(totals);
+  // Saves nothing, even if the task was asked to stop, because the variables may be damaged.
+  if (state::IsRunFailure(outcome.status())) return outcome.status();
+  // If the step failed because the task was asked to stop, the last completed step is still saved.
+  if (!outcome.ok() && context_.stop().requested()) return Stop();
+  RETURN_IF_ERROR(outcome.status());
+  if (job_over_) return OkStatus();
+  global_step_ = outcome->global_step;
+  if (outcome->skipped) {
+    skipped_.Add(global_step_ + 1);
+    return OkStatus();
+  }
+  if (outcome->dropped && context_.config().strategy.max_staleness) stale_.Add(global_step_);
+  Report(totals, *outcome);
+  return observer_ == nullptr ? OkStatus() : observer_->OnStep(totals, *outcome);
 }
 
 Status Trainer::TellOfEndings() {
@@ -280,8 +289,13 @@ void Trainer::OnLateStep() {
   servers_end_ = true;  // notify the observer again after the step; that call returns the error
 }
 
+const data::Batch* Trainer::NextBatch() {
+  const trace::Span span(trace::Category::kData, "wait for a batch");
+  return pipeline_->Next();
+}
+
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
-  const data::Batch* batch = pipeline_->Next();
+  const data::Batch* batch = NextBatch();
   if (batch == nullptr) return pipeline_->status();  // the pipeline has no last epoch
   StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*batch, totals);
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {

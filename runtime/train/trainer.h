@@ -11,12 +11,14 @@
 #include "runtime/train/report_window.h"
 #include "runtime/train/run_end_watch.h"
 #include "runtime/train/skipped_batches.h"
+#include "runtime/train/step_profile.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::collectives {
 class Endpoint;
 }  // namespace tfjob::collectives
 namespace tfjob::data {
+struct Batch;
 class Pipeline;
 class Source;
 }  // namespace tfjob::data
@@ -96,6 +98,10 @@ class Trainer {
   void OnPeerEvent(const state::PeerEvent& event);
   void ShowAbsent(const state::PeerEvent& event);
   Status Loop();
+  // Takes a step, and reports it to the observer.
+  Status StepOnce(strategy::MetricTotals& totals);
+  // Returns null if the batch cannot be read.
+  const data::Batch* NextBatch();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   // Makes the pipeline continue after the batches that the outcome counts as drawn, with the part
   // of each batch that the outcome assigns to this task.
@@ -132,6 +138,7 @@ class Trainer {
   SkippedBatches skipped_, stale_;
   ReportWindow log_window_;
   ReportWindow progress_window_;
+  StepProfile profile_;
 };
 
 }  // namespace tfjob::train

@@ -4,6 +4,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/trace/trace.h"
 #include "runtime/train/model_dir/log.h"
 
 namespace tfjob::train {
@@ -214,8 +215,11 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
     const bool mark = shared->mark;
     const Time now = shared->begun_at;
     shared->mutex.Unlock();
-    const Status result = mark ? shared->options.mark(snapshot.global_step(), now)
-                               : shared->options.write(snapshot.Finish(), now);
+    const Status result = [&] {
+      const trace::Span span(trace::Category::kState, mark ? "mark the end" : "write a checkpoint");
+      return mark ? shared->options.mark(snapshot.global_step(), now)
+                  : shared->options.write(snapshot.Finish(), now);
+    }();
     shared->mutex.Lock();
     shared->state.reset();
     if (!shared->abandoned)
