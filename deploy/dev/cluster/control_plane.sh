@@ -125,14 +125,24 @@ nodes_ready() {
   ! kubectl get nodes --no-headers "$@" 2>&1 | awk '$2 != "Ready"' | grep -q .
 }
 
-# start_fake_nodes COUNT: starts fake nodes. KWOK keeps these nodes Ready and reports all pods on
-# them as running.
-start_fake_nodes() {
-  start_scheduler
+# KWOK keeps fake nodes Ready and reports all pods on them as running.
+start_kwok() {
   start kwok "$PROGRAMS/kwok" --kubeconfig "$STATE/kwok.kubeconfig" --manage-all-nodes=false \
     --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --server-address "127.0.0.1:$KWOK_PORT" \
     --node-lease-duration-seconds 40 --config "$PROGRAMS/kwok-stages.yaml" --config "$CLUSTER/kwok-finish.yaml"
+}
+
+# start_fake_nodes COUNT: starts fake nodes. Once, in CI, KWOK did not make them ready within two
+# minutes, although it takes seconds. It is therefore started again if it takes long.
+start_fake_nodes() {
+  start_scheduler
+  start_kwok
   for i in $(seq "$1"); do sed "s/NUMBER/$i/" "$CLUSTER/kwok-node.yaml"; done |
     kubectl apply --server-side -f - >/dev/null
+  if ! within 40 nodes_ready -l type=kwok; then
+    report_components >&2
+    stop kwok
+    start_kwok
+  fi
   await 120 "$1 fake nodes ready" nodes_ready -l type=kwok
 }

@@ -63,18 +63,24 @@ stop() {
   rm -f "$STATE/run/$1" "$STATE/run/$1.pid"
 }
 
-# await SECONDS WHAT COMMAND…: repeats the command until it succeeds. Exits with an error after
-# SECONDS.
-await() {
-  local deadline=$((SECONDS + $1)) what=$2
-  shift 2
+# within SECONDS COMMAND…: repeats the command until it succeeds. Fails after SECONDS.
+within() {
+  local deadline=$((SECONDS + $1))
+  shift
   until "$@" >/dev/null 2>&1; do
-    if [ $SECONDS -ge $deadline ]; then
-      report_components >&2
-      fail "timed out: ${what:-$*}; the logs are in $STATE/log"
-    fi
+    if [ $SECONDS -ge $deadline ]; then return 1; fi
     sleep 0.1
   done
+}
+
+# await SECONDS WHAT COMMAND…: like within, but exits with an error after SECONDS.
+await() {
+  local seconds=$1 what=$2
+  shift 2
+  if ! within "$seconds" "$@"; then
+    report_components >&2
+    fail "timed out: ${what:-$*}; the logs are in $STATE/log"
+  fi
   [ -z "$what" ] || say "$what"
 }
 
