@@ -216,6 +216,27 @@ Key Plain(const char* path, KeyType type, Binding binding, double minimum, const
 
 constexpr double kMostExamples = 1 << 24;  // per batch
 
+void AddGpuKeys(std::vector<Key>& keys) {
+  const size_t first = keys.size();
+  keys.push_back({.path = "gpu.memory_fraction",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<&C::gpu, &GpuConfig::memory_fraction>(),
+                  .doc = "Fraction of the GPU's memory that a task may use. If several tasks share "
+                         "a GPU, their fractions must add up to less than 1.",
+                  .minimum = 0.01,
+                  .maximum = 1});
+  keys.push_back({.path = "gpu.allow_tf32",
+                  .type = KeyType::kBool,
+                  .binding = Bind<&C::gpu, &GpuConfig::allow_tf32>(),
+                  .doc = "Whether matrix products and convolutions round their operands to TF32, "
+                         "which has 10 bits of mantissa. They are then several times as fast, but "
+                         "the results differ from the CPU's by up to about 0.1 %."});
+  for (size_t i = first; i < keys.size(); ++i) {
+    keys[i].when_key = "device";
+    keys[i].when_values = {"auto", "cuda"};
+  }
+}
+
 void AddBatchKeys(std::vector<Key>& keys) {
   using enum KeyType;
   keys.push_back(
@@ -246,6 +267,7 @@ void AddRunKeys(std::vector<Key>& keys) {
                          "CUDA kernels have run on a real GPU. `cuda`: on a GPU; it is an error if "
                          "that is impossible, or if the model needs an op that has no CUDA kernel.",
                   .choices = {std::begin(kDeviceNames), std::end(kDeviceNames)}});
+  AddGpuKeys(keys);
   keys.push_back(
       {.path = "on_non_finite",
        .type = kChoice,

@@ -259,6 +259,12 @@ inline std::string_view Name(DeviceKind kind) {
   return kDeviceNames[static_cast<int>(kind)];
 }
 
+// Specifies how a task uses its GPU.
+struct GpuConfig {
+  double memory_fraction = 1;  // of the GPU's memory
+  bool allow_tf32 = false;     // in matrix products
+};
+
 struct EvalConfig {
   int64_t batch_size = 0;  // 0 for the training batch size
   int64_t steps = 0;       // batches per pass; 0 for all
@@ -289,6 +295,7 @@ struct TrainingConfig {
   int64_t max_steps = 0;
   StrategyConfig strategy;
   DeviceKind device = DeviceKind::kAuto;
+  GpuConfig gpu;
   OnNonFinite on_non_finite = OnNonFinite::kFail;
   EvalConfig eval;
 

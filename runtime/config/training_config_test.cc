@@ -378,6 +378,17 @@ TEST(TrainingConfig, StrategiesHaveTheNamesOfTensorFlow) {
   EXPECT_EQ(ParseError("strategy: miror"), expected + "\"miror\"");
 }
 
+TEST(TrainingConfig, KeysOfAGpuAreErrorsOnACpu) {
+  EXPECT_EQ(Checked({{"device", "cuda"}, {"gpu", "{memory_fraction: 0.4, allow_tf32: true}"}}),
+            "accepted");
+  EXPECT_EQ(Checked({{"gpu.allow_tf32", "true"}}), "accepted");
+  EXPECT_EQ(Checked({{"device", "cpu"}, {"gpu.allow_tf32", "true"}}),
+            "gpu.allow_tf32: belongs to device auto, cuda, but device is cpu; remove one of the "
+            "two");
+  EXPECT_EQ(Checked({{"gpu.memory_fraction", "1.5"}}),
+            "gpu.memory_fraction: expected a value from 0.01 to 1, got 1.5");
+}
+
 TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
   EXPECT_EQ(Checked({{"strategy", "{name: mirrored, devices: 3, bytes_per_pack: 4Mi}"}}),
             "accepted");

@@ -62,16 +62,22 @@ Products::Gpu GpuOf(const std::shared_ptr<CudaRuntime>& runtime) {
           }};
 }
 
-StatusOr<Device> OpenCudaDevice() {
-  RETURN_IF_ERROR(FindCudaDevice().status());
+// Returns the number of the GPU that the options select.
+StatusOr<int> NumberOf(const device::cuda::DriverApi& driver, const GpuOptions& options) {
+  ASSIGN_OR_RETURN(const int gpus, device::cuda::CountGpus(driver));
+  return gpus == 0 ? 0 : options.process % gpus;
+}
+
+StatusOr<Device> OpenCudaDevice(const GpuOptions& options) {
+  RETURN_IF_ERROR(FindCudaDevice(options).status());
   ASSIGN_OR_RETURN(const device::cuda::DriverApi* const driver, device::cuda::OpenDriver());
   ASSIGN_OR_RETURN(const device::cuda::BlasApi* const blas, device::cuda::OpenBlas());
-  return MakeCudaDevice({*driver, *blas, kernels::cuda::Images()});
+  return MakeCudaDevice({*driver, *blas, kernels::cuda::Images()}, options);
 }
 
 }  // namespace
 
-StatusOr<std::string> FindCudaDevice() {
+StatusOr<std::string> FindCudaDevice(const GpuOptions& options) {
   if (kernels::cuda::Images().empty()) {  // returns before the GPU is used
     RETURN_IF_ERROR(device::cuda::FindDriver());
     return Unimplemented(
@@ -79,28 +85,40 @@ StatusOr<std::string> FindCudaDevice() {
         "--config=cuda adds");
   }
   ASSIGN_OR_RETURN(const device::cuda::DriverApi* const driver, device::cuda::OpenDriver());
-  ASSIGN_OR_RETURN(const auto gpu, device::cuda::FindGpu(*driver, /*number=*/0));
+  ASSIGN_OR_RETURN(const int number, NumberOf(*driver, options));
+  ASSIGN_OR_RETURN(const auto gpu, device::cuda::FindGpu(*driver, number));
   return gpu.description;
 }
 
-StatusOr<Device> CudaDevice(ThreadPool* pool) {
-  // This object is never destroyed, because programs may use the device until the process ends.
-  static const auto* const kDevice = new StatusOr<Device>(OpenCudaDevice());
+StatusOr<Device> CudaDevice(ThreadPool* pool, const GpuOptions& options) {
+  // These objects are never destroyed, because programs may use the device until the process ends.
+  static const GpuOptions kOptions = options;
+  static const auto* const kDevice = new StatusOr<Device>(OpenCudaDevice(kOptions));
   if (!kDevice->ok()) return kDevice->status();
+  if (options != kOptions) {
+    return FailedPrecondition("this process already uses a GPU with other options: use the same ",
+                              "number, memory fraction and TF32 setting everywhere");
+  }
   Device device = **kDevice;
   device.pool = pool;
   return device;
 }
 
-StatusOr<Device> MakeCudaDevice(const CudaParts& parts) {
-  ASSIGN_OR_RETURN(const auto runtime, CudaRuntime::Create(parts.driver, {}, parts.images));
+StatusOr<Device> MakeCudaDevice(const CudaParts& parts, const GpuOptions& options) {
+  ASSIGN_OR_RETURN(const int number, NumberOf(parts.driver, options));
+  ASSIGN_OR_RETURN(
+      const auto runtime,
+      CudaRuntime::Create(parts.driver, {.gpu = number, .memory_fraction = options.memory_fraction},
+                          parts.images));
   // Loads all kernels now, because the driver may not load any while a stream captures a sequence.
   for (const char* const kernel : kernels::cuda::KernelNames())
     RETURN_IF_ERROR(runtime->FindKernel(kernel).status());
   ASSIGN_OR_RETURN(auto products, Products::Create(parts.blas, GpuOf(runtime)));
-  Device device{.name = "/device:GPU:0",
-                .kernels = std::make_shared<const kernels::KernelTable>(
-                    kernels::cuda::MakeTable({LauncherOf(runtime), std::move(products)})),
+  const auto arithmetic =
+      options.allow_tf32 ? kernels::cuda::Arithmetic::kTf32 : kernels::cuda::Arithmetic::kFloat32;
+  Device device{.name = StrCat("/device:GPU:", number),
+                .kernels = std::make_shared<const kernels::KernelTable>(kernels::cuda::MakeTable(
+                    {LauncherOf(runtime), std::move(products), arithmetic})),
                 .runtime = runtime,
                 .row_stride = DenseRows,
                 .reason = ""};

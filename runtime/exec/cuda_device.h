@@ -13,14 +13,15 @@
 
 namespace tfjob::exec {
 
-// Returns the first GPU. All calls in a process return the same streams, memory and kernels.
-// Returns FailedPrecondition if there is no GPU, it is not suitable, or a library is missing, and
-// Unimplemented if this program contains no CUDA kernels. The message says what to do.
-StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
+// Returns the GPU that the options select. All calls in a process return the same streams, memory
+// and kernels, so all must pass the same options. Returns FailedPrecondition if there is no GPU, it
+// is not suitable, a library is missing, or an earlier call passed other options; Unimplemented if
+// this program contains no CUDA kernels. The message says what to do.
+StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr, const GpuOptions& options = {});
 
-// Returns the description of the first GPU, or the error that CudaDevice would return for it.
-// Creates no context on the GPU, because that takes time and memory.
-StatusOr<std::string> FindCudaDevice();
+// Returns the description of the GPU, or the error that CudaDevice would return for it. Creates no
+// context on the GPU, because that takes time and memory.
+StatusOr<std::string> FindCudaDevice(const GpuOptions& options = {});
 
 // The parts from which a device is made. They must outlive the device.
 struct CudaParts {
@@ -30,6 +31,6 @@ struct CudaParts {
 };
 
 // Returns a new device. CudaDevice calls this once.
-StatusOr<Device> MakeCudaDevice(const CudaParts& parts);
+StatusOr<Device> MakeCudaDevice(const CudaParts& parts, const GpuOptions& options = {});
 
 }  // namespace tfjob::exec

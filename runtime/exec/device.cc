@@ -23,8 +23,8 @@ std::shared_ptr<const kernels::KernelTable> HostKernels() {
 }
 
 // Returns the CPU. A GPU must be requested by name until the kernels have run on a real one.
-Device AutomaticDevice(ThreadPool* pool) {
-  const StatusOr<std::string> gpu = FindCudaDevice();
+Device AutomaticDevice(ThreadPool* pool, const GpuOptions& options) {
+  const StatusOr<std::string> gpu = FindCudaDevice(options);
   Device cpu = CpuDevice(pool);
   cpu.reason = gpu.ok() ? StrCat(*gpu,
                                  " is used only with \"device: cuda\", because the CUDA kernels "
@@ -44,11 +44,11 @@ Device CpuDevice(ThreadPool* pool) {
                 .reason = ""};
 }
 
-StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool) {
+StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool, const GpuOptions& gpu) {
   constexpr std::string_view kFake = "fake:";
   if (name == "cpu") return CpuDevice(pool);
-  if (name == "cuda") return CudaDevice(pool);
-  if (name == "auto") return AutomaticDevice(pool);
+  if (name == "cuda") return CudaDevice(pool, gpu);
+  if (name == "auto") return AutomaticDevice(pool, gpu);
   if (name == "fake") return FakeDevice(/*seed=*/1, pool);
   uint64_t seed = 0;
   if (name.starts_with(kFake)) {

@@ -30,13 +30,27 @@ struct Device {
   bool for_tests = false;  // much slower than the CPU
 };
 
+// Specifies how this process uses a GPU.
+struct GpuOptions {
+  // The number of this process among those that may share the machine's GPUs. If n GPUs are
+  // visible, it uses GPU `process` modulo n.
+  int process = 0;
+  double memory_fraction = 1;  // of the GPU's memory, in (0, 1]
+  // Computes matrix products from operands that are rounded to TF32 (10 bits of mantissa), which is
+  // several times as fast. Sums are added in float32.
+  bool allow_tf32 = false;
+
+  bool operator==(const GpuOptions&) const = default;
+};
+
 Device CpuDevice(ThreadPool* pool = nullptr);
 
 // Returns the device with this name: "cpu"; "cuda", an NVIDIA GPU (cuda_device.h); or "auto", which
 // is the CPU until the CUDA kernels have run on a real GPU. For developers, there are also "fake"
 // and "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other names.
-// If "cuda" cannot be used, returns the error of CudaDevice.
-StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr);
+// If "cuda" cannot be used, returns the error of CudaDevice. Only GPUs use `gpu`.
+StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr,
+                              const GpuOptions& gpu = {});
 
 // Returns the row stride for CPUs, in elements. It is the size of the last dimension. If the rows
 // of a matrix take a multiple of 1 KiB, the stride is one cache line longer, because such rows

@@ -84,7 +84,12 @@ ProfileOptions TaskContext::profile() const {
 StatusOr<exec::Device> TaskContext::device() {
   const std::string name =
       options_.device.empty() ? std::string(Name(config().device)) : options_.device;
-  StatusOr<exec::Device> device = exec::DeviceByName(name, pool());
+  const int rank = cluster::TrainingRank(options_.tf_config, options_.tf_config.task);
+  StatusOr<exec::Device> device =
+      exec::DeviceByName(name, pool(),
+                         {.process = std::max(rank, 0),
+                          .memory_fraction = config().gpu.memory_fraction,
+                          .allow_tf32 = config().gpu.allow_tf32});
   if (!device.ok()) return Annotate(device.status(), "device");
   if (!std::exchange(device_logged_, true)) {
     const std::string reason =

@@ -67,9 +67,15 @@ StreamHandle HandleOf(Stream& stream) {
   return static_cast<CudaStream&>(stream).handle;
 }
 
-StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number) {
-  int count = 0, major = 0, minor = 0;
+StatusOr<int> CountGpus(const DriverApi& driver) {
+  int count = 0;
   RETURN_IF_ERROR(ToStatus(driver, driver.DeviceGetCount(&count), "cuDeviceGetCount"));
+  return count;
+}
+
+StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number) {
+  int major = 0, minor = 0;
+  ASSIGN_OR_RETURN(const int count, CountGpus(driver));
   if (number < 0 || number >= count) {
     return InvalidArgument("GPU ", number, " does not exist: the driver shows ", count,
                            " GPUs, which are numbered from 0");

@@ -33,6 +33,9 @@ struct SupportedGpu {
   Device device = 0;
   std::string description;  // "NVIDIA H100 80GB HBM3 (GPU 0, compute capability 9.0)"
 };
+// Returns the number of GPUs that CUDA_VISIBLE_DEVICES leaves visible.
+StatusOr<int> CountGpus(const DriverApi& driver);
+
 // Returns the GPU with this number (CudaOptions::gpu), without creating a context on it. Returns
 // InvalidArgument if there is no such GPU, and FailedPrecondition if the kernels do not support it
 // because it is too old.
