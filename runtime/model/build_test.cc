@@ -165,8 +165,9 @@ TEST(Build, ASoftmaxBeforeTheLossIsSkipped) {
 TEST(Build, ASoftmaxOverEachStepIsSkippedToo) {
   for (const bool convolves : {false, true}) {
     const LayerConfig last =
-        convolves ? LayerConfig(Conv1D{.filters = 3, .activation = ActivationKind::kSoftmax})
-                  : LayerConfig(Dense{.units = 3, .activation = ActivationKind::kSoftmax});
+        convolves
+            ? LayerConfig(layers::Conv1D{.filters = 3, .activation = ActivationKind::kSoftmax})
+            : LayerConfig(Dense{.units = 3, .activation = ActivationKind::kSoftmax});
     const Model model = Sequential("m", {{.name = "last", .config = last}});
     BuildOptions options = Options(Mode::kTrain);
     options.objectives[0].labels.shape = {2};
