@@ -157,7 +157,10 @@ void AddOutputKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "loss.from_logits",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::loss, &LossConfig::from_logits>(),
-                  .doc = "The model's outputs are logits, not probabilities.",
+                  .doc =
+                      "The model's outputs are logits, not probabilities. If the model ends in a "
+                      "softmax or sigmoid, the loss uses the values before that function in "
+                      "any case, as in Keras.",
                   .when_key = "loss.name",
                   .when_values = {"sparse_categorical_crossentropy", "categorical_crossentropy",
                                   "categorical_focal_crossentropy", "binary_crossentropy",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "runtime/base/check.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
 #include "runtime/exec/program.h"
@@ -202,13 +203,16 @@ struct Predictor::State {
   }
 
   // Copies the outputs of the last run to `outputs`, beginning at the example `first`.
-  void Collect(const exec::Program& program, int64_t first, io::NamedTensors& outputs) const {
+  void Collect(const exec::Program& program, int64_t first, int64_t size,
+               io::NamedTensors& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
       Tensor& output = outputs[i].second;
+      const size_t example = BytesPerExample(output);
       const auto bytes = program.FetchBytes(static_cast<int>(i));
-      std::ranges::copy(
-          bytes, output.bytes().begin() + static_cast<std::ptrdiff_t>(first) *
-                                              static_cast<std::ptrdiff_t>(BytesPerExample(output)));
+      ENFORCE(bytes.size() == static_cast<size_t>(size) * example,
+              "outputs of the types that the model declares");
+      std::ranges::copy(bytes,
+                        output.bytes().subspan(static_cast<size_t>(first) * example).begin());
     }
   }
 
@@ -226,7 +230,7 @@ struct Predictor::State {
                                                        static_cast<size_t>(size) * bytes)};
     }
     RETURN_IF_ERROR(program->Run(feeds));
-    Collect(*program, first, outputs);
+    Collect(*program, first, size, outputs);
     return OkStatus();
   }
 };

@@ -298,6 +298,26 @@ std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& optio
   return metrics;
 }
 
+namespace {
+
+// Returns Internal if a prediction has another shape than OutputTypes declares, because callers
+// allocate memory by that function.
+Status ExpectDeclaredShapes(const Builder& b, const Model& model, const BuildOptions& options,
+                            const std::vector<Output>& predictions) {
+  if (!b.ok()) return OkStatus();  // Finish returns the error
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, OutputTypes(model, options.features));
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    const Shape declared = Batched(options.batch_size, types[i].shape);
+    if (b.shape(predictions[i]) == declared) continue;
+    return Internal("output ", i, " of model ", model.name, " has shape ",
+                    b.shape(predictions[i]).ToString(), ", but its layers declare ",
+                    declared.ToString());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   ENFORCE(options.batch_size > 0, "batch sizes are checked where they are read");
   BuiltGraph built;
@@ -315,6 +335,7 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
                  .seed = feeds.seed,
                  .replica = options.replica};
   const std::vector<Output> predictions = Forward(model, call);
+  RETURN_IF_ERROR(ExpectDeclaredShapes(b, model, options, predictions));
   for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
     b.AddFetch(PredictionName(model, i), predictions[i]);
   if (options.mode != Mode::kPredict && b.ok()) {

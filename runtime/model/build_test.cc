@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/shape.h"
@@ -159,6 +160,51 @@ TEST(Build, ASoftmaxBeforeTheLossIsSkipped) {
   model = Mlp();
   EXPECT_EQ(Count(Ops(MustBuild(model, options)), "Log"), 1)
       << "no softmax: these are probabilities";
+}
+
+TEST(Build, ASoftmaxOverEachStepIsSkippedToo) {
+  for (const bool convolves : {false, true}) {
+    const LayerConfig last =
+        convolves
+            ? LayerConfig(layers::Conv1D{.filters = 3, .activation = ActivationKind::kSoftmax})
+            : LayerConfig(Dense{.units = 3, .activation = ActivationKind::kSoftmax});
+    const Model model = Sequential("m", {{.name = "last", .config = last}});
+    BuildOptions options = Options(Mode::kTrain);
+    options.objectives[0].labels.shape = {2};
+    for (const bool from_logits : {false, true}) {
+      options.objectives[0].loss.from_logits = from_logits;
+      const std::vector<std::string> ops = Ops(MustBuild(model, options));
+      EXPECT_EQ(Count(ops, "Log"), 0) << convolves << from_logits;
+      EXPECT_EQ(Count(ops, "ClipByValue"), 0) << convolves << from_logits;
+    }
+  }
+}
+
+// As in Keras, the values before the softmax are the logits.
+TEST(Build, FromLogitsDoesNotApplyASoftmaxTwice) {
+  Model model = Mlp();
+  model.layers[2].config = Dense{.units = 3, .activation = ActivationKind::kSoftmax};
+  BuildOptions options = Options(Mode::kTrain);
+  options.objectives[0].loss.from_logits = false;
+  const std::string without = MustBuild(model, options).graph.ToString();
+  options.objectives[0].loss.from_logits = true;
+  EXPECT_EQ(MustBuild(model, options).graph.ToString(), without);
+}
+
+TEST(Build, LabelsOfAnotherLayoutAreErrors) {
+  const Model model = Sequential("m", {{.name = "dense", .config = Dense{.units = 3}}});
+  BuildOptions options = Options(Mode::kTrain);
+  options.objectives[0] = {.loss = {.kind = LossKind::kMeanSquaredError}};
+  options.objectives[0].labels = {DType::kFloat32, {2, 3}};
+  EXPECT_EQ(Error(model, options), "accepted");
+  for (const Shape& shape : {Shape{6}, Shape{2, 3, 1}, Shape{1, 2, 3}}) {
+    options.objectives[0].labels.shape = shape;
+    EXPECT_EQ(Error(model, options), "accepted") << shape.ToString();
+  }
+  options.objectives[0].labels.shape = {3, 2};
+  EXPECT_EQ(Error(model, options),
+            "after layer dense (Dense): mean_squared_error expects labels like its predictions, "
+            "float32 of shape [2,3], got float32 of shape [3,2]");
 }
 
 TEST(Build, ErrorsNameLayersAndShapes) {

@@ -24,7 +24,10 @@ class Freezing {
     for (Layer& layer : frozen.layers) {
       const std::string name = prefix + layer.name;
       names_.push_back(name);
-      if (Matches(name)) layer.trainable = false;
+      if (Matches(name)) {
+        layer.frozen_from_outside = layer.trainable || layer.frozen_from_outside;
+        layer.trainable = false;
+      }
       if (const auto* nested = layer.config.As<NestedModel>()) {
         layer.config =
             NestedModel{.model = std::make_shared<const Model>(Frozen(*nested->model, name + "/"))};

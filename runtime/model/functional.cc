@@ -43,6 +43,7 @@ class FunctionalReader {
     RETURN_IF_ERROR(Connect());
     RETURN_IF_ERROR(CheckEffort(model_));
     RETURN_IF_ERROR(ReadEnds());
+    RETURN_IF_ERROR(ReadTrainable());
     return CheckTypes();
   }
 
@@ -221,6 +222,17 @@ class FunctionalReader {
       return InvalidArgument(config_["input_layers"].path(), ": ",
                              Describe(LayerOf(model_, ValueRef{static_cast<int>(call)})),
                              " is not among them");
+    }
+    return OkStatus();
+  }
+
+  // A model that is not trainable trains none of its layers, as in Keras, whatever their flags.
+  Status ReadTrainable() {
+    ASSIGN_OR_RETURN(const bool trainable, config_["trainable"].BoolOr(true));
+    if (trainable) return OkStatus();
+    for (Layer& layer : model_.layers) {
+      layer.frozen_from_outside = layer.trainable;
+      layer.trainable = false;
     }
     return OkStatus();
   }

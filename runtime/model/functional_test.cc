@@ -58,6 +58,17 @@ TEST(Functional, ReadsSharedLayersNestedModelsAndSeveralInputsAndOutputs) {
             "second/bias[2] first/kernel[3,1] first/bias[1] ");
 }
 
+TEST(Functional, AModelThatIsNotTrainableTrainsNoLayer) {
+  Json towers = Towers();
+  towers["config"]["trainable"] = false;
+  towers["config"]["layers"][3]["config"]["trainable"] = true;
+  const StatusOr<Model> model = Read(towers);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto variables = Variables(*model, TwoInputs());
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  EXPECT_TRUE(std::ranges::none_of(*variables, &VariableSpec::trainable));
+}
+
 TEST(Functional, IsWrittenAsItWasRead) {
   const StatusOr<Model> model = Read(Towers());
   ASSERT_TRUE(model.ok()) << model.status();

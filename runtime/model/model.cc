@@ -91,7 +91,7 @@ Status CheckSize(const Shape& shape) {
 std::vector<VariableSpec> OfLayer(const Layer& layer, std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);
-    variable.trainable = variable.trainable && layer.trainable;
+    variable.InLayer(layer.trainable, layer.frozen_from_outside);
   }
   return variables;
 }

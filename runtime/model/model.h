@@ -18,6 +18,9 @@ struct Layer {
   std::string name;  // unique in the model: "dense_1"
   LayerConfig config;
   bool trainable = true;
+  // True if `trainable` is false only because the whole model is frozen, or because of Freeze
+  // (freeze.h).
+  bool frozen_from_outside = false;
   // The input shape that the file states for this layer ("input_shape", "batch_input_shape",
   // "build_config"). Checked against the shape of the first input.
   std::optional<Shape> stated_input = {};

@@ -156,6 +156,34 @@ TEST(Operations, AnAxisCannotPassForTheBatch) {
   }
 }
 
+// The first axis of the result has the size of the batch, but each example depends on all others.
+TEST(Operations, AnEinsumCannotCombineExamples) {
+  const auto of = [](const std::string& subscripts) {
+    return OfShape({4}, "numpy", "Einsum", {{"subscripts", subscripts}},
+                   List(Tensor3("a"), Tensor3("b")));
+  };
+  for (const char* subscripts : {"ij,kj->ik", "ij,kj->i", "bi,cj->bij", "bi,cj->bi"})
+    EXPECT_NE(of(subscripts).find("keeps the batch"), std::string::npos) << subscripts;
+  EXPECT_EQ(of("bi,bi->b"), "float32[]");
+  EXPECT_EQ(of("bi,bj->bij"), "float32[4,4]");
+}
+
+TEST(Operations, IntegersThatDoNotFitAreErrors) {
+  const Json a = Tensor3("a"), none = Json::object();
+  const auto compared = [&](int64_t number) {
+    Json model = Function("numpy", "Minimum", none, List(a, number));
+    model["config"]["layers"][0]["config"]["dtype"] = "int32";
+    const StatusOr<Model> read = Read(model);
+    return read.ok() ? "accepted" : std::string(Message(read.status()));
+  };
+  EXPECT_EQ(compared(2147483647), "accepted");
+  EXPECT_EQ(compared(-2147483648), "accepted");
+  for (const int64_t number : {int64_t{2147483648}, int64_t{-2147483649}, int64_t{5000000000}}) {
+    EXPECT_NE(compared(number).find(" is not a number of type int32"), std::string::npos)
+        << compared(number);
+  }
+}
+
 TEST(Operations, HugeResultsAreErrors) {
   const Json a = Tensor3("a"), none = Json::object();
   const auto slice = [](int64_t step) {

@@ -77,7 +77,8 @@ std::vector<VariableSpec> VariablesOf(const RNN& rnn, const CellPass& pass, int6
   std::vector<VariableSpec> variables = RecurrentVariables(pass.arguments, features);
   for (VariableSpec& variable : variables) {
     variable.name = prefix + variable.name.substr(variable.name.find('/'));
-    variable.trainable = variable.trainable && pass.cell->trainable && rnn.cell->trainable;
+    variable.InLayer(pass.cell->trainable, pass.cell->frozen_from_outside);
+    variable.InLayer(rnn.cell->trainable, rnn.cell->frozen_from_outside);
   }
   return variables;
 }

@@ -67,13 +67,15 @@ data::Column LabelColumn(const config::TrainingConfig& config, const std::string
 
 Status CheckLabels(const config::TrainingConfig& config, Split split, const data::Column& column,
                    const Shape& output, const data::Field& field) {
-  const int64_t elements = column.shape.num_elements();
-  const int64_t expected =
-      column.one_hot ? elements / std::max<int64_t>(column.classes, 1) : elements;
-  if (field.shape.num_elements() == expected) return OkStatus();
+  const Shape wanted = column.one_hot ? model::PlacesOf(output) : column.shape;
+  if (model::PairsWith(field.shape, wanted)) return OkStatus();
+  const int64_t expected = wanted.num_elements();
+  const std::string needs = field.shape.num_elements() == expected
+                                ? StrCat("labels of shape ", wanted.ToString())
+                                : StrCat(expected, " labels per example");
   return InvalidArgument(KeyOf(split), ": ", config.loss.name, " over outputs of shape ",
-                         output.ToString(), " needs ", expected, " labels per example, but ",
-                         field.file, " has labels of shape ", field.shape.ToString());
+                         output.ToString(), " needs ", needs, ", but ", field.file,
+                         " has labels of shape ", field.shape.ToString());
 }
 
 // Returns whether `longer` is `shape` followed by one more axis, of length 1.

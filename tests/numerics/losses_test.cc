@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <span>
 
 #include "runtime/exec/program.h"
@@ -274,6 +275,19 @@ TEST(Metrics, RankClasses) {
   EXPECT_NEAR(Measure(Metric::kAccuracy, p, rows, 7), best / 8, 1e-6);
   EXPECT_NEAR(Measure(Metric::kSparseTopKCategoricalAccuracy, p, y, 7, true), top / 8, 1e-6);
   EXPECT_NEAR(Measure(Metric::kTopKCategoricalAccuracy, p, rows, 7), top / 8, 1e-6);
+}
+
+// Otherwise, a model with broken predictions would seem to be perfect.
+TEST(Metrics, RowsThatAreNotFiniteAreNotAmongTheTopClasses) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> rows[] = {{-kInfinity, 1, 2}, {3, nan, 2}, {3, -kInfinity, 2}};
+  for (const std::vector<float>& row : rows) {
+    std::vector<float> p = {3, 1, 2};
+    p.insert(p.end(), row.begin(), row.end());
+    EXPECT_EQ(Measure(Metric::kSparseTopKCategoricalAccuracy, p, {0, 0}, 3, true), 0.5);
+    EXPECT_EQ(Measure(Metric::kTopKCategoricalAccuracy, p, {1, 0, 0, 1, 0, 0}, 3), 0.5);
+  }
 }
 
 TEST(Metrics, AreFunctionsOfMeans) {

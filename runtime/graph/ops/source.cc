@@ -1,4 +1,5 @@
 // Implements sources, variables and random numbers.
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -82,6 +83,17 @@ Tensor CastScalar(double value) {
   return Tensor::Scalar<T>(static_cast<T>(value));
 }
 
+// Requires that the truncated number fits the type; otherwise, the conversion is undefined.
+template <typename T>
+Output IntegerScalar(Builder& b, double value) {
+  const double low = static_cast<double>(std::numeric_limits<T>::min());
+  const double end = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+  if (!(value > low - 1 || value == low) || !(value < end)) {
+    return b.Fail(InvalidArgument(value, " is not a number of type ", Name(DTypeOf<T>::value)));
+  }
+  return Const(b, CastScalar<T>(value));
+}
+
 }  // namespace
 
 InferResult InferWrite(InferenceContext& context) {
@@ -119,11 +131,11 @@ Output Scalar(Builder& b, DType dtype, double value) {
     case DType::kFloat64:
       return Const(b, CastScalar<double>(value));
     case DType::kInt32:
-      return Const(b, CastScalar<int32_t>(value));
+      return IntegerScalar<int32_t>(b, value);
     case DType::kInt64:
-      return Const(b, CastScalar<int64_t>(value));
+      return IntegerScalar<int64_t>(b, value);
     case DType::kUInt8:
-      return Const(b, CastScalar<uint8_t>(value));
+      return IntegerScalar<uint8_t>(b, value);
     case DType::kBool:
       return Const(b, CastScalar<bool>(value));
   }

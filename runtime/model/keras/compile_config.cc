@@ -38,6 +38,15 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
+// Removes `from_logits: false` from a metric, unless the metric would otherwise take `true` from the
+// loss.
+void DropLogits(const Json& loss, Json& metric) {
+  const bool taken = loss.contains("from_logits") && loss["from_logits"] == true &&
+                     metric["name"].get_ref<const std::string&>().ends_with("crossentropy");
+  if (!taken && metric.contains("from_logits") && metric["from_logits"] == false)
+    metric.erase("from_logits");
+}
+
 // Adds an object's arguments to its keys, except for those that are implied.
 Status AddArguments(const CompiledObject& object, Json& keys) {
   ASSIGN_OR_RETURN(const auto arguments, object.arguments.Members());
@@ -64,7 +73,7 @@ StatusOr<std::string> NameInKeras(const CompiledObject& metric) {
   return name.present() ? name.String() : metric.name;
 }
 
-StatusOr<Json> MetricKeys(const JsonField& field) {
+StatusOr<Json> MetricKeys(const JsonField& field, const Json& loss) {
   ASSIGN_OR_RETURN(const CompiledObject metric, ReadObject(field));
   if (metric.written == "Accuracy") {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
@@ -84,23 +93,24 @@ StatusOr<Json> MetricKeys(const JsonField& field) {
   Json keys = {{"name", metric.name}};
   RETURN_IF_ERROR(AddArguments(metric, keys));
   DropDefaults(keys);
+  DropLogits(loss, keys);
   ASSIGN_OR_RETURN(std::string seen_as, NameInKeras(metric));
   if (seen_as != metric.name) keys["as"] = std::move(seen_as);
   if (keys.size() == 1) return keys["name"];
   return keys;
 }
 
-StatusOr<Json> ListOfMetrics(const JsonField& field) {
+StatusOr<Json> ListOfMetrics(const JsonField& field, const Json& loss) {
   Json list = Json::array();
   if (!field.present()) return list;
   if (!field.value()->is_array()) {
-    ASSIGN_OR_RETURN(Json metric, MetricKeys(field));
+    ASSIGN_OR_RETURN(Json metric, MetricKeys(field, loss));
     list.push_back(std::move(metric));
     return list;
   }
   ASSIGN_OR_RETURN(const auto elements, field.Elements());
   for (const JsonField& element : elements) {
-    ASSIGN_OR_RETURN(Json metric, MetricKeys(element));
+    ASSIGN_OR_RETURN(Json metric, MetricKeys(element, loss));
     list.push_back(std::move(metric));
   }
   return list;
@@ -143,7 +153,7 @@ StatusOr<Json> KeysOfOutput(const JsonField& compiled, std::span<const std::stri
   }
   for (const char* key : {"metrics", "weighted_metrics"}) {
     ASSIGN_OR_RETURN(const JsonField part, MetricsOfOutput(compiled[key], outputs, output));
-    ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part));
+    ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part, keys["loss"]));
     if (!metrics.empty()) keys[key] = std::move(metrics);
   }
   return keys;

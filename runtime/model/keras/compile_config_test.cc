@@ -48,6 +48,21 @@ TEST(CompileConfig, LossesAndMetricsHaveTheNamesOfTheTrainingFile) {
             R"("metrics":[{"name":"binary_accuracy","threshold":0.25}]})");
 }
 
+// Otherwise, the metric would take from_logits from the loss.
+TEST(CompileConfig, AMetricKeepsFromLogitsIfItDiffersFromTheLoss) {
+  const auto metric = [](const char* loss_logits) {
+    return Objective(StrCat(R"({"loss": {"class_name": "BinaryCrossentropy", "config":
+              {"from_logits": )",
+                            loss_logits, R"(}}, "metrics": [{"class_name": "BinaryCrossentropy",
+              "config": {"name": "binary_crossentropy", "from_logits": false}}]})"),
+                     kOne);
+  };
+  EXPECT_EQ(metric("true"), R"({"loss":{"from_logits":true,"name":"binary_crossentropy"},)"
+                            R"("metrics":[{"from_logits":false,"name":"binary_crossentropy"}]})");
+  EXPECT_EQ(metric("false"), R"({"loss":{"from_logits":false,"name":"binary_crossentropy"},)"
+                             R"("metrics":["binary_crossentropy"]})");
+}
+
 // Keras reports a metric under the string that compile() was given, or under the object's name.
 TEST(CompileConfig, MetricsKeepTheNamesUnderWhichKerasReportsThem) {
   EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": ["mae", "MSE"], "weighted_metrics":

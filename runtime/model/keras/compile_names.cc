@@ -80,7 +80,6 @@ void DropDefaults(Json& keys) {
                                  {"curve", "ROC"},
                                  {"summation_method", "interpolation"},
                                  {"multi_label", false},
-                                 {"from_logits", false},
                                  {"class_aggregation", "uniform_average"},
                                  {"num_regressors", 0},
                                  {"label_smoothing", 0}};

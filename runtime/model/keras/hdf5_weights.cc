@@ -83,6 +83,7 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
 // The weights of one layer in the older format.
 struct OldLayer {
   std::string name;
+  std::vector<std::string> weights;  // their names
   std::vector<std::string> paths;
 };
 
@@ -93,14 +94,22 @@ StatusOr<std::vector<OldLayer>> OldLayers(const io::Hdf5File& file, const std::s
     const std::string group = StrCat(root, root.empty() ? "" : "/", name);
     const StatusOr<std::vector<std::string>> weights = file.Texts(group, "weight_names");
     if (!weights.ok() || weights->empty()) continue;
-    layers.push_back({.name = name});
+    layers.push_back({.name = name, .weights = *weights});
     for (const std::string& weight : *weights)
       layers.back().paths.push_back(StrCat(group, "/", weight));
   }
   return layers;
 }
 
+// Finds the weights of a layer. If their names in the file are exactly those of the variables, as
+// in a file that this program has written, goes by the names, and otherwise by the order.
 void Place(const LayerWeights& layer, const OldLayer& old, Places& places) {
+  const std::set<std::string> names(layer.variables.begin(), layer.variables.end());
+  if (layer.variables.size() == old.weights.size() &&
+      names == std::set<std::string>(old.weights.begin(), old.weights.end())) {
+    for (size_t i = 0; i < old.paths.size(); ++i) places[old.weights[i]] = old.paths[i];
+    return;
+  }
   const size_t count = std::min(layer.variables.size(), old.paths.size());
   for (size_t i = 0; i < count; ++i) places[layer.variables[i]] = old.paths[i];
 }
@@ -109,7 +118,7 @@ StatusOr<Places> OldPlaces(const io::Hdf5File& file, const std::string& root,
                            const model::Model& model,
                            std::span<const model::VariableSpec> variables) {
   ASSIGN_OR_RETURN(const std::vector<OldLayer> old, OldLayers(file, root));
-  std::vector<LayerWeights> layers = WeightsByLayer(model, variables);
+  std::vector<LayerWeights> layers = WeightsByLayer(model, variables, TrainableFlags::kOfFile);
   std::erase_if(layers, [](const LayerWeights& layer) { return layer.variables.empty(); });
   Places by_name;
   size_t found = 0;

@@ -157,13 +157,17 @@ StatusOr<std::vector<Group>> Groups(const model::Model& model,
 }
 
 std::vector<LayerWeights> WeightsByLayer(const model::Model& model,
-                                         std::span<const model::VariableSpec> variables) {
+                                         std::span<const model::VariableSpec> variables,
+                                         TrainableFlags flags) {
   const Specs ordered = InOrder(model, variables);
+  const auto trainable = [flags](const model::VariableSpec* variable) {
+    return variable->trainable ||
+           (flags == TrainableFlags::kOfFile && variable->frozen_from_outside);
+  };
   std::vector<LayerWeights> layers;
   for (const model::Layer& layer : model.layers) {
     Specs weights = Below(ordered, layer.name + "/");
-    std::ranges::stable_partition(
-        weights, [](const model::VariableSpec* variable) { return variable->trainable; });
+    std::ranges::stable_partition(weights, trainable);
     layers.push_back({.layer = layer.name});
     for (const model::VariableSpec* weight : weights)
       layers.back().variables.push_back(weight->name);

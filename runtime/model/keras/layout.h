@@ -37,16 +37,21 @@ struct Group {
 StatusOr<std::vector<Group>> Groups(const model::Model& model,
                                     std::span<const model::VariableSpec> variables);
 
-// The variables of one layer of the outermost model, in the order of the older format: trainable
-// ones first.
+// The variables of one layer of the outermost model, in the order of the older format: those first
+// that were trainable when the file was written.
 struct LayerWeights {
   std::string layer;
   std::vector<std::string> variables;
 };
 
+// kOfFile is for a file to be read, which was written before `model.frozen` was applied; kPresent
+// is for a file to be written, whose layers will have the present flags.
+enum class TrainableFlags { kOfFile, kPresent };
+
 // Returns the layers in the order of the model, including those without variables.
 std::vector<LayerWeights> WeightsByLayer(const model::Model& model,
-                                         std::span<const model::VariableSpec> variables);
+                                         std::span<const model::VariableSpec> variables,
+                                         TrainableFlags flags);
 
 // Returns the names of the variables in Keras' order: the order of the layers, not of their first
 // calls.

@@ -7,6 +7,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/hdf5_file.h"
 #include "runtime/io/zip_writer.h"
+#include "runtime/model/freeze.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/layout.h"
@@ -84,13 +85,53 @@ TEST(Layout, GroupsAreNumberedByClassAndOrder) {
 
 TEST(Layout, TheOlderFormatBeginsWithTrainableWeights) {
   const Some some;
-  const std::vector<LayerWeights> layers = WeightsByLayer(some.model, some.variables);
+  const std::vector<LayerWeights> layers =
+      WeightsByLayer(some.model, some.variables, TrainableFlags::kPresent);
   ASSERT_EQ(layers.size(), 4u);
   EXPECT_EQ(layers[2].layer, "inner");
   EXPECT_EQ(layers[2].variables,
             (std::vector<std::string>{"inner/norm/gamma", "inner/norm/beta", "inner/deep/kernel",
                                       "inner/deep/bias", "inner/norm/moving_mean",
                                       "inner/norm/moving_variance"}));
+}
+
+TEST(Layout, PatternsThatFreezeLayersDoNotChangeTheOrderOfAFile) {
+  const Some some;
+  const auto order_in_file = [](const model::Model& model) {
+    const auto variables = *model::Variables(model, model::Features({3}));
+    return WeightsByLayer(model, variables, TrainableFlags::kOfFile)[2].variables;
+  };
+  for (const char* pattern : {"inner/norm", "inner/deep", "inner", "*"}) {
+    model::Model frozen = some.model;
+    ASSERT_EQ(model::Freeze(frozen, std::vector<std::string>{pattern}), OkStatus());
+    EXPECT_EQ(order_in_file(frozen), order_in_file(some.model)) << pattern;
+  }
+  // A file that is written contains the present flags.
+  model::Model frozen = some.model;
+  ASSERT_EQ(model::Freeze(frozen, std::vector<std::string>{"*"}), OkStatus());
+  const auto variables = *model::Variables(frozen, model::Features({3}));
+  EXPECT_EQ(WeightsByLayer(frozen, variables, TrainableFlags::kPresent)[2].variables[0],
+            "inner/deep/kernel");
+}
+
+TEST(Weights, OfAFrozenModelAreReadInEveryFormat) {
+  const Some some;
+  model::Model frozen = some.model;
+  ASSERT_EQ(model::Freeze(frozen, std::vector<std::string>{"inner/norm"}), OkStatus());
+  const auto variables = *model::Variables(frozen, model::Features({3}));
+  const WholeModel wholes[] = {some.whole(), {frozen, variables, some.values}};
+  for (const WholeModel& written : wholes) {
+    for (const char* format : kWrittenFormats) {
+      SCOPED_TRACE(format);
+      const std::string path = Path(StrCat("frozen", format));
+      ASSERT_EQ(Write(path, written), OkStatus());
+      for (const model::Model* model : {&some.model, &std::as_const(frozen)}) {
+        const auto weights = OpenWeights(path, *model, some.variables);
+        ASSERT_TRUE(weights.ok()) << weights.status();
+        ExpectEqual(ReadValues(*weights, some.variables, {}), some);
+      }
+    }
+  }
 }
 
 TEST(Layout, PartsOfLayersHaveTheNamesOfKerasAttributes) {

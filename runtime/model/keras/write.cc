@@ -86,7 +86,8 @@ StatusOr<io::MemoryFile> MakeOlderModel(const std::string& path, const WholeMode
                        {"keras_version", kKerasVersion},
                        {"backend", "tensorflow"}}}};
   Json layer_names = Json::array();
-  for (const LayerWeights& layer : WeightsByLayer(whole.model, whole.variables)) {
+  for (const LayerWeights& layer :
+       WeightsByLayer(whole.model, whole.variables, TrainableFlags::kPresent)) {
     const std::string group = StrCat("model_weights/", layer.layer);
     layer_names.push_back(layer.layer);
     attributes[group] = {{"weight_names", layer.variables}};

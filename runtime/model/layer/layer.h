@@ -59,6 +59,17 @@ struct VariableSpec {
   Initializer initializer;
   bool trainable = true;
   WeightRules rules = {};
+  // True if `trainable` is false only because of Layer::frozen_from_outside. Keras' older format
+  // orders the variables as if `trainable` were true.
+  bool frozen_from_outside = false;
+
+  // Applies the flags of a layer that contains the variable (Layer in model.h).
+  void InLayer(bool layer_trainable, bool layer_frozen_from_outside) {
+    const bool in_file =
+        (trainable || frozen_from_outside) && (layer_trainable || layer_frozen_from_outside);
+    trainable = trainable && layer_trainable;
+    frozen_from_outside = in_file && !trainable;
+  }
 };
 
 // The arguments of Apply: the graph, the inputs, the masks and the variables. Apply adds to

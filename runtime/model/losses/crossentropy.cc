@@ -4,11 +4,24 @@
 namespace tfjob::model::losses {
 namespace {
 
-// Returns the logits, that is, the operand of `op`, if the prediction is the result of `op`, and
-// otherwise an invalid Output.
-Output LogitsBefore(Builder& b, std::string_view op, Output prediction) {
-  const graph::Node& node = b.graph().node(prediction);
-  return node.op == op ? node.inputs[0] : Output();
+// Returns the logits, in the shape of the prediction: the operand of `op` if the prediction is the
+// result of `op`, as in Keras, whatever `from_logits` says; otherwise the prediction itself if
+// `from_logits` is true, and an invalid Output if not. Layers that compute in another shape end
+// with a Reshape. The last axis, along which Softmax works, must be the same.
+Output LogitsOf(Builder& b, std::string_view op, Output prediction, bool from_logits) {
+  const auto node_of = [&](Output x) -> const graph::Node& { return b.graph().node(x); };
+  const Shape shape = b.shape(prediction);
+  Output result = prediction;
+  while (node_of(result).op == "Reshape" && shape.rank() > 0 &&
+         b.shape(node_of(result).inputs[0]).rank() > 0 &&
+         b.shape(node_of(result).inputs[0]).dim(-1) == shape.dim(-1)) {
+    result = node_of(result).inputs[0];
+  }
+  if (node_of(result).op == op) {
+    const Output logits = node_of(result).inputs[0];
+    return b.shape(logits) == shape ? logits : Reshape(b, logits, shape);
+  }
+  return from_logits ? prediction : Output();
 }
 
 Output ClipProbability(Builder& b, Output p) {
@@ -54,7 +67,7 @@ Output SigmoidCrossentropy(Builder& b, Output x, Output y) {
 
 // Returns the loss of each element.
 Output BinaryTerms(Builder& b, bool from_logits, Output p, Output y) {
-  const Output logits = from_logits ? p : LogitsBefore(b, "Sigmoid", p);
+  const Output logits = LogitsOf(b, "Sigmoid", p, from_logits);
   if (logits.valid()) return SigmoidCrossentropy(b, logits, y);
   const Output clipped = ClipProbability(b, p);
   const Output yes = Mul(b, y, Log(b, clipped));
@@ -69,7 +82,7 @@ Output Normalized(Builder& b, Output p) {
 }  // namespace
 
 Output SparseCategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
-  Output logits = loss.from_logits ? p : LogitsBefore(b, "Softmax", p);
+  Output logits = LogitsOf(b, "Softmax", p, loss.from_logits);
   if (!logits.valid()) logits = Log(b, ClipProbability(b, p));
   if (b.shape(y).rank() != 1) y = Reshape(b, y, {-1});
   return AtPlaces(b, SparseSoftmaxCrossEntropyWithLogits(b, RowsOf(b, logits), y).loss, p);
@@ -77,7 +90,7 @@ Output SparseCategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Out
 
 Output CategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
   y = SmoothCategorical(b, loss, y);
-  const Output logits = loss.from_logits ? p : LogitsBefore(b, "Softmax", p);
+  const Output logits = LogitsOf(b, "Softmax", p, loss.from_logits);
   if (!logits.valid()) return NegativeDot(b, y, Log(b, Normalized(b, p)));
   return AtPlaces(b, SoftmaxCrossEntropyWithLogits(b, RowsOf(b, logits), RowsOf(b, y)).loss, p);
 }

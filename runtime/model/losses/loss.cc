@@ -91,11 +91,20 @@ Shape PlacesOf(const Shape& output) {
   return Shape(std::move(dims));
 }
 
+bool PairsWith(const Shape& labels, const Shape& wanted) {
+  if (labels.rank() <= 1) return labels.num_elements() == wanted.num_elements();
+  const auto without_ones = [](const Shape& shape) {
+    std::vector<int64_t> dims = shape.dims();
+    std::erase(dims, 1);
+    return dims;
+  };
+  return without_ones(labels) == without_ones(wanted);
+}
+
 Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, DType dtype,
                    const Shape& labels) {
   if (form == LabelForm::kValues) {
-    if (dtype == DType::kFloat32 && labels.num_elements() == output.num_elements())
-      return OkStatus();
+    if (dtype == DType::kFloat32 && PairsWith(labels, output)) return OkStatus();
     return InvalidArgument(what, " expects labels like its predictions, float32 of shape ",
                            output.ToString(), ", got ", LabelText(dtype, labels));
   }

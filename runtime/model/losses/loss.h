@@ -100,6 +100,10 @@ Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, D
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 
+// Returns whether labels of this shape pair with values of the shape `wanted` in the same order:
+// the shapes are equal except for axes of length 1, or the labels are flat, as in a CSV file.
+bool PairsWith(const Shape& labels, const Shape& wanted);
+
 // Returns the shape of the places of one example: the shape of the output, without its last axis.
 Shape PlacesOf(const Shape& output);
 

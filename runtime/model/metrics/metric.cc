@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "runtime/base/did_you_mean.h"
@@ -97,10 +98,15 @@ Output TopK(Builder& b, int64_t k, Output p, Output y) {
   std::vector<int64_t> column = shape.dims();
   column.back() = 1;
   const Output classes = Reshape(b, ClassesOf(b, y), Shape(std::move(column)));
-  const Output chosen = AsFloat(b, Equal(b, classes, Const(b, std::move(numbers))));
-  const Output score = Sum(b, Mul(b, chosen, p), {-1}, true);
+  const Output chosen = Equal(b, classes, Const(b, std::move(numbers)));
+  const Output score = Sum(b, Select(b, chosen, p, losses::Number(b, p, 0)), {-1}, true);
   const Output better = Sum(b, AsFloat(b, Greater(b, p, score)), {-1});
-  return AsFloat(b, Less(b, better, losses::Number(b, better, static_cast<double>(k))));
+  const Output right =
+      AsFloat(b, Less(b, better, losses::Number(b, better, static_cast<double>(k))));
+  // As in TensorFlow's in_top_k, an example whose scores are not all finite counts as wrong.
+  const Output infinity = losses::Number(b, p, std::numeric_limits<double>::infinity());
+  const Output finite = Min(b, AsFloat(b, Less(b, Abs(b, p), infinity)), {-1});
+  return Mul(b, right, finite);
 }
 
 // Returns one value per place, for a metric that is a mean or a function of a mean.

@@ -86,6 +86,27 @@ std::vector<Output> Run(Builder& b, const Operation& operation, const std::vecto
   return RunUnchecked(b, operation, inputs);
 }
 
+Status CombinesExamples() {
+  return InvalidArgument(
+      "expected a function of each example, whose result keeps the batch as its first axis");
+}
+
+// Returns whether the subscripts of an Einsum give the first axis of all tensors the same letter,
+// and no other axis this letter. Otherwise, it could add up several examples even though its result
+// has the right shape. Other operations with a result of that shape never combine examples.
+bool KeepsExamplesApart(const Operation& operation) {
+  if (operation.kind->class_name != "Einsum") return true;
+  const std::string& text = operation.subscripts;  // "abc,acd->abd": RunUnchecked has accepted it
+  const size_t comma = text.find(','), arrow = text.find("->");
+  const std::string terms[] = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1)};
+  const std::string result = text.substr(arrow + 2);
+  for (size_t i = 0; i < std::size(terms); ++i) {
+    const bool tensor = operation.operands[i].input != kNoInput;
+    if (terms[i].find(result[0]) != (tensor ? 0 : std::string::npos)) return false;
+  }
+  return true;
+}
+
 // Applies the operation to placeholders, in a separate graph. Returns InvalidArgument if the first
 // axis of a result does not have the size of the batch.
 StatusOr<std::vector<TensorType>> TypesFor(const Operation& operation,
@@ -100,10 +121,7 @@ StatusOr<std::vector<TensorType>> TypesFor(const Operation& operation,
   std::vector<TensorType> types;
   for (const Output output : outputs) {
     const Shape& shape = b.shape(output);
-    if (shape.rank() == 0 || shape.dim(0) != batch_size)
-      return InvalidArgument(
-          "expected a function of each example, whose result keeps the batch as "
-          "its first axis");
+    if (shape.rank() == 0 || shape.dim(0) != batch_size) return CombinesExamples();
     types.push_back({b.dtype(output), ExampleOf(shape)});
   }
   return types;
@@ -146,11 +164,14 @@ void Operation::CallArguments(CallVisitor& visitor) {
   }
 }
 
-// Accepts a function if the first axis of its results always has the size of the batch. Tries two
-// batch sizes, because another axis may happen to have one of them.
+// Accepts a function if the first axis of its results always has the size of the batch, and no
+// other axis depends on that size. Tries two batch sizes, because another axis may happen to have
+// one of them.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
-  RETURN_IF_ERROR(TypesFor(*this, in, 1'013).status());
-  return TypesFor(*this, in, 1'009);
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, TypesFor(*this, in, 1'013));
+  ASSIGN_OR_RETURN(std::vector<TensorType> others, TypesFor(*this, in, 1'009));
+  if (types != others || !KeepsExamplesApart(*this)) return CombinesExamples();
+  return others;
 }
 
 std::vector<Output> Operation::Apply(LayerCall& call) const {
