@@ -221,13 +221,14 @@ constexpr double kMostExamples = 1 << 24;  // per batch
 
 void AddGpuKeys(std::vector<Key>& keys) {
   const size_t first = keys.size();
-  keys.push_back({.path = "gpu.memory_fraction",
-                  .type = KeyType::kNumber,
-                  .binding = Bind<&C::gpu, &GpuConfig::memory_fraction>(),
-                  .doc = "Fraction of the GPU's memory that a task may use. If several tasks share "
-                         "a GPU, their fractions must add up to less than 1.",
-                  .minimum = 0.01,
-                  .maximum = 1});
+  keys.push_back(
+      {.path = "gpu.memory_fraction",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::gpu, &GpuConfig::memory_fraction>(),
+       .doc = "Fraction of the GPU's memory that a task may use, above 0. If several tasks share "
+              "a GPU, their fractions must add up to less than 1.",
+       .minimum = 0,
+       .maximum = 1});
   keys.push_back({.path = "gpu.allow_tf32",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::gpu, &GpuConfig::allow_tf32>(),

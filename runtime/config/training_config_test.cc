@@ -386,7 +386,7 @@ TEST(TrainingConfig, KeysOfAGpuAreErrorsOnACpu) {
             "gpu.allow_tf32: belongs to device auto, cuda, but device is cpu; remove one of the "
             "two");
   EXPECT_EQ(Checked({{"gpu.memory_fraction", "1.5"}}),
-            "gpu.memory_fraction: expected a value from 0.01 to 1, got 1.5");
+            "gpu.memory_fraction: expected a value from 0 to 1, got 1.5");
 }
 
 TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
