@@ -239,7 +239,7 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
       !mask.combined().valid() ? graph::Softmax(b, scores)
       : clears
           ? MaskedSoftmax(b, scores, mask.combined(), {3})
-          : graph::Softmax(b, Select(b, mask.combined(), scores, Scalar(b, b.dtype(scores), -1e9)));
+          : graph::Softmax(b, Select(b, mask.combined(), scores, Scalar(b, b.dtype(scores), LargeNegative(b, scores))));
   const bool drops = call.training && dropout > 0;
   const Output kept =
       drops ? graph::Dropout(b, weights, call.step, call.seed, dropout, call.replica) : weights;
