@@ -4,7 +4,6 @@
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/operations/operation_table.h"
-#include "runtime/tensor/half.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -14,14 +13,18 @@ using graph::Output;
 
 constexpr std::string_view kModules = "keras.src.ops.";
 
+bool IsHalfType(DType dtype) {
+  return dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+}
+
 bool IsFloatType(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || IsHalf(dtype);
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || IsHalfType(dtype);
 }
 
 // Returns the type to which Keras promotes two types if one of them is a half type: two different
 // float types become the wider one, or float32. Otherwise, returns the second type.
 DType Promoted(DType a, DType b) {
-  if (a == b || !IsFloatType(a) || (!IsHalf(a) && !IsHalf(b))) return b;
+  if (a == b || !IsFloatType(a) || (!IsHalfType(a) && !IsHalfType(b))) return b;
   if (!IsFloatType(b)) return a;
   return a == DType::kFloat64 || b == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
 }
@@ -66,9 +69,9 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
     const Output input = inputs[static_cast<size_t>(operand.input)];
     const DType own = b.dtype(input);
     const bool number = operation.operands.size() == 2 &&
-                        (dtype == DType::kFloat32 || IsHalf(dtype)) && own != DType::kFloat64 &&
+                        (dtype == DType::kFloat32 || IsHalfType(dtype)) && own != DType::kFloat64 &&
                         own != DType::kBool;
-    const bool half = IsHalf(own) && IsFloatType(dtype);
+    const bool half = IsHalfType(own) && IsFloatType(dtype);
     values.push_back((number && !selects) || half ? Cast(b, input, dtype) : input);
   }
   return values;
