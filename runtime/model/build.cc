@@ -173,8 +173,8 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
   built.contributions.push_back(std::move(contribution));
 }
 
-// Returns the gradients of the loss. If there is a scale, multiplies the loss by it, and divides the
-// gradients.
+// Returns the gradients of the loss. If there is a scale, multiplies the loss by it, and divides
+// the gradients.
 std::vector<graph::GradientOrRows> GradientsOfLoss(Builder& b, const BuildOptions& options,
                                                    Output loss, Output scale,
                                                    const std::vector<Output>& wrt) {

@@ -79,8 +79,9 @@ class Replica {
   Status Load(const state::Snapshot& snapshot);
   // All ranks must call Broadcast, after Connect. Sends the state of `root`, which consists of the
   // variables, the slots, the totals of the last applied step, the scale of the loss, and the
-  // number of batches that were skipped in a row. A rank takes over the state if `receive` is set; otherwise its state must
-  // already equal that of `root`. After an error, a receiving rank has no state.
+  // number of batches that were skipped in a row. A rank takes over the state if `receive` is set;
+  // otherwise its state must already equal that of `root`. After an error, a receiving rank has no
+  // state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
   // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.
   void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }

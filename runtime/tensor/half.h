@@ -51,7 +51,7 @@ struct Float16 {
     // make it that of infinity.
     const uint32_t odd = size >> 13 & 1;
     const uint32_t normal = (size - (uint32_t{112} << 23) + 0xFFF + odd) >> 13;
-    // Subnormal: in 0.5 + size, the last bit of the fraction is worth 2^-24, so the addition rounds.
+    // Subnormal: the last bit of the fraction of 0.5 + size is worth 2^-24, so the sum is rounded.
     const uint32_t small =
         std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5F) - std::bit_cast<uint32_t>(0.5F);
     const uint32_t special = size > 0x7F800000 ? 0x7E00 : 0x7C00;
