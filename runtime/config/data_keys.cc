@@ -158,7 +158,7 @@ void AddJoinKeys(std::vector<Key>& keys, const std::string& at) {
                   .unset_doc = "1"});
   add(at + "stop", KeyType::kChoice, Bind<kData, source, &S::stop>(), {"mix"},
       "Where the mix, and so the epoch, ends. `first`: before the first of the datasets runs out; "
-      "`all`: when all have been read completely, while the others begin again.");
+      "`all`: when all have been read completely. Until then, those that have ended start again.");
   keys.back().choices = {"first", "all"};
   add(at + "cycle_length", KeyType::kInteger, Bind<kData, source, &S::cycle_length>(),
       {"interleave"}, "Number of datasets that take turns.");
@@ -288,8 +288,8 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.threads",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::threads>(),
-                  .doc = "Number of threads that decode images and divide texts into tokens, in "
-                         "addition to those that compute. "
+                  .doc = "Number of threads that decode images and tokenize text, in addition to "
+                         "those that compute. "
                          "0: one per processor that the CPU affinity and the cgroup's quota "
                          "allow.",
                   .minimum = 0,

@@ -23,7 +23,7 @@ void AddDeviceKeys(std::vector<Key>& keys) {
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::strategy, &S::devices>(),
                   .doc = "Number of devices of a task. On CPUs, a device is a group of threads: "
-                         "the task's threads are divided between the devices, and each device has "
+                         "the task's threads are split between the devices, and each device has "
                          "at least one.",
                   .minimum = 1,
                   .maximum = kMostDevices,
