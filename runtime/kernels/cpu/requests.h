@@ -36,7 +36,8 @@ StatusOr<Block> PadBlock(const KernelRequest& request);
 // for each axis of the index.
 int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides);
 
-// Return InvalidArgument unless the operands fit. The ids are int32 or int64.
+// Return InvalidArgument if the operands have incompatible shapes or dtypes. The ids are int32 or
+// int64.
 Status CheckGather(const KernelRequest& request);
 Status CheckDeduplicateIndexedSlices(const KernelRequest& request);
 Status CheckUnsortedSegmentSum(const KernelRequest& request);

@@ -24,7 +24,7 @@ class RowIndex {
 
   size_t bytes() const { return static_cast<size_t>(rows_) * sizeof(int32_t); }
   // Submits the kernels that write the index to `space`, which must have bytes() bytes. `numbers`
-  // contains, for each row of the gradient, the number of the variable's row.
+  // contains, for each row of the gradient, the index of the variable's row.
   const int32_t* Submit(const int64_t* numbers, void* space, Stream& stream) const;
 
  private:
