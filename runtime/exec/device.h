@@ -32,8 +32,8 @@ struct Device {
 
 // Specifies how this process uses a GPU.
 struct GpuOptions {
-  // The number of this process among those that may share the machine's GPUs. If n GPUs are
-  // visible, it uses GPU `process` modulo n.
+  // The index of this process among those that may share the machine's GPUs. If n GPUs are visible,
+  // it uses GPU `process` modulo n.
   int process = 0;
   double memory_fraction = 1;  // of the GPU's memory, in (0, 1]
   // Computes matrix products from operands that are rounded to TF32 (10 bits of mantissa), which is

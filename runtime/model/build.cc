@@ -206,8 +206,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Returns an error if Objective::masked is wrong for an output with metrics, because their sums
-// depend on it.
+// Returns an error if Objective::masked is wrong for an output with metrics, because the sums of
+// metrics depend on it.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
@@ -300,8 +300,8 @@ std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& optio
 
 namespace {
 
-// Returns Internal if a prediction has another shape than OutputTypes declares, because callers
-// allocate memory by that function.
+// Returns Internal if the shape of a prediction differs from the one that OutputTypes declares,
+// because callers size their memory by OutputTypes.
 Status ExpectDeclaredShapes(const Builder& b, const Model& model, const BuildOptions& options,
                             const std::vector<Output>& predictions) {
   if (!b.ok()) return OkStatus();  // Finish returns the error
