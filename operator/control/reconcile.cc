@@ -124,7 +124,8 @@ Outcome Reconciler::Act(const ActContext& context) {
                                             .plan = decision.plan.requeue_after}))};
   }
   const policy::Verdict& verdict = decision.verdict;
-  // The plan that resumes a job creates nothing yet.
+  // Expects the group and the policy only if the plan creates objects, which a plan that resumes a
+  // job does not do yet.
   const bool creates = !decision.plan.creates.empty();
   const bool wants_group = creates && verdict.create_pod_group.has_value();
   if (wants_group && std::exchange(memory.had_group, false)) {

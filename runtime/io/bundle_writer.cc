@@ -17,7 +17,7 @@
 namespace tfjob::io {
 namespace {
 
-// Keeps the table that LevelDB writes as text in memory.
+// Collects the table that LevelDB writes in a string.
 class TableText : public leveldb::WritableFile {
  public:
   leveldb::Status Append(const leveldb::Slice& data) override {
@@ -161,7 +161,8 @@ Status BundleWriter::Finish() {
   unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
-  // The checkpoint is complete; only a power failure could still undo the rename.
+  // Keeps the files even if the sync fails: the checkpoint is complete, and only a power failure
+  // could still undo the rename.
   unfinished_.clear();
   data_.reset();
   return files_.SyncDirectory(folder_);

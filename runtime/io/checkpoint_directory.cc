@@ -157,8 +157,8 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   google::protobuf::TextFormat::PrintToString(state, &text);
   const Status written = WriteFileAtomically(StatePath(folder), text, files);
   if (!written.ok()) {
-    // An unlisted checkpoint only takes up space, and the list may not have been written for lack
-    // of space.
+    // Deletes an unlisted checkpoint, which only takes up space: the list may not have been written
+    // for lack of space.
     if (!Lists(folder, newest)) DeleteCheckpoint(folder, newest, files);
     return written;
   }

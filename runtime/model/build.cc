@@ -191,7 +191,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   if (!b.ok()) return b.status();
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
-  // Rows that a gradient omits are zero, and clipping never changes zeros.
+  // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
+  // changes zeros.
   if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
   std::vector<VariableGradient> applied;

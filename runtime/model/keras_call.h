@@ -12,7 +12,7 @@ namespace tfjob::model {
 
 struct KerasCall {
   LayerConfig layer;                // with the arguments of the call
-  std::vector<std::string> inputs;  // the layers in whose histories the tensors are, in order
+  std::vector<std::string> inputs;  // the layer that produces each tensor, in order
 };
 
 // Reads a layer, and an element of `inbound_nodes` that calls it. Returns InvalidArgument in the

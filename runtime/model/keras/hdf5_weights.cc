@@ -101,8 +101,8 @@ StatusOr<std::vector<OldLayer>> OldLayers(const io::Hdf5File& file, const std::s
   return layers;
 }
 
-// Finds the weights of a layer. If their names in the file are exactly those of the variables, as
-// in a file that this program has written, goes by the names, and otherwise by the order.
+// Finds the weights of a layer. Matches them by name if their names in the file are exactly those
+// of the variables, as in a file that this program has written; otherwise, by order.
 void Place(const LayerWeights& layer, const OldLayer& old, Places& places) {
   const std::set<std::string> names(layer.variables.begin(), layer.variables.end());
   if (layer.variables.size() == old.weights.size() &&
