@@ -26,7 +26,7 @@ Shape TakenAs(const Shape& stated, const Shape& array);
 
 // Returns the types of the model's inputs, with all unstated lengths replaced by one length for
 // which the layers are compatible. Requires a model that states its inputs. If there is no such
-// length, returns the error of CallTypes for one of the lengths that were tried.
+// length, returns the error that CallTypes reports for one of the lengths tried.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
 // Returns whether the shapes of the variables are independent of the unstated lengths, judging by

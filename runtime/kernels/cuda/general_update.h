@@ -37,7 +37,7 @@ class RowIndex {
 };
 
 // Prepares ApplyOptimizer or ApplyOptimizerRows with the kernel GeneralUpdate. The caller must have
-// checked that the operands fit the optimizer (update.cc).
+// checked that the operands match the optimizer (update.cc).
 Prepared PrepareGeneralUpdate(const Launcher& launcher, const KernelRequest& request,
                               const optimizer::Optimizer& o);
 

@@ -164,7 +164,7 @@ struct GeneralUpdateParameter {
   float momentum, keep_1, take_1, keep_2, take_2, epsilon, l1, shrink, power;
 };
 
-// IndexRows inverts `rows`: for each number in `rows`, it writes the number's position to `index`.
+// IndexRows inverts `rows`: it sets index[rows[i]] to i, unless rows[i] is out of range.
 inline constexpr int kIndexThreads = 256;
 struct IndexRowsParameter {
   const int64_t* rows;

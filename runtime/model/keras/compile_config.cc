@@ -38,8 +38,7 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
-// Removes `from_logits: false` from a metric, unless the metric would otherwise take `true` from the
-// loss.
+// Removes `from_logits: false` from a metric, unless it would then take `true` from the loss.
 void DropLogits(const Json& loss, Json& metric) {
   const bool taken = loss.contains("from_logits") && loss["from_logits"] == true &&
                      metric["name"].get_ref<const std::string&>().ends_with("crossentropy");

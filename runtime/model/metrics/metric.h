@@ -33,7 +33,7 @@ struct Metric {
     kSparseCategoricalAccuracy,
     kTopKCategoricalAccuracy,
     kSparseTopKCategoricalAccuracy,
-    kPerplexity,  // exp of the mean cross-entropy, of the kind that fits the labels
+    kPerplexity,  // exp of the mean cross-entropy, of the kind that matches the labels
     kRootMeanSquaredError,
     kR2Score,  // 1 - residual / variance, the mean over the elements of the output
     kPrecision,
