@@ -113,7 +113,7 @@ class OddReader {
 }  // namespace
 
 bool HasTooManyValues(std::string_view text) {
-  // A value takes at least one byte.
+  // Does not measure short text, because a value takes at least one byte.
   return text.size() > kMaxJsonValues && MeasureJson(text).values > kMaxJsonValues;
 }
 
