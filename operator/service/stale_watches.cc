@@ -71,7 +71,8 @@ std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  // Recent trouble must not hide older trouble for which the operator must leave.
+  // Prefers older trouble, for which the operator must leave, so that recent trouble does not hide
+  // it.
   std::vector<WatchTrouble> old = troubles;
   std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
   StaleWatches stale = Explain(old.empty() ? troubles : old, served);

@@ -69,8 +69,8 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(model, variables));
   Places by_name = PlacesByName(file, groups);
   if (by_name.size() == CountOf(groups)) return by_name;
-  // tf.keras 2 does not name objects, and its first versions used a different name for the list of
-  // layers.
+  // Tries the structure, because tf.keras 2 does not name objects, and then an older structure, in
+  // which the list of layers has a different name.
   Places by_structure = PlacesByStructure(groups);
   if (HasAll(file, by_structure)) return by_structure;
   Places older;
