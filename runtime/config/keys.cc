@@ -117,6 +117,16 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                          "name matches are not trained, like those with `trainable: false`. The "
                          "name of a layer in a nested model begins with the name of that model.",
                   .unset_doc = "none"});
+  keys.push_back(
+      {.path = "model.dtype_policy",
+       .type = KeyType::kString,
+       .binding = Bind<&C::model, &ModelConfig::dtype_policy>(),
+       .doc = "Keras' dtype policy of the layers that name none: layers in this file without "
+              "`dtype`. The files of Keras name the policy of every layer. With a mixed policy, "
+              "layers compute in 16 bits and keep their variables in float32: "
+              "[Mixed precision](#mixed-precision).",
+       .choices = {"float32", "mixed_bfloat16", "mixed_float16"},
+       .unset_doc = "`float32`"});
 }
 
 void AddModelKeys(std::vector<Key>& keys) {
@@ -221,13 +231,14 @@ constexpr double kMostExamples = 1 << 24;  // per batch
 
 void AddGpuKeys(std::vector<Key>& keys) {
   const size_t first = keys.size();
-  keys.push_back({.path = "gpu.memory_fraction",
-                  .type = KeyType::kNumber,
-                  .binding = Bind<&C::gpu, &GpuConfig::memory_fraction>(),
-                  .doc = "Fraction of the GPU's memory that a task may use. If several tasks share "
-                         "a GPU, their fractions must add up to less than 1.",
-                  .minimum = 0.01,
-                  .maximum = 1});
+  keys.push_back(
+      {.path = "gpu.memory_fraction",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::gpu, &GpuConfig::memory_fraction>(),
+       .doc = "Fraction of the GPU's memory that a task may use, above 0. If several tasks share "
+              "a GPU, their fractions must add up to less than 1.",
+       .minimum = 0,
+       .maximum = 1});
   keys.push_back({.path = "gpu.allow_tf32",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::gpu, &GpuConfig::allow_tf32>(),

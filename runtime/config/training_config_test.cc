@@ -135,7 +135,7 @@ TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
   EXPECT_EQ(
       ParseError("model: {zzz: 1}"),
       "t.yaml: model.zzz: unknown key; known: layers, keras_json, file, weights, optimizer_state, "
-      "weights_skip, frozen");
+      "weights_skip, frozen, dtype_policy");
   EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
 }
 
@@ -386,7 +386,7 @@ TEST(TrainingConfig, KeysOfAGpuAreErrorsOnACpu) {
             "gpu.allow_tf32: belongs to device auto, cuda, but device is cpu; remove one of the "
             "two");
   EXPECT_EQ(Checked({{"gpu.memory_fraction", "1.5"}}),
-            "gpu.memory_fraction: expected a value from 0.01 to 1, got 1.5");
+            "gpu.memory_fraction: expected a value from 0 to 1, got 1.5");
 }
 
 TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {

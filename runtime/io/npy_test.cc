@@ -103,7 +103,7 @@ TEST(Npy, WrittenFilesAreRead) {
   const Tensor tensor = Tensor::Of<int64_t>({2, 1}, {1, -5});
   ASSERT_EQ(WriteNpy(Path("a.npy"), tensor), OkStatus());
   ExpectArray<int64_t>(ReadNpy(Path("a.npy")), {2, 1}, {1, -5});
-  EXPECT_EQ(NpyHeader(DType::kFloat32, {3}).size() % 64, 0u);
+  EXPECT_EQ(NpyHeader(DType::kFloat32, {3})->size() % 64, 0u);
   EXPECT_EQ(ReadNpy(testing::TempDir()).status().code(), StatusCode::kInvalidArgument);
 }
 

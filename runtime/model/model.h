@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/model/dtype_policy.h"
 #include "runtime/model/layer/layer.h"
 #include "runtime/tensor/shape.h"
 
@@ -26,6 +27,8 @@ struct Layer {
   std::optional<Shape> stated_input = {};
   // Applied to each output of each call (ActivityPenalty).
   Regularizer activity_regularizer = {};
+  // If empty, the layer computes in float32, unless SetPolicy (apply_layer.h) sets a policy.
+  std::optional<DTypePolicy> policy = {};
 };
 
 // One of the values that a call returns.

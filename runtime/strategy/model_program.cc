@@ -40,6 +40,8 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   seed_ = program_->FindFeed(model::kSeed);
   if (step_ >= 0) feeds_[static_cast<size_t>(step_)] = exec::Feed::Of(step_value_);
   if (seed_ >= 0) feeds_[static_cast<size_t>(seed_)] = exec::Feed::Of(seed_value_);
+  const int loss_scale = program_->FindFeed(model::kLossScale);
+  if (loss_scale >= 0) feeds_[static_cast<size_t>(loss_scale)] = exec::Feed::Of(loss_scale_value_);
   if (rows_ != nullptr) rows_->SetFeeds(*program_, feeds_);
   loss_sum_ = program_->FindFetch(model::kLossSum);
   for (const model::MetricFetch& metric : built.metrics)

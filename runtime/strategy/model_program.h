@@ -37,6 +37,10 @@ class ModelProgram {
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
 
+  // Sets the scale of the loss in the next runs, for a model that computes in float16. It is 1
+  // until then.
+  void set_loss_scale(double scale) { loss_scale_value_ = static_cast<float>(scale); }
+
   // Finds the rows of the definition's tables that the batch reads. If there are tables, call
   // FindRows before Run, and write the values of the rows Rows(v) to RowValues(v). See TableRows.
   Status FindRows(const data::Batch& batch, int64_t step, int64_t seed);
@@ -73,6 +77,7 @@ class ModelProgram {
   std::vector<int> variable_of_fetch_;         // index of the variable, or -1
   int64_t examples_ = 0;
   int64_t step_value_ = 0, seed_value_ = 0;
+  float loss_scale_value_ = 1;
 };
 
 // Holds the programs for one mode, one per batch size. All of them use the variables of the same

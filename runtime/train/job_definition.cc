@@ -5,9 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/base/file.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/freeze.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
@@ -90,11 +92,29 @@ StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& con
 
 }  // namespace
 
-StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
+namespace {
+
+StatusOr<model::Model> ReadArchitecture(const config::ModelConfig& config) {
   if (config.layers != nullptr) return model::ReadLayers(JsonField(*config.layers, "model.layers"));
   if (!config.file.empty()) return keras::ReadModelFile(config.file);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(config.keras_json));
   return model::ReadKerasJson(text, config.keras_json);
+}
+
+}  // namespace
+
+StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
+  ASSIGN_OR_RETURN(model::Model model, ReadArchitecture(config));
+  if (config.dtype_policy.empty()) return model;
+  const auto policy = model::ParseDTypePolicy(config.dtype_policy);
+  ENFORCE(policy.has_value(), "the keys list the policies");
+  if (model::SetPolicy(model, *policy)) return model;
+  const auto named = std::ranges::find_if(
+      model.layers, [](const model::Layer& layer) { return layer.policy.has_value(); });
+  return InvalidArgument("model.dtype_policy: ", config.dtype_policy,
+                         " would change no layer: ", "each names its own policy, such as ",
+                         model::Describe(*named), " with ", model::Name(*named->policy),
+                         "; remove this key, or change the layers");
 }
 
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,

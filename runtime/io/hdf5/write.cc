@@ -23,6 +23,9 @@ hid_t FileType(DType dtype) {
     case DType::kUInt8:
     case DType::kBool:
       return H5T_STD_U8LE;
+    case DType::kBFloat16:  // the reader of safetensors converts these to float32
+    case DType::kFloat16:
+      break;
   }
   return H5T_STD_U8LE;
 }

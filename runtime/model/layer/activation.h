@@ -64,6 +64,8 @@ graph::Output OverLastAxis(graph::Builder& b, graph::Output x, const std::vector
 // (Martins and Astudillo, "From Softmax to Sparsemax", 2016), and the results need not sum to 1.
 // Models trained with Keras expect these values.
 graph::Output Sparsemax(graph::Builder& b, graph::Output x);
+// Returns the number that Keras gives masked elements before a softmax, in the type of x.
+double LargeNegative(const graph::Builder& b, graph::Output x);
 // Returns the softmax of the elements for which the mask is true (or above 0.5, for a mask of
 // numbers), and 0 for all others. The mask broadcasts to x.
 graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output mask,
