@@ -70,7 +70,8 @@ bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }
 
-// Reads the dtype policy in the forms of Keras 3 and tf.keras 2: a name, or an object with it.
+// Reads the dtype policy in the forms of Keras 3 and tf.keras 2: a name, or an object that contains
+// it.
 Status ReadPolicy(Arguments& arguments, Layer& layer) {
   const JsonField dtype = arguments["dtype"];
   const JsonField name = dtype["config"]["name"].present() ? dtype["config"]["name"] : dtype;
