@@ -216,7 +216,7 @@ TEST_F(WorkloadTest, LeavesOutOwnersAndFinalizers) {
       "would be deleted";
   const std::string finalizers =
       "finalizers: left out: nothing on this machine would remove them, so the run could not end";
-  const std::string job = "job.yaml (TFJob \"mnist\"): ";
+  const std::string job = "job.yaml, document 1 (TFJob \"mnist\"): ";
   const std::string map = "job.yaml, document 2 (ConfigMap \"m\"): ";
   EXPECT_EQ(
       workload->warnings,
