@@ -7,6 +7,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/tensor/half.h"
 #include "tests/faults/faulty_files.h"
 #include "tests/faults/power_loss.h"
 
@@ -42,6 +43,20 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(kernel->data<float>()[3], 4);
   EXPECT_EQ((*reader)->Read("global_step")->data<int64_t>()[0], 7);
   EXPECT_TRUE(absl::IsNotFound((*reader)->Read("bias").status()));
+}
+
+TEST_F(CheckpointTest, ReadsBackHalfTypes) {
+  const std::string prefix = folder_ + "/halves";
+  auto writer = *BundleWriter::Create(prefix);
+  ASSERT_EQ(writer->Add("b", Tensor::Of<BFloat16>({2}, {BFloat16(1), BFloat16(3e38F)})),
+            OkStatus());
+  ASSERT_EQ(writer->Add("f", Tensor::Scalar(Float16(-0.5F))), OkStatus());
+  ASSERT_EQ(writer->Finish(), OkStatus());
+  const auto reader = *BundleReader::Open(prefix);
+  EXPECT_EQ(reader->entries().at("b").tensorflow_dtype, 14) << "DT_BFLOAT16";
+  EXPECT_EQ(reader->entries().at("f").tensorflow_dtype, 19) << "DT_HALF";
+  EXPECT_EQ(reader->Read("b")->data<BFloat16>()[1].bits, BFloat16(3e38F).bits);
+  EXPECT_EQ(reader->Read("f")->data<Float16>()[0].bits, Float16(-0.5F).bits);
 }
 
 TEST_F(CheckpointTest, PiecesMakeTheSameFilesAsWholeTensors) {
