@@ -211,7 +211,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   if (!b.ok()) return b.status();
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
-  // Rows that a gradient omits are zero, and clipping never changes zeros.
+  // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
+  // changes zeros.
   if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
   std::vector<VariableGradient> applied;
@@ -226,8 +227,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Returns an error if Objective::masked is wrong for an output with metrics, because their sums
-// depend on it.
+// Returns an error if Objective::masked is wrong for an output with metrics, because the sums of
+// metrics depend on it.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
@@ -320,8 +321,8 @@ std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& optio
 
 namespace {
 
-// Returns Internal if a prediction has another shape than OutputTypes declares, because callers
-// allocate memory by that function.
+// Returns Internal if the shape of a prediction differs from the one that OutputTypes declares,
+// because callers size their memory by OutputTypes.
 Status ExpectDeclaredShapes(const Builder& b, const Model& model, const BuildOptions& options,
                             const std::vector<Output>& predictions) {
   if (!b.ok()) return OkStatus();  // Finish returns the error

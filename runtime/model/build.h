@@ -137,8 +137,8 @@ struct BuiltGraph {
   graph::Graph table_ids;
 };
 
-// Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels do not fit
-// together. The message names the layer and the shapes.
+// Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels are incompatible.
+// The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 // Returns the tables that BuildOptions::tables may name, such as the variable of an Embedding

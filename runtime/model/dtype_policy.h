@@ -1,5 +1,5 @@
-// Represents Keras' dtype policies (keras.io/api/mixed_precision): in which type a layer stores its
-// variables, and in which type it computes. Here, every policy stores variables in float32.
+// Represents Keras' dtype policies (keras.io/api/mixed_precision): the type in which a layer stores
+// its variables, and the type in which it computes. Here, every policy stores variables in float32.
 #pragma once
 
 #include <optional>

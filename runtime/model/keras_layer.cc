@@ -37,8 +37,8 @@ Status CheckName(const std::string& name, const JsonField& field) {
 // Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   if (layer.config.As<layers::Embedding>() != nullptr) {
-    // An Embedding takes lists of any length, for which tf.keras 2 writes null. Its own argument
-    // input_dim is the size of its table.
+    // Ignores the stated shape, because an Embedding takes lists of any length, for which tf.keras
+    // 2 writes null. Does not read input_dim, which is the size of the Embedding's table.
     arguments.Ignore("batch_input_shape");
     arguments.Ignore("input_shape");
     return OkStatus();
@@ -70,7 +70,8 @@ bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }
 
-// Reads the dtype policy in the forms of Keras 3 and tf.keras 2: a name, or an object with it.
+// Reads the dtype policy in the forms of Keras 3 and tf.keras 2: a name, or an object that contains
+// it.
 Status ReadPolicy(Arguments& arguments, Layer& layer) {
   const JsonField dtype = arguments["dtype"];
   const JsonField name = dtype["config"]["name"].present() ? dtype["config"]["name"] : dtype;

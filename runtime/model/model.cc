@@ -123,7 +123,8 @@ Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
   if (!layer.activity_regularizer.present()) return OkStatus();
   const TensorType wide = Widened(output);
   Status status = ExpectOneInput({&wide, 1}, /*any_dtype=*/false);
-  // The penalty would compare all examples of a batch, and its size may differ from step to step.
+  // Rejects OrthogonalRegularizer, which would compare all examples of a batch, because the batch
+  // size may differ from step to step.
   if (status.ok() && layer.activity_regularizer.kind == Regularizer::Kind::kOrthogonal)
     status = Unimplemented("OrthogonalRegularizer is supported for variables only");
   return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));

@@ -91,15 +91,15 @@ std::vector<std::string> OutputNames(const Model& model);
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the types after each call, in the order of the calls. `in` are the types of the model's
-// inputs. Returns InvalidArgument if `in` has the wrong number of types, or if two layers do not
-// fit together, with a message that names both layers and both shapes.
+// inputs. Returns InvalidArgument if `in` has the wrong number of types, or if two layers are
+// incompatible, with a message that names both layers and both shapes.
 StatusOr<std::vector<std::vector<TensorType>>> CallTypes(const Model& model,
                                                          std::span<const TensorType> in);
-// Returns the types of the model's outputs. Returns the same errors as CallTypes.
+// Returns the types of the model's outputs. Propagates errors from CallTypes.
 StatusOr<std::vector<TensorType>> OutputTypes(const Model& model, std::span<const TensorType> in);
 
 // Returns the variables with their full names, in the order in which their layers are first called.
-// Returns the same errors as CallTypes, and InvalidArgument if a variable would be too large.
+// Propagates errors from CallTypes. Returns InvalidArgument if a variable would be too large.
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<const TensorType> in);
 
 // Returns the text for --print=model: a heading, one line per call (name and class of the layer,

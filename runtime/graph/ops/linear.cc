@@ -21,8 +21,8 @@ std::vector<int64_t> LeadingDims(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end() - 1};
 }
 
-// The factors may have more than two axes if their leading axes can together be treated as the rows
-// of one matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the
+// The factors may have more than two axes if their leading axes can be flattened into the rows of
+// one matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the
 // product then sums over them.
 Status ExpectFactors(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
   if (!IsFloat(a.dtype) || a.shape.rank() < 2 || b.shape.rank() < 2)

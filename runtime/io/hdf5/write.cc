@@ -50,7 +50,7 @@ Status AddDataset(hid_t file, hid_t with_groups, const std::string& path, const 
   return OkStatus();
 }
 
-// `value` is a text or a list of texts.
+// `value` is a string or a list of strings.
 Status AddAttribute(hid_t object, const std::string& name, const Json& value) {
   std::vector<std::string> texts;
   if (value.is_string())

@@ -1,5 +1,5 @@
-// Declares functions for use by those that prepare kernels (PrepareFunction in kernel.h). They
-// check the operands of a request, and instantiate a template for a dtype.
+// Declares functions that a PrepareFunction (kernel.h) uses to check the operands of a request, and
+// to instantiate a template for a dtype.
 #pragma once
 
 #include <memory>

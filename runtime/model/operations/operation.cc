@@ -78,8 +78,8 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
 }
 
 // Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
-// would align the batch axis of one tensor with a different axis of another. A scalar, which only a
-// step of a program's own has, is like a number.
+// would align the batch axis of one tensor with a different axis of another. Ignores scalars, which
+// occur only in a program's own step (runtime/steps), because they broadcast like numbers.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   const Shape* first = nullptr;
