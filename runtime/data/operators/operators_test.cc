@@ -273,6 +273,26 @@ TEST(Operators, NeedNoMemoryForABatchOfSourcesInMemory) {
   EXPECT_EQ(allocations, before);
 }
 
+TEST(Operators, KeepTheMemoryForABatchOfSourcesOnDisk) {
+  const auto on_disk = [](int64_t first, int64_t count) {
+    return std::make_shared<OnDisk>(Numbers(first, count));
+  };
+  const SourcePtr sources[] = {
+      Made(Mix({on_disk(0, 40), on_disk(100, 17)}, {.weights = {2, 1}})),
+      Made(Concatenate({on_disk(0, 40), on_disk(100, 17)})),
+      Made(Interleave({on_disk(0, 40), on_disk(100, 17)}, {.block_length = 3}))};
+  for (const SourcePtr& source : sources) {
+    PipelineOptions options = InOrder(*source, 8);
+    options.epochs = 0;
+    const auto pipeline = Pipeline::Create(source, options);
+    ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+    for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+    const int64_t before = allocations;
+    for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+    EXPECT_EQ(allocations, before) << source->Describe();
+  }
+}
+
 TEST(Operators, DescribeThemselves) {
   const SourcePtr mixed = Made(Mix({Numbers(0, 20), Numbers(0, 10)}, {.weights = {2, 1}}));
   EXPECT_EQ(Made(Select(mixed, {.take = 9}))->Describe(),
