@@ -44,6 +44,7 @@ class TokenEncoder {
 // The ids of the tokens that are not part of any text; nullopt if the vocabulary lacks one.
 struct SpecialTokens {
   std::optional<int64_t> begin, end, padding;
+  std::optional<int64_t> unknown;  // stands for words that the vocabulary lacks
 };
 
 // Immutable. Shared by threads.
