@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "runtime/data/bucket_batches.h"
 #include "runtime/data/pipeline.h"
@@ -164,6 +165,37 @@ TEST(BucketBatches, EveryEpochHasAnOrderOfItsOwn) {
     options.prefetch = 3;
     EXPECT_EQ(LabelsOf(Drain(*Make(source, options), lengths)), all);
   }
+}
+
+// Returns the examples of each batch, without the order of the batches and of the examples.
+std::set<std::vector<int64_t>> Grouped(const std::vector<Seen>& batches) {
+  std::set<std::vector<int64_t>> groups;
+  for (const Seen& batch : batches) groups.insert(Sorted(batch.labels));
+  return groups;
+}
+
+TEST(BucketBatches, OtherExamplesComeTogetherInEveryEpochAndWithOtherSeeds) {
+  const std::vector<int64_t> lengths = Lengths(60);
+  const SourcePtr source = Bucketed(Sequences(lengths), {2, 5});
+  PipelineOptions options = Options();
+  const auto first = Grouped(Drain(*Make(source, options), lengths));
+  EXPECT_EQ(Grouped(Drain(*Make(source, options), lengths)), first);
+  options.start.epoch = 1;
+  options.epochs = 2;
+  EXPECT_NE(Grouped(Drain(*Make(source, options), lengths)), first);
+  options = Options();
+  options.seed = 4;
+  EXPECT_NE(Grouped(Drain(*Make(source, options), lengths)), first);
+}
+
+TEST(BucketBatches, BatchesOfAllLengthsShareTheirMemory) {
+  const std::vector<int64_t> lengths = Lengths(60);
+  const SourcePtr source = Bucketed(Sequences(lengths), {2, 5});
+  const auto pipeline = Make(source, Options());
+  std::set<const std::byte*> addresses;
+  while (const Batch* batch = pipeline->Next())
+    addresses.insert(batch->Find("tokens")->bytes().data());
+  EXPECT_EQ(addresses.size(), 1u);
 }
 
 TEST(BucketBatches, WorkersSeeEveryExampleOnceTogether) {
