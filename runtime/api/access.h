@@ -98,6 +98,7 @@ struct DatasetData {
   std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
   std::vector<Dataset> parts = {};
   bool concatenation = false;  // of the parts, and nothing else
+  bool zip = false;            // each part has only the inputs and outputs that it names
   // Files: the keys of data.train in a training file; null for arrays in memory.
   Json keys;
   // Arrays in memory: which array belongs to which input and output, and the scale.
