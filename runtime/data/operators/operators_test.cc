@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "runtime/data/operators/bucket_by_length.h"
 #include "runtime/data/operators/cache.h"
 #include "runtime/data/operators/join.h"
 #include "runtime/data/operators/scale.h"
@@ -291,6 +292,27 @@ TEST(Operators, KeepTheMemoryForABatchOfSourcesOnDisk) {
     for (int i = 0; i < 60; ++i) (*pipeline)->Next();
     EXPECT_EQ(allocations, before) << source->Describe();
   }
+}
+
+TEST(Operators, NeedNoMemoryForABatchByLength) {
+  Tensor tokens(DType::kInt64, {60, 6});
+  for (size_t i = 0; i < 60; ++i) {
+    for (size_t place = 0; place <= i % 6; ++place) tokens.data<int64_t>()[i * 6 + place] = 1;
+  }
+  const SourcePtr source = Made(BucketByLength(
+      TableSource(std::make_shared<const Dataset>(Dataset{.arrays = {{"x", "x.npy", tokens}}})),
+      {.fields = {"x"}, .boundaries = {2, 4}}));
+  PipelineOptions options = InOrder(*source, 8);
+  options.columns[0].by_length = true;
+  options.bucket_batches = {7, 5, 3};
+  options.epochs = 0;
+  options.shuffle = true;
+  const auto pipeline = Pipeline::Create(source, options);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+  const int64_t before = allocations;
+  for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+  EXPECT_EQ(allocations, before);
 }
 
 TEST(Operators, DescribeThemselves) {
