@@ -109,9 +109,10 @@ std::string Pipeline::Maker::BucketText() const {
   size_t bytes = 0;
   for (size_t i = 0; i < buckets.count(); ++i) {
     const int64_t length = buckets.lengths()[i], rest = shapes_[2 * i + 1].rows;
-    text += StrCat("  lengths ", above + 1, " to ", length, ": ", buckets.size(i),
-                   " examples, in batches of ", options_.bucket_batches[i],
-                   rest > 0 ? StrCat("; the last of ", rest) : "", "\n");
+    text +=
+        StrCat("  lengths ", above + 1, " to ", length, ": ", buckets.size(i),
+               buckets.size(i) == 1 ? " example" : " examples", ", in batches of ",
+               options_.bucket_batches[i], rest > 0 ? StrCat("; the last of ", rest) : "", "\n");
     above = length;
   }
   text += "tensors of the longest batch:\n";
