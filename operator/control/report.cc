@@ -98,7 +98,7 @@ size_t NumberLength(std::string_view text, bool begins_word) {
   return run("0123456789");
 }
 
-// Replaces numbers with '#'. Numbers (a quota's "pods=5", an index, a port, the id of a request) may
+// Replaces numbers with '#'. Numbers (a quota's "pods=5", an index, a port, a request's id) may
 // change from one attempt to the next although the problem stays the same.
 std::string WithoutNumbers(std::string_view text) {
   std::string shape;

@@ -153,9 +153,7 @@ void AddModelKeys(std::vector<Key>& keys) {
   AddWeightsKeys(keys);
 }
 
-// Adds the keys that may differ between outputs.
-void AddOutputKeys(std::vector<Key>& keys) {
-  const size_t first = keys.size();
+void AddLossKeys(std::vector<Key>& keys) {
   keys.push_back(
       {.path = "loss.name",
        .type = KeyType::kString,
@@ -176,6 +174,12 @@ void AddOutputKeys(std::vector<Key>& keys) {
                                   "categorical_focal_crossentropy", "binary_crossentropy",
                                   "binary_focal_crossentropy"}});
   AddLossArguments(keys);
+}
+
+// Adds the keys that may differ between outputs.
+void AddOutputKeys(std::vector<Key>& keys) {
+  const size_t first = keys.size();
+  AddLossKeys(keys);
   keys.push_back({.path = "loss.reduction",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::loss, &LossConfig::reduction>(),

@@ -231,9 +231,10 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "data.train.images: expected an IDX file of images, but it is missing");
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
             "data.train.file: expected a CSV file, but it is missing");
-  EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
-            "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, images, text, "
-            "linear, synthetic, concatenate, mix, interleave, zip, but it is missing");
+  EXPECT_EQ(
+      Checked({{"data.eval.scale", "2"}}),
+      "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, images, text, texts, "
+      "linear, synthetic, concatenate, mix, interleave, zip, but it is missing");
 }
 
 TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {

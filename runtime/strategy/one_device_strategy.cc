@@ -63,7 +63,7 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
-    ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
     program->set_loss_scale(loss_scale_.scale);
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
     ASSIGN_OR_RETURN(const bool applied, Apply(*program));

@@ -53,7 +53,7 @@ class ParameterServerStrategy : public Strategy {
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
-    ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
     RETURN_IF_ERROR(program->FindRows(batch, global_step_, options_.definition.seed));
     ASSIGN_OR_RETURN(const bool current, PullRows(*program));
     contributions_.clear();

@@ -132,7 +132,7 @@ Status Replica::Compute(const data::Batch& batch, int64_t step, const Shares& sh
     buckets_->AddZeros();
     return OkStatus();
   }
-  StatusOr<ModelProgram*> program = programs_.ForBatchSize(batch.size());
+  StatusOr<ModelProgram*> program = programs_.For(batch);
   Status status = program.status();
   if (status.ok()) {
     program_ = *program;

@@ -25,7 +25,8 @@ namespace tfjob::train {
 // Unset members are read from the files that the training file names.
 struct JobInputs {
   std::shared_ptr<const model::Model> model;
-  std::shared_ptr<const data::Source> train, eval;  // with the fields of LoadDataset
+  // With the fields of LoadDataset; BatchSource has been applied.
+  std::shared_ptr<const data::Source> train, eval;
   // True if `train` has the examples of this task only, so that it reads all of them, in an order
   // of its own. Not for tasks that make batches together. The batch size is then that of the task
   // (batch_size).

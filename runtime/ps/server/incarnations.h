@@ -31,10 +31,11 @@ class Incarnations {
   // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
   // that ps 0, or its predecessor, has already given to the process, or 0. `heard` is the highest
   // number that other servers return from LeastFor; they may know incarnations that are missing
-  // from the ledgers from which ps 0 was restored. Returns FailedPrecondition if a later process is known, even if only to
-  // other servers. The process is then refused for good, and the process that it had superseded is
-  // the latest again. Returns Aborted if another process of the task has connected meanwhile and
-  // neither is known to be the later one, and InvalidArgument for numbers that are never issued.
+  // from the ledgers from which ps 0 was restored. Returns FailedPrecondition if a later process is
+  // known, even if only to other servers. The process is then refused for good, and the one that it
+  // had superseded is the latest again. Returns Aborted if another process of the task has
+  // connected meanwhile and neither is known to be the later one, and InvalidArgument for numbers
+  // that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
 
