@@ -80,7 +80,7 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
   add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text", "texts"},
-      "How a text becomes tokens, such as `{name: byte, max_length: 256}`: "
+      "How text becomes tokens, such as `{name: byte, max_length: 256}`: "
       "[tokenizers](#tokenizers).",
       "required");
 }
@@ -276,7 +276,7 @@ void AddTokenKeys(std::vector<Key>& keys) {
   };
   add("data.bucket_by_length.boundaries", KeyType::kNumbers,
       Bind<&C::data, kBuckets, &BucketConfig::boundaries>(),
-      "Make batches of examples of similar lengths, which are at most these: [batches by "
+      "Make batches of examples of similar lengths, with these upper limits: [batches by "
       "length](#batches-by-length). Longer examples have batches of their own.",
       1, kMostLength, "batches have examples of any length");
   add("data.bucket_by_length.batch_sizes", KeyType::kNumbers,
@@ -290,11 +290,11 @@ void AddTokenKeys(std::vector<Key>& keys) {
       1, kMostIds, "not used");
   add("data.bucket_by_length.padding", KeyType::kNumber,
       Bind<&C::data, kBuckets, &BucketConfig::padding>(),
-      "The value that pads examples. An example ends at the last other value.",
+      "The padding value. An example ends at its last value that differs from this.",
       -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), "`0`");
   add("data.mask_tokens.mask_token", KeyType::kInteger,
       Bind<&C::data, kMask, &MaskConfig::mask_token>(),
-      "Mask tokens at random, for [masked language models](#masked-tokens), with this id.", 0,
+      "The id that masks tokens at random, for [masked language models](#masked-tokens).", 0,
       kMostIds, "tokens are not masked");
   add("data.mask_tokens.vocabulary_size", KeyType::kInteger,
       Bind<&C::data, kMask, &MaskConfig::vocabulary_size>(), "Number of ids of the vocabulary.", 1,
