@@ -53,6 +53,9 @@ class LocalRun {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
     std::string training_address, evaluation_address;  // "" if unknown
+    bool deleted = false;  // before it had ended, and not by this run's end
+
+    bool ended() const { return deleted || api::IsFinished(job.status); }
   };
 
   Status Start();
@@ -81,6 +84,7 @@ class LocalRun {
   // The log paths of failed containers, by the job's namespace/name.
   std::map<std::string, std::set<std::string>> failed_logs_;
   std::map<std::string, JobState> states_;  // by namespace/name
+  bool taking_down_ = false;                // the run itself deletes the jobs
   Duration started_{0}, reported_{0};
   std::map<std::string, std::string> last_progress_;               // by job: its last progress line
   std::map<std::string, std::vector<std::string>> told_problems_;  // by job
@@ -155,7 +159,7 @@ void LocalRun::Watch(StopSource& stop) {
 
 bool LocalRun::Finished() const {
   return std::all_of(states_.begin(), states_.end(),
-                     [](const auto& entry) { return api::IsFinished(entry.second.job.status); });
+                     [](const auto& entry) { return entry.second.ended(); });
 }
 
 bool LocalRun::all_succeeded() const {
@@ -179,6 +183,7 @@ void LocalRun::ReportChanges() {
       ReportLine(job->metadata.name, line);
     }
     state->second.job = *job;
+    state->second.deleted |= change.deleted && !taking_down_ && !api::IsFinished(job->status);
   }
 }
 
@@ -214,7 +219,7 @@ void LocalRun::ReportProgress() {
   const bool due = RealClock().Monotonic() - reported_ >= options_.report_interval;
   if (due) reported_ = RealClock().Monotonic();
   for (const auto& [key, state] : states_) {
-    if (api::IsFinished(state.job.status)) continue;
+    if (state.ended()) continue;
     const view::JobView view = ViewOf(state);
     ReportProblems(key, view);
     if (screen_.width() == 0 && !due) continue;
@@ -253,6 +258,7 @@ void LocalRun::ReportLine(const std::string& name, const std::string& text) {
 
 // Deletes the jobs and waits for their pods, which terminate gracefully, as in a cluster.
 Status LocalRun::TakeDown(bool stopped) {
+  taking_down_ = true;
   for (const auto& [key, state] : states_) {
     const objects::ObjectMeta& metadata = state.job.metadata;
     const Status status =
@@ -272,7 +278,7 @@ Status LocalRun::TakeDown(bool stopped) {
 
 void LocalRun::ReportEnd(const JobState& state) {
   const api::TFJob& job = state.job;
-  std::string end = "stopped";
+  std::string end = state.deleted ? "deleted before it had ended" : "stopped";
   for (const api::Condition& condition : job.status.conditions) {
     const bool final = condition.type == api::ConditionType::kSucceeded ||
                        condition.type == api::ConditionType::kFailed;
