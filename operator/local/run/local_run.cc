@@ -28,7 +28,6 @@
 #include "operator/view/pod_key.h"
 #include "operator/view/screen.h"
 #include "operator/view/training_slot.h"
-#include "runtime/base/file.h"
 
 namespace tfjob::local {
 namespace {
@@ -79,6 +78,7 @@ class LocalRun {
   const Workload& workload_;
   const process::RunnerOptions& process_;
   view::Screen screen_;
+  const LogSizes earlier_logs_;
   LogFollower follower_;
   view::PodReporter pods_reporter_;
   // The log paths of failed containers, by the job's namespace/name.
@@ -100,7 +100,8 @@ LocalRun::LocalRun(const RunOptions& options, const Workload& workload,
       workload_(workload),
       process_(process),
       screen_(console),
-      follower_(process_.state_dir + "/logs",
+      earlier_logs_(SizesOfLogs(process_.state_dir + "/logs")),
+      follower_(process_.state_dir + "/logs", earlier_logs_,
                 [this](std::string_view line) { screen_.Line(line); }) {}
 
 Status LocalRun::Run(StopSource& stop) {
@@ -300,7 +301,7 @@ void LocalRun::PrintFailedLogs(const JobState& state) {
   for (const std::string& path : failed_logs_[state.job.key()]) {
     if (shown++ == kLogs) return;
     screen_.Line(StrCat("last lines of ", path, ":"));
-    for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {
+    for (const std::string& line : LastLines(ReadLog(path, earlier_logs_), kLines)) {
       screen_.Line(StrCat("  ", line));
     }
   }
@@ -312,9 +313,9 @@ std::string LocalRun::LastAccuracy(const JobState& state) const {
   const auto slot = evaluation ? evaluation : view::TrainingSlot(job);
   if (!slot) return "";
   const std::string pod = api::ReplicaName(job.metadata.name, slot->type, slot->index);
-  const auto log =
-      ReadFile(process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName));
-  return LastMetric(log.value_or(""), "accuracy", evaluation ? "" : "eval");
+  const std::string path =
+      process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName);
+  return LastMetric(ReadLog(path, earlier_logs_), "accuracy", evaluation ? "" : "eval");
 }
 
 }  // namespace

@@ -91,5 +91,18 @@ TEST_F(LocalRunTest, EndsWhenAJobIsDeleted) {
   EXPECT_NE(out.find("mnist: deleted before it had ended\n"), std::string::npos) << out;
 }
 
+// Logs continue in the same files if a state folder is used again.
+TEST_F(LocalRunTest, ReportsNothingOfEarlierRuns) {
+  const std::string first = Fail(Make(FailingJob("red", "eval accuracy=0.5")));
+  EXPECT_NE(first.find("mnist: test accuracy 0.5\n"), std::string::npos) << first;
+  RunOptions options;
+  const Workload again = Make(FailingJob("red", "rose"));
+  const std::string second = Fail(again, options);
+  EXPECT_EQ(second.find("accuracy"), std::string::npos) << second;
+  options.follow = true;
+  const std::string third = Fail(again, options);
+  EXPECT_EQ(CountLines(third, "red.mnist-worker-0 | rose"), 1) << third;
+}
+
 }  // namespace
 }  // namespace tfjob::local
