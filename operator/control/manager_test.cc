@@ -331,22 +331,6 @@ TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
 }
 
-// With `kubectl delete --cascade=orphan`, the garbage collector removes the job from its services'
-// owners before the job is gone. The watch of the services may be ahead of that of the jobs.
-TEST_F(SteppedManagerTest, DoesNotAdoptTheServicesOfAJobThatIsBeingDeleted) {
-  const client::Key job{Kind::kTFJob, "ns", "a"}, service{Kind::kService, "ns", "a-worker-0"};
-  ASSERT_TRUE(store_.Patch(job, {{"metadata", {{"finalizers", {"orphan"}}}}}).ok());
-  store_.Deliver();
-  Step();
-  store_.Deliver();
-  Step();
-  ASSERT_TRUE(store_.Patch(service, {{"metadata", {{"ownerReferences", nullptr}}}}).ok());
-  store_.Deliver();
-  ASSERT_TRUE(store_.Delete(job, {}).ok());
-  Step();
-  EXPECT_FALSE(store_.GetJson(service)->at("metadata").contains("ownerReferences"));
-}
-
 // Acts as a kubelet: sets every pending pod to Running as soon as a watch reports the pod.
 class RunningKubelet : public client::WatchSink {
  public:
