@@ -22,8 +22,8 @@
 {{- end }}
 
 {{- define "tfjob-operator.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tfjob-operator.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tfjob-operator.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 app.kubernetes.io/component: operator
 {{- end }}
 
