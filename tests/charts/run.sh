@@ -157,9 +157,14 @@ check "a burst of none, which the operator refuses" refused "burst" --set manage
 check "two operators without a lease" refused "leaderElect" --set manager.replicas=2 \
   --set manager.config.leaderElection.leaderElect=false
 check "manifests are well-formed" well_formed release somewhere
+check "labels and annotations that are set twice" well_formed release somewhere \
+  --values "$CHART/ci/everything-values.yaml"
 check "names that are numbers" numeric_names 123 456
 check "names that are floating-point numbers" numeric_names 1e3 2e4
 check "names that are dates" numeric_names 2026-11-28 2026-11-29
+for key in commonLabels manager.labels manager.podLabels metrics.serviceMonitor.labels; do
+  check "$key that selectors use" refused 'app.kubernetes.io/name' --set "$key.app\.kubernetes\.io/name=mine"
+done
 check "a new installation makes a key" makes_a_key
 check "a new installation without ClusterRoles makes a key" makes_a_key --set rbac.create=false
 check "every installation makes another key" makes_another_key

@@ -7,7 +7,8 @@ import sys
 KEY = re.compile(r'^( *)((?:- )*)([^\s#\[{"][^\s]*|"[^"]*"):(?: (.*))?$')
 # Plain scalars that YAML 1.1 takes for a number, a date, a boolean or null.
 OTHER_TYPE = re.compile(
-    r'[-+]?(0x[0-9a-f]+|[0-9][0-9_.:]*(e[-+]?[0-9]+)?|\.[0-9]+)|[0-9]{4}-[0-9]+-[0-9]+([Tt ].*)?|~|null|true|false|yes|no|on|off|y|n', re.I)
+    r'[-+]?(0x[0-9a-f_]+|[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|\.[0-9_]+|[0-9]+(:[0-9]+)+)'
+    r'|[0-9]{4}-[0-9]+-[0-9]+([Tt ].*)?|~|null|true|false|yes|no|on|off|y|n', re.I)
 TEXTS = {'labels', 'annotations', 'matchLabels', 'nodeSelector', 'podSelector'}
 NAMES = {'name', 'namespace', 'serviceAccountName', 'secretName', 'image', 'priorityClassName'}
 
