@@ -165,6 +165,9 @@ check "names that are dates" numeric_names 2026-11-28 2026-11-29
 for key in commonLabels manager.labels manager.podLabels metrics.serviceMonitor.labels; do
   check "$key that selectors use" refused 'app.kubernetes.io/name' --set "$key.app\.kubernetes\.io/name=mine"
 done
+check "permissions for a service account without a name" refused "serviceAccount.name" --set serviceAccount.create=false
+check "no permissions for a service account without a name" render --set serviceAccount.create=false \
+  --set rbac.create=false
 check "a new installation makes a key" makes_a_key
 check "a new installation without ClusterRoles makes a key" makes_a_key --set rbac.create=false
 check "every installation makes another key" makes_another_key

@@ -52,6 +52,9 @@ of its own, `more`.
 {{- end }}
 
 {{- define "tfjob-operator.serviceAccountName" -}}
+{{- if and .Values.rbac.create (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.create is false: set serviceAccount.name (or rbac.create=false), or all pods that use the service account default get the operator's permissions" }}
+{{- end }}
 {{- default (ternary (include "tfjob-operator.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
 
