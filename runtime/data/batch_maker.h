@@ -50,8 +50,8 @@ class Pipeline::Maker {
   Status Check() const;
   Batch NewBatch(int64_t size) const;
   bool together() const { return options_.global_batch > 0; }
-  // Returns the number that example `index` of the current epoch has in the source. `index` counts
-  // the examples in this worker's share or, with global_batch, all examples.
+  // Returns the position in the source of example `index` of the current epoch. `index` counts the
+  // examples in this worker's share or, with global_batch, all examples.
   int64_t Row(int64_t index) const;
 
   const std::shared_ptr<const Source> source_;
@@ -60,7 +60,7 @@ class Pipeline::Maker {
   Part full_;          // this worker's part of a full batch of step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
   int64_t step_;       // rows from the start of one batch to the start of the next
-  int64_t rows_;       // examples per epoch that are divided into batches
+  int64_t rows_;       // examples per epoch that are grouped into batches
   int64_t remainder_;  // number of examples in the last, smaller batch; 0 if there is none
   int64_t batches_;
   Position next_;

@@ -7,7 +7,7 @@
 namespace tfjob::data {
 namespace {
 
-// Gives `staged` tensors like those of a batch, but for `rows` examples.
+// Gives `staged` tensors like those of a batch, except that they have `rows` examples.
 void Resize(std::span<const NamedTensor> tensors, int64_t rows, std::vector<NamedTensor>& staged) {
   staged.resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -15,9 +15,9 @@
 
 namespace tfjob::api {
 
-// Evaluates the same checkpoints as tf.estimator.train_and_evaluate: not the one from which
-// training starts; the first one after it; later ones if at least `throttle` has passed since the
-// last evaluation began; and always the state of the last step.
+// Evaluates the same checkpoints as tf.estimator.train_and_evaluate: the first one after the one
+// from which training starts, later ones if at least `throttle` has passed since the last
+// evaluation began, and always the state of the last step.
 //
 // Owned by the thread that trains. The context must outlive it.
 class LocalEvaluations : public train::RunGuest {
@@ -36,7 +36,7 @@ class LocalEvaluations : public train::RunGuest {
   tfjob::Status OnStop(train::Trainer& /*run*/) override { return OkStatus(); }
 
  private:
-  // Returns Cancelled if the process is asked to stop meanwhile.
+  // Returns Cancelled if the process is asked to stop during the evaluation.
   tfjob::Status Evaluate(train::Trainer& run);
   bool WasStopped(const tfjob::Status& evaluated) const;
 

@@ -1,6 +1,6 @@
-// Makes a source of examples from JPEG and PNG images, in a folder per class. All images together
-// may be larger than memory: only a list of the files is kept, and each file is read and decoded
-// when a batch needs it.
+// Makes a source of examples from JPEG and PNG images, in a folder per class. The images may exceed
+// the size of memory: only a list of the files is kept, and each file is read and decoded when a
+// batch needs it.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct ImageFolderOptions {
   // If set, all files are decoded when the folder is opened, and those that are damaged or are not
   // images are left out and counted (Source::LeftOut).
   bool skip_damaged = false;
-  int threads = 1;  // how many decode the images of a batch, including the reader's own
+  int threads = 1;  // that decode the images of a batch, including the reader's own
 };
 
 // Returns a source whose examples have the fields kFeaturesArray (float32 [height, width,
-// channels], from 0 to 255) and kLabelsArray (int64, the number of the class). Returns the errors
-// of ImageFiles::List.
+// channels], from 0 to 255) and kLabelsArray (int64, the index of the class). Propagates errors
+// from ImageFiles::List.
 //
 // RowReader::Read returns DataLoss if a file is damaged or is not an image, InvalidArgument if an
-// image is too large or of a kind that is not supported, FailedPrecondition if the size of a file
-// has changed since the folder was opened, ResourceExhausted if there is no memory to decode a
-// file, and the errors of reading files. The message names the file. With `skip_damaged`,
-// OpenImages also returns these errors, except for damage, and InvalidArgument if no image is left.
+// image is too large or of an unsupported kind, FailedPrecondition if the size of a file has
+// changed since the folder was opened, and ResourceExhausted if there is no memory to decode a
+// file. It propagates I/O errors. The message names the file. With `skip_damaged`, OpenImages also
+// returns these errors, except for damage, and InvalidArgument if no image is left.
 StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options);
 
 // Reads a whole file into `buffer`, and returns its content. Returns FailedPrecondition if the file

@@ -26,7 +26,7 @@ Status WithAdvice(const Status& error, const RecordOptions& options) {
                                         "what is damaged");
 }
 
-// Returns different texts for different features.
+// Returns different strings for different features.
 std::string Print(const ExampleFeature& feature) {
   return StrCat(feature.name, ": ", Name(feature.dtype), " ", feature.shape.ToString(),
                 feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
@@ -44,7 +44,8 @@ std::vector<Tensor> TensorsFor(const std::vector<ExampleFeature>& features, int6
   for (const ExampleFeature& feature : features) {
     std::vector<int64_t> dims = feature.shape.dims();
     dims.insert(dims.begin(), rows);
-    // If a reader fails, the tensor is not used; otherwise, the reader fills all of it.
+    // Uninitialised memory is safe: a reader fills the whole tensor, which is not used if the
+    // reader fails.
     tensors.emplace_back(feature.dtype, Shape(std::move(dims)), Buffer::Contents::kUndefined);
   }
   return tensors;
@@ -156,7 +157,7 @@ class RecordReader : public RowReader {
  public:
   RecordReader(const RecordSource& source, std::vector<Column> columns)
       : source_(source), columns_(std::move(columns)), pool_(source.options().threads) {
-    // Limits the open files of all lanes together to kMostOpen, or one per lane.
+    // Limits the total number of open files in all lanes to kMostOpen, or one per lane.
     const size_t most_open = RecordFileReader::kMostOpen / pool_.lanes();
     for (size_t i = 0; i < pool_.lanes(); ++i) {
       lanes_.push_back({RecordFileReader(source.files(), most_open),
@@ -175,7 +176,8 @@ class RecordReader : public RowReader {
       ScaleDirect(i, rows.size(), tensors);
       return OkStatus();
     });
-    // Comes first, because a change of the file explains why its records appear to be damaged.
+    // Check for changes first, because a changed file explains why its records appear to be
+    // damaged.
     for (Lane& lane : lanes_) RETURN_IF_ERROR(lane.files.CheckUnchanged());
     RETURN_IF_ERROR(read);
     staging.dataset().place = [this, rows](int64_t index) {
@@ -227,7 +229,7 @@ class RecordReader : public RowReader {
     for (const std::unique_ptr<Staging>& staging : staging_) {
       if (staging != nullptr && staging->rows().size() == rows) return *staging;
     }
-    // An epoch has batches of at most two sizes, so two are kept. Replaces the older one.
+    // An epoch has batches of at most two sizes, so two Stagings are kept. Replaces the older one.
     std::swap(staging_[0], staging_[1]);
     staging_[1] = std::make_unique<Staging>(source_.options(), source_.fields(),
                                             static_cast<int64_t>(rows), lanes_.size());

@@ -36,7 +36,7 @@ struct WordPieceTokenizer::Tokens {
   uint64_t hash = 0;
 };
 
-// Reads the tokens. Their texts are views into `content`.
+// Reads the tokens, whose strings are views into `content`.
 StatusOr<WordPieceTokenizer::Tokens> WordPieceTokenizer::ReadTokens(std::string_view content,
                                                                     const std::string& path) {
   Tokens tokens;

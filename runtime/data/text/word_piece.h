@@ -1,5 +1,5 @@
 // Implements BERT's tokenizer
-// (https://github.com/google-research/bert/blob/master/tokenization.py): divides a text into words
+// (https://github.com/google-research/bert/blob/master/tokenization.py): splits text into words
 // (basic_tokenizer.h), and a word, from left to right, into the longest pieces in the vocabulary.
 #pragma once
 
@@ -16,10 +16,10 @@
 namespace tfjob::text {
 
 struct WordPieceOptions {
-  // A file with one token per line. The id of a token is the number of its line, counted from 0. As
-  // in BERT, white space at the end of a line is ignored, blank lines have no token, and a token
-  // that occurs several times has its last id. Tokens that continue a word begin with "##". The
-  // token "[UNK]" is required; it stands for words that cannot be divided into known tokens.
+  // A file with one token per line. The id of a token is its line number, counted from 0. As in
+  // BERT, white space at the end of a line is ignored, blank lines have no token, and a token that
+  // occurs several times has its last id. Tokens that continue a word begin with "##". The token
+  // "[UNK]" is required; it stands for words that cannot be split into known tokens.
   std::string vocabulary;
   BasicOptions words = {};
 };
@@ -29,7 +29,7 @@ struct WordPieceOptions {
 class WordPieceTokenizer : public Tokenizer {
  public:
   // Reads the vocabulary. Returns InvalidArgument, with the file, if a line is not UTF-8 or if
-  // "[UNK]" is missing, and the errors of reading the file.
+  // "[UNK]" is missing. Also returns I/O errors.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

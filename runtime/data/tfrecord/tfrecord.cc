@@ -48,7 +48,7 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
   return OkStatus();
 }
 
-// Holds what is prepared once to read a feature.
+// Holds the objects that are prepared once to read a feature.
 struct Reading {
   ExampleFeature step;                  // StepOf(the feature)
   std::unique_ptr<ImageReader> images;  // null unless the feature is an image
