@@ -1,4 +1,4 @@
-// Runs a model's graph on batches. There is one compiled program per mode and batch size.
+// Runs a model's graph on batches, with one compiled program per mode and batch size.
 #pragma once
 
 #include <cstddef>

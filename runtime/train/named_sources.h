@@ -19,14 +19,14 @@ struct Role {
   std::string otherwise;            // the array for the only input or output
 };
 Role InputRole(const model::Model& model, Split split);
-// `array` names the array of output number i in a dataset (model::LabelsName, …).
+// `array` names the array of output i in a dataset (model::LabelsName, …).
 Role OutputRole(const model::Model& model, Split split, std::string_view key,
                 std::string (*array)(const model::Model&, size_t), std::string otherwise);
 
-// Which inputs and outputs of the model a dataset provides.
+// Determines which inputs and outputs of the model a dataset provides.
 enum class Extent {
   kAll,
-  kNamed,  // those that it names; other datasets provide the rest
+  kNamed,  // those that the dataset names; other datasets provide the rest
 };
 
 // Returns the arrays or features for the model's inputs, labels and sample weights. Returns

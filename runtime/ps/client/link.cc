@@ -65,7 +65,8 @@ Status Link::Connect(Duration timeout) {
     return why_;
   }
   const rpc::Identity& peer = stream->peer;
-  // Shards are placed by server index, so another server at this address would hold other shards.
+  // Check the index: shards are placed by server index, so another server at this address would
+  // hold other shards.
   if (peer.task_type != "ps" || peer.task_index != server_) {
     return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
@@ -244,7 +245,8 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   const auto deadline = SteadyNow() + timeout;
   MutexLock lock(context_.mutex);
-  // All links and the step share `changed`, so a wake-up may have another reason.
+  // Loop, because all links and the step share `changed`, so that a wake-up may have another
+  // reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (context_.interrupted) return Cancelled(name_, ": the wait for its answer was ended");
@@ -269,7 +271,7 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
 StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
   RemoteState state = StateOf(answer.header);
-  // Checked because the chief derives the next epoch from this one.
+  // Check the epoch, because the chief derives the next one from it.
   if (state.epoch < 0 || state.epoch > kGreatestEpoch) {
     return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", state.epoch);
   }

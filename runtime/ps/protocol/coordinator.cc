@@ -127,8 +127,8 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   auto [entry, added] = staged_.try_emplace(
       report.name, Contribution{.where = std::vector<bool>(participants_.size(), false)});
   if (server == 0) entry->second.drawn = report.drawn;  // positions are kept on ps 0 alone
-  // A contribution may be used only after all servers have staged it, because all must apply the
-  // same set.
+  // A contribution may be used only after all servers have staged it, because all servers must
+  // apply the same set.
   std::vector<bool>& where = entry->second.where;
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
@@ -201,8 +201,8 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   departed_.erase(worker);
   if (int64_t& newest = newest_[worker]; newest < incarnation) {
     newest = incarnation;
-    // The new process computes the batch again, so the gradient of the old process must no longer
-    // be used, even if it arrives later.
+    // The new process computes the batch again, so the old process's gradient must no longer be
+    // used, even if it arrives later.
     std::erase_if(staged_, [&](const auto& staged) {
       return staged.first.worker == worker && IsOlder(staged.first) &&
              !std::ranges::all_of(staged.second.where, std::identity());
@@ -285,7 +285,7 @@ void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
 void Coordinator::Proceed(CoordinatorActions& actions) {
   if (!active()) return;
   gathered_ = gathered_ || Missing().empty();
-  // During a hold nothing is committed, so all servers reach the same step.
+  // No step is committed during a hold, so all servers reach the same step.
   if (holder_) {
     if (!hold_granted_ && AllApplied()) {
       hold_granted_ = true;

@@ -1,5 +1,5 @@
 // Implements ps 0's side of synchronous steps: passes on the messages of tasks and servers, and
-// tells them which tasks a step is waiting for.
+// tells them for which tasks a step is waiting.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -70,7 +70,8 @@ void Service::SendToServer(int server, std::string message) {
 
 void Service::Forget(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
-  // The chief may have filled the server again since the protocol abandoned `store`.
+  // Check the store, because the chief may have filled the server again since the protocol
+  // abandoned `store`.
   if (store_ == store) store_ = nullptr;
   changed_.NotifyAll();
 }

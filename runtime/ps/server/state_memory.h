@@ -1,5 +1,4 @@
-// Counts the memory of a server's states, and of the copies of shards that are kept for a
-// checkpoint.
+// Counts the memory of a server's states, and of the copies of shards kept for a checkpoint.
 #pragma once
 
 #include <atomic>
@@ -12,8 +11,9 @@ namespace tfjob::ps {
 // Thread-safe.
 class StateMemory {
  public:
-  // Copies are made only while states, copies and staged gradients together take at most `most`
-  // bytes. `staged` returns the bytes of the staged gradients, and may be called by any thread.
+  // Copies are made only while the combined size of states, copies and staged gradients is at most
+  // `most` bytes. `staged` returns the bytes of the staged gradients, and may be called by any
+  // thread.
   explicit StateMemory(
       int64_t most, std::function<int64_t()> staged = [] { return 0; })
       : most_(most), staged_(std::move(staged)) {}
