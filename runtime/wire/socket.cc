@@ -73,7 +73,7 @@ std::string AddressText(const sockaddr_storage& address) {
 }
 
 void PrepareSocket(int fd) {
-  // Both options only tune the connection, so a failure does not matter.
+  // Ignore failures, because both options only tune the connection.
   const int on = 1;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs, sizeof kUserTimeoutMs);

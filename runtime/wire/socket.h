@@ -1,4 +1,4 @@
-// Defines small helpers for TCP sockets.
+// Defines functions for TCP sockets, and an owner of a file descriptor.
 #pragma once
 
 #include <sys/socket.h>
@@ -33,20 +33,20 @@ struct HostPort {
   std::string host;  // without brackets
   std::string port;
 };
-// Splits "host:port", "1.2.3.4:port" or "[::1]:port". Returns InvalidArgument for anything else.
+// Splits "host:port", "1.2.3.4:port" or "[::1]:port". Returns InvalidArgument for any other form.
 StatusOr<HostPort> SplitAddress(const std::string& address);
 
 // Returns the host of a socket address, or its host and port: "10.1.2.3:5000", "[::1]:5000". An
-// IPv4 address that is mapped into IPv6 is shown as IPv4.
+// IPv4-mapped IPv6 address is shown as IPv4.
 std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
 // Sets the options that every connection between tasks needs: small frames are not delayed, and the
-// connection ends within 20 s if the peer's machine does not acknowledge the bytes that were sent.
+// connection ends within 20 s if the peer's machine does not acknowledge sent bytes.
 void PrepareSocket(int fd);
 
 // Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a
-// time of RealClock().Monotonic().
+// time on the clock RealClock().Monotonic().
 bool AwaitSocket(int fd, short events, Duration deadline);
 
 }  // namespace tfjob::wire

@@ -74,7 +74,8 @@ class Group {
   // if the caller still has it. During the wait, a PeerEvent every 10 s names the missing tasks.
   // Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
-  //   FailedPrecondition  if this task does not fit the group; the message says how they differ;
+  //   FailedPrecondition  if this task is incompatible with the group; the message says how they
+  //                       differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // On the leader, returns whether a task that is not in the current generation is waiting. All
