@@ -101,8 +101,8 @@ class Communicator {
   // other rank. If several ranks abort, each rank fails with the first error that reaches it. Does
   // nothing if the communicator already has an error.
   virtual void Abort(const Status& why) = 0;
-  // Returns the rank that the operation in progress waits for, and the time since which the
-  // operation has received nothing from that rank. Between two waits, `on` is briefly −1.
+  // Returns which rank the operation in progress waits for, and since when it has exchanged no data
+  // with that rank. Between two waits, `on` is briefly −1.
   virtual Waiting CurrentWait() const = 0;
 };
 

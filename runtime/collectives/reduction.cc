@@ -8,9 +8,9 @@
 
 #include "runtime/base/check.h"
 
-// Promises the compiler that a loop's target is at most identical to one of its sources, and
-// overlaps none in any other way. Otherwise, the compiler would check for overlaps at run time, and
-// would not vectorise a loop whose target is a source.
+// Promises the compiler that a loop's target may be one of its sources, but does not overlap a
+// source in any other way. Without this promise, the compiler would check for overlaps at run time,
+// and would not vectorise a loop whose target is a source.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else

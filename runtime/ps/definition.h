@@ -96,8 +96,8 @@ struct Assignment {
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// Returns a 64-bit digest of the settings on which all tasks must agree. The digest is the same on
-// every machine. It excludes start_timeout and the parts that depend on the number of training
+// Returns a 64-bit digest of the properties on which all tasks must agree. The digest is the same
+// on every machine. It excludes start_timeout and the parts that depend on the number of training
 // tasks (the tasks, and replicas_to_aggregate, which defaults to that number), because a worker
 // added by scaling sees more tasks than the workers that started before it.
 uint64_t Fingerprint(const Definition& definition);

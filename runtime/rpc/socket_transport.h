@@ -1,4 +1,4 @@
-// Implements Transport, for both ends, over a connected TCP socket that carries nothing but frames
+// Implements Transport, for both ends, over a connected TCP socket that carries only frames
 // (frame.h). The kernel copies payloads directly from the memory of the sender's segments and, with
 // BeginRead, directly into the memory of the receiver. No thread is dedicated to the socket: the
 // reading and writing threads sleep in the system calls.

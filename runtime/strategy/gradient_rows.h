@@ -45,9 +45,9 @@ class GradientRows {
   // may be padded with -1 at the end.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
-  // Adds up the rows of all ranks. All ranks must call Exchange. If a rank has sent invalid counts,
-  // sizes or indices, the error names that rank. After this error or one from the communicator,
-  // aborts the communicator with the error, and returns it.
+  // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or if a
+  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error, and
+  // returns it. In the latter case, the error names that rank.
   Status Exchange(collectives::Communicator& communicator);
   // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
   void Disconnect();

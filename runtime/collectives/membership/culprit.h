@@ -1,4 +1,5 @@
-// Finds the rank that blocks an operation, from each rank's report of the rank for which it waits.
+// Finds the rank that blocks an operation, from the ranks' reports of which rank each of them waits
+// for.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace tfjob::collectives {
 
-// Describes the rank for which an operation is waiting.
+// Describes which rank an operation is waiting for.
 struct RankWait {
   int64_t operation = 0;
   std::string name;  // the operation's name

@@ -25,7 +25,7 @@ class GroupMember {
     kIdle,        // is in no generation, and has not asked to join one
     kJoining,     // has asked the leader to join, or will ask once it is connected
     kConnecting,  // connects to the other members of formation()
-    kReady,       // is connected to all other members, some of which are not ready
+    kReady,       // is connected to all other members; awaits the leader's order
     kGoing,       // the generation has begun
     kEnded,       // see end()
   };

@@ -49,8 +49,8 @@ struct FailureReport {  // an operation of the generation has failed
   std::string why;
   bool operator==(const FailureReport&) const = default;
 };
-// Names for the leader the rank for which a member has been waiting. Sent during a long wait, and
-// once more when the wait is over; `on` is then -1.
+// Tells the leader which rank a member has been waiting for. Sent during a long wait, and once more
+// when the wait is over; `on` is then -1.
 struct WaitReport {
   int64_t generation = 0;
   int64_t operation = 0;

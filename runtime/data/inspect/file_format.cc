@@ -59,7 +59,7 @@ constexpr FileFormat kFormats[] = {
     {"csv", IsCsv, SummariseCsv},
 };
 
-// Returns what the first bytes of a compressed file unpack to.
+// Returns the unpacked content of the first bytes of a compressed file.
 std::string Unpacked(std::string_view packed) {
   z_stream stream{};
   if (inflateInit2(&stream, MAX_WBITS + 32) != Z_OK) return {};  // + 32: gzip or zlib

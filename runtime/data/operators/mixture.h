@@ -3,11 +3,11 @@
 // is the fraction w of the sum of the weights of K sources, the first n examples of the mixture
 // contain n·w of its examples, give or take K.
 //
-// A mixture stores no list. The first source's examples are at the places i at which floor((i·share
-// + phase) / 2^32) increases, so they are spaced as evenly as possible (a Sturmian word). The
-// second source takes its share of the remaining places in the same way, and so on. A short integer
-// calculation, whose result is the same on every machine, therefore gives the number of examples of
-// a source before any place.
+// A mixture stores no list. The first source has an example at each place i at which
+// floor((i·share + phase) / 2^32) increases, so its examples are spaced as evenly as possible (a
+// Sturmian word). The second source takes its share of the remaining places in the same way, and so
+// on. A short integer calculation, whose result is the same on every machine, therefore gives the
+// number of examples of a source before any place.
 #pragma once
 
 #include <cstddef>

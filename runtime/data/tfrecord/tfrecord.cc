@@ -28,7 +28,7 @@ ExampleFeature StepOf(const ExampleFeature& feature) {
   return step;
 }
 
-// Describes what the list of a feature must contain.
+// Describes the required content of a feature's list.
 std::string Describe(const ExampleFeature& feature) {
   if (feature.sequence)
     return StrCat("at most ", feature.shape.dim(0), " steps of ", Describe(StepOf(feature)));

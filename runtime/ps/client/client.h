@@ -17,7 +17,7 @@
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
 // server that lost its state. In the chief, EndStep refills the server itself. Servers are
 // connected, queried, filled and copied in parallel. During a wait, the client reports every 10 s
-// for what it is waiting, and for which tasks.
+// what it is waiting for, and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +73,7 @@ struct ClientOptions {
   std::function<void()> on_late_step;
   // Decides when to report a silent server, and when to break its connection.
   rpc::LivenessRules liveness;
-  // During a wait, the client reports at this interval, through on_event, for what it is waiting.
+  // During a wait, the client reports at this interval, through on_event, what it is waiting for.
   Duration report_every{10s};
   // Filling a server and copying its state have no time limit, but are abandoned and repeated if no
   // byte is transferred for this long.

@@ -277,7 +277,7 @@ class Link : public rpc::ConnectionHandler {
   uint64_t BytesToFill(const state::Snapshot& snapshot) const;
   uint64_t BytesToCopy() const;
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
-  // Describes, for messages, the action of the server for which this task is waiting.
+  // Describes, for messages, what the server must do for this task to continue.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // Lend and Released count the segments of the caller's memory that the connection may still read.

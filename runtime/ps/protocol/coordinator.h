@@ -33,7 +33,7 @@ struct Again {
 struct HoldResult {
   Worker worker;
   // False if the servers do not share a state, if another worker has the hold, or if the request
-  // expired before the hold could be granted.
+  // ended before the hold could be granted.
   bool granted = false;
 };
 

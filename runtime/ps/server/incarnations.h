@@ -16,7 +16,7 @@ namespace tfjob::ps {
 // counts the processes of each task in the order in which they first connect, and continues from
 // the highest incarnation in the ledgers of the state. A restarted ps 0 may not know all
 // incarnations that its predecessor issued, but a process with such an incarnation is older than a
-// process without one. The other servers learn incarnations from the processes. A value type.
+// process that had none. The other servers learn incarnations from the processes. A value type.
 class Incarnations {
  public:
   // Returns whether a later process of the task is known. If so, the instance must be refused.

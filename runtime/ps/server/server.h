@@ -52,7 +52,7 @@ struct ServerOptions {
   double step_lease_factor = 10;
   Duration step_lease_least{60s};
   // While the server has no state or no training task is connected, it reports at this interval,
-  // through on_event, for what it is waiting.
+  // through on_event, what it is waiting for.
   Duration report_every{10s};
 };
 

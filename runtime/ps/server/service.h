@@ -164,7 +164,7 @@ class Service : public ParameterServer {
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Describes for what this server waits while it does not serve.
+  // Describes what this server is waiting for while it does not serve.
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;

@@ -1,5 +1,5 @@
 // Implements ps 0's side of synchronous steps: passes on the messages of tasks and servers, and
-// tells them for which tasks a step is waiting.
+// tells them which tasks a step is waiting for.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
