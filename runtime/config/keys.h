@@ -34,12 +34,17 @@ using Binding =
                  Ref<std::optional<TokenizeConfig>>, Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
-//   kNameOrIndex a string, or an integer (kept as text) kFraction a number, or "1/255" kBytes an
-//   integer, or "32Mi" (Ki, Mi, Gi) kClassWeights a map from class numbers to numbers kNames a map
-//   of names to names, or one name, which is stored as {"": NAME} kRanges a map of names to [low,
-//   high] kFeatures a map of names to features (FeatureConfig) kDatasets a list of maps with the
-//   keys of data.train kTokenize a map of keys (TokenizeConfig) kMetrics a list of names, or of
-//   maps with a name and arguments kOutputs a map of names to maps of the keys that are per_output
+//   kNameOrIndex  a string, or an integer (kept as a string)
+//   kFraction     a number, or "1/255"
+//   kBytes        an integer, or "32Mi" (Ki, Mi, Gi)
+//   kClassWeights a map from class numbers to numbers
+//   kNames        a map from names to names, or one name, which is stored as {"": NAME}
+//   kRanges       a map from names to [low, high]
+//   kFeatures     a map from names to features (FeatureConfig)
+//   kDatasets     a list of maps with the keys of data.train
+//   kTokenize     a map of keys (TokenizeConfig)
+//   kMetrics      a list of names, or of maps with a name and arguments
+//   kOutputs      a map from names to maps of the keys that are per_output
 enum class KeyType {
   kBool,
   kInteger,
