@@ -24,8 +24,8 @@ namespace tfjob::strategy {
 
 // Returns the largest total number of rows, over all ranks, for which the ranks send rows. If the
 // ranks have more rows, they reduce the whole gradient instead. If n ranks have c rows in total,
-// they send (n - 1) · c rows, each with its index. An all-reduce instead sends 2 · (n - 1) times the
-// table, with one more element per row, which shows whether a rank has the row.
+// they send (n - 1) · c rows, each with its index. An all-reduce instead sends 2 · (n - 1) times
+// the table, with one more element per row, which shows whether a rank has the row.
 int64_t MostRowsToSend(const TableItem& table);
 
 // Not thread-safe.
