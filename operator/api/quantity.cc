@@ -25,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, int>, 10> kDecimal = {{{"n", -9
                                                                         {"P", 15},
                                                                         {"E", 18}}};
 
-// Parses a decimal suffix or an exponent into a power of ten; returns false if the text is neither.
+// Parses a decimal suffix or an exponent into a power of ten; returns false if `suffix` is neither.
 bool ParseDecimalSuffix(std::string_view suffix, int& power) {
   for (const auto& [name, value] : kDecimal) {
     if (suffix == name) {

@@ -26,6 +26,13 @@ using objects::Kind;
 // Kubernetes' default for pods that do not set a grace period.
 constexpr int64_t kDefaultGraceSeconds = 30;
 
+// Returns whether the pod has finalizers, which keep it even after its grace period.
+bool HasFinalizers(const policy::Snapshot& snapshot, const std::string& uid) {
+  return std::any_of(snapshot.pods.begin(), snapshot.pods.end(), [&](const auto& pod) {
+    return pod->metadata.uid == uid && !pod->metadata.finalizers.empty();
+  });
+}
+
 }  // namespace
 
 Outcome Actor::Act(const ActContext& context) {
@@ -161,7 +168,7 @@ Status Actor::DeleteOne(const ActContext& context, const plan::Delete& wanted) {
   options.grace_period_seconds = wanted.grace_period_seconds;
   const Status status = dependencies_.client.Delete(key, options);
   if (!absl::IsAborted(status)) return status;
-  // Either another object has the name now, or the delete conflicted with another write.
+  // Finds out whether another object has the name now, or the delete conflicted with another write.
   const StatusOr<client::Object> found = dependencies_.ReadObject(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
@@ -183,7 +190,9 @@ Status Actor::RecordDelete(const ActContext& context, const plan::Delete& wanted
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
   dependencies_.observer.OnDeleted(wanted.kind, context.name_space());
-  if (wanted.kind != Kind::kPod || wanted.grace_period_seconds == 0) {
+  const bool at_once =
+      wanted.grace_period_seconds == 0 && !HasFinalizers(context.observation.snapshot, wanted.uid);
+  if (wanted.kind != Kind::kPod || at_once) {
     cache.RecordGone(key, wanted.uid);
     return OkStatus();
   }

@@ -25,7 +25,8 @@ struct ActContext {
 
   const api::TFJob& job() const;
   const std::string& name_space() const;
-  // Queues an event about a problem, but only once, however long the problem lasts.
+  // Queues an event about a problem, but only once, however long the problem lasts. Leaves out
+  // further refusals after the first 20 of different causes, until the server accepts an object.
   void ReportOnce(plan::NamedEvent event) const;
 };
 

@@ -61,7 +61,8 @@ Admission Admit(const objects::CustomResource& stored, const AdmissionRules& rul
   clean_up = clean_up.value_or(rules.clean_pod_policy);
   if (!admission.verdict.ok()) return admission;
   api::SetDefaults(admission.job);
-  // Nothing more is created for a job that has ended, and the cache does not keep its templates.
+  // Skips the checks for a job that has ended: nothing more is created for it, and the cache does
+  // not keep its templates.
   if (api::IsFinished(admission.job.status)) return admission;
   const std::string problems = ProblemsOf(admission.job, rules);
   if (!problems.empty()) admission.verdict = InvalidArgument(problems);

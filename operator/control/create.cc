@@ -44,7 +44,8 @@ Status CheckRules(const ActContext& context, const DesiredObject& wanted,
   if (wanted.kind != Kind::kNetworkPolicy) return OkStatus();
   const std::string difference = DifferenceOfPolicy(context.job(), object);
   if (difference.empty()) return OkStatus();
-  // The watch has not reported the policy yet. Once it has, a reconcile restores the rules.
+  // Asks for a retry if the policy already existed: once the watch has reported the policy, a
+  // reconcile restores the rules.
   if (was_there) {
     return Unavailable(difference, " of NetworkPolicy ", wanted.name, " is still to be restored");
   }

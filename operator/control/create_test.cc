@@ -219,6 +219,19 @@ TEST(Creator, ReportsARefusalOnceHoweverManyObjectsMeetIt) {
   EXPECT_EQ(one.Events(), Texts{"FailedCreatePod: Error creating: bad image"});
 }
 
+TEST(Creator, ReportsFewOfTheRefusalsOfAServerThatNeverRepeatsItself) {
+  OneJob one;
+  one.Plan({{kWorker, 1}});
+  for (char first = 'a'; first <= 'z'; ++first) {
+    for (char second = 'a'; second <= 'z'; ++second) {
+      one.calls.Inject({.matches = [](const client::Call&) { return true; },
+                        .error = InvalidArgument("ticket ", std::string{first, second})});
+      one.Create();
+    }
+  }
+  EXPECT_EQ(one.Events().size(), 20u);
+}
+
 // If the response to a create is lost or the name is taken, reading the object must settle whether
 // it was created.
 TEST(Creator, ReadsWhatALostAnswerLeavesOpen) {

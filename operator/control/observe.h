@@ -40,9 +40,9 @@ class JobReader {
   Outcome ReadJob(const std::string& key, const std::string& known_version, Memory& memory);
 
  private:
-  // Reads the objects that the operator created or deleted, if the watch should have reported this
-  // by now but has not. Returns false if some could not be read. The reconcile can continue even
-  // then, because it still relies on the operator's own writes.
+  // Reads each object that the operator created or deleted, if the watch has not reported the write
+  // although it should have by now. Returns false if an object could not be read. The reconcile can
+  // continue even then, because the cache still contains the operator's own writes.
   bool ConfirmOwnWrites(const std::string& key);
   // Read objects of one kind, one by one or with one list of the job's objects.
   Status ReadEach(const std::string& key, const std::vector<client::Key>& objects);

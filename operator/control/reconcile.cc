@@ -50,6 +50,9 @@ std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {
     return ReadAgain("the NetworkPolicy changes");
   }
+  // If the job is being deleted without its dependents, the garbage collector has just removed it
+  // from the services' owners.
+  if (!decision.plan.adopts.empty()) return ReadAgain("services are adopted");
   // If services that existed are gone, the job may have been deleted. The garbage collector would
   // then delete its services again, however often they are recreated.
   const bool all_exist =
@@ -124,7 +127,8 @@ Outcome Reconciler::Act(const ActContext& context) {
                                             .plan = decision.plan.requeue_after}))};
   }
   const policy::Verdict& verdict = decision.verdict;
-  // The plan that resumes a job creates nothing yet.
+  // Expects the group and the policy only if the plan creates objects, which a plan that resumes a
+  // job does not do yet.
   const bool creates = !decision.plan.creates.empty();
   const bool wants_group = creates && verdict.create_pod_group.has_value();
   if (wants_group && std::exchange(memory.had_group, false)) {

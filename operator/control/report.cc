@@ -1,5 +1,8 @@
 #include "operator/control/report.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "operator/api/reasons.h"
 
 namespace tfjob::control {
@@ -70,14 +73,45 @@ const Words& WordsOf(Kind kind) {
   return kPod;
 }
 
-// Replaces numbers with '#'. Numbers (a quota's "pods=5", an index, a port) may change from one
-// attempt to the next although the problem stays the same.
+// Returns whether the text begins with a UUID.
+bool BeginsWithUuid(std::string_view text) {
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  if (text.size() < kForm.size()) return false;
+  return std::equal(kForm.begin(), kForm.end(), text.begin(), [](char form, char c) {
+    return form == '-' ? c == '-' : absl::ascii_isxdigit(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+// Returns the length of the number at the beginning of the text; 0 if there is none. UUIDs, hashes
+// and the like (at least 8 hexadecimal digits) are only numbers if they are whole words.
+size_t NumberLength(std::string_view text, bool begins_word) {
+  constexpr size_t kUuidLength = 36, kShortestHash = 8;
+  const auto ends_word = [text](size_t length) {
+    return length == text.size() || !absl::ascii_isalnum(static_cast<unsigned char>(text[length]));
+  };
+  const auto run = [text](std::string_view characters) {
+    return std::min(text.find_first_not_of(characters), text.size());
+  };
+  if (begins_word && BeginsWithUuid(text) && ends_word(kUuidLength)) return kUuidLength;
+  const size_t hash = run("0123456789abcdefABCDEF");
+  if (begins_word && hash >= kShortestHash && ends_word(hash)) return hash;
+  return run("0123456789");
+}
+
+// Replaces numbers with '#'. Numbers (a quota's "pods=5", an index, a port, a request's id) may
+// change from one attempt to the next although the problem stays the same.
 std::string WithoutNumbers(std::string_view text) {
   std::string shape;
-  for (const char c : text) {
-    const bool is_digit = c >= '0' && c <= '9';
-    if (!is_digit) shape += c;
-    if (is_digit && (shape.empty() || shape.back() != '#')) shape += '#';
+  for (size_t i = 0; i < text.size();) {
+    const bool begins_word =
+        i == 0 || !absl::ascii_isalnum(static_cast<unsigned char>(text[i - 1]));
+    const size_t length = NumberLength(text.substr(i), begins_word);
+    if (length == 0) {
+      shape += text[i++];
+      continue;
+    }
+    if (shape.empty() || shape.back() != '#') shape += '#';
+    i += length;
   }
   return shape;
 }
@@ -128,9 +162,12 @@ plan::NamedEvent DeletedEvent(const api::TFJob& job, Kind kind,
 
 plan::NamedEvent DeleteFailedEvent(const api::TFJob& job, Kind kind, const std::string& uid,
                                    const Status& error) {
-  return plan::MakeEvent(job, objects::EventType::kWarning, WordsOf(kind).delete_failed,
-                         api::FailedDeleteMessage(Message(error)),
-                         StrCat("delete-failed/", uid, "/", Message(error)), true);
+  const std::string cause = StrCat("delete-failed/", uid, "/");
+  plan::NamedEvent event = plan::MakeEvent(
+      job, objects::EventType::kWarning, WordsOf(kind).delete_failed,
+      api::FailedDeleteMessage(Message(error)), StrCat(cause, Message(error)), true);
+  event.cause = StrCat(cause, WithoutNumbers(Message(error)));
+  return event;
 }
 
 plan::NamedEvent SchedulingGroupDroppedEvent(const api::TFJob& job, const std::string& pod) {

@@ -23,8 +23,9 @@ struct Child {
 
 plan::NamedEvent CreatedEvent(const api::TFJob& job, objects::Kind kind,
                               const std::vector<Child>& children);
-// If two messages differ only in numbers, the events have different names but the same cause, so
-// only the first is reported.
+// If two messages differ only in numbers (including UUIDs and hexadecimal ids), the events have
+// different names but the same cause, so only the first is reported. The same holds for the other
+// failures below.
 plan::NamedEvent CreateFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);
 // Reports that the pod group or the NetworkPolicy could not be changed to match the spec.
 plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);

@@ -88,5 +88,26 @@ TEST(Report, GivesRefusalsOneCauseWhateverNumbersTheServerSays) {
   EXPECT_FALSE(IsCreateFailed(DeleteFailedEvent(job, Kind::kPod, "", Internal("x")).cause));
 }
 
+TEST(Report, GivesRefusalsOneCauseWhateverIdsTheServerSays) {
+  const api::TFJob job = StartedJob({{kWorker, 1, kOnFailure}});
+  const auto cause = [&job](const std::string& error) {
+    return CreateFailedEvent(job, Kind::kPod, PermissionDenied(error)).cause;
+  };
+  EXPECT_EQ(cause("denied, request 5f1e0f7c-1b2a-4c3d-9e8f-0a1b2c3d4e5f."),
+            cause("denied, request abcdefab-cdef-abcd-efab-cdefabcdefab."));
+  EXPECT_EQ(cause("trace=deadbeefdeadbeef"), cause("trace=0123456789abcdef"));
+  EXPECT_EQ(cause("trace=deadbeef"), cause("trace=7"));
+  // Words and short names are not ids.
+  EXPECT_NE(cause("bad cafe"), cause("bad face"));
+  EXPECT_NE(cause("deadbeefs"), cause("facadebeds"));
+  EXPECT_NE(cause("5f1e0f7c-1b2a-4c3d-9e8f-0a1b2c3d4e5fg"),
+            cause("abcdefab-cdef-abcd-efab-cdefabcdefabg"));
+  const auto delete_cause = [&job](const std::string& error) {
+    return DeleteFailedEvent(job, Kind::kPod, "uid", PermissionDenied(error)).cause;
+  };
+  EXPECT_EQ(delete_cause("request 11"), delete_cause("request 2"));
+  EXPECT_TRUE(delete_cause("no").starts_with("delete-failed/uid/"));
+}
+
 }  // namespace
 }  // namespace tfjob::control

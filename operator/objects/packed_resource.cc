@@ -9,8 +9,8 @@
 namespace tfjob::objects {
 namespace {
 
-// Parses a packed text. The fast parser rejects only JSON that is nested too deeply, which
-// ParseJson can still parse.
+// Parses packed JSON. The fast parser rejects only JSON that is nested too deeply, which ParseJson
+// can still parse.
 Json ParsePacked(const std::string& text) {
   thread_local JsonDocument document;
   if (const auto view = document.Parse(text); view.ok()) return ToJson(*view);

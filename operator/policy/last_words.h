@@ -9,8 +9,7 @@
 
 namespace tfjob::policy {
 
-// Returns what the container wrote before its last failure; "" if it wrote nothing or has not
-// failed.
+// Returns the container's explanation of its last failure; "" if it wrote none or has not failed.
 std::string LastWords(const objects::ContainerStatus& container);
 
 // Returns the last words of the pod's container `tensorflow`; if it has none, those of another

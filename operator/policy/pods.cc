@@ -170,7 +170,8 @@ void HandleLostPods(Draft& draft) {
   if (!draft.snapshot.lost_nodes || draft.snapshot.lost_nodes->empty()) return;
   for (const auto& pod : draft.snapshot.pods) {
     const auto left = TimeToLost(*pod, draft.snapshot.lost_nodes, draft.now, draft.options);
-    if (!left) continue;
+    // Only finalizers still keep a pod that was deleted with grace period 0.
+    if (!left || pod->metadata.deletion_grace_period_seconds == 0) continue;
     if (*left > Duration::zero()) {
       draft.RequeueAfter(*left);
     } else if (ForcesDeletion(draft.job)) {

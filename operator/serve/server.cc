@@ -54,7 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   const asio::ip::address& peer() const { return peer_; }
-  // Returns true while the connection waits for a request or reads its head.
+  // Returns true while the connection is waiting for a request or reading its head.
   bool idle() const { return idle_; }
 
   // Closes the connection, which then no longer counts towards the limit. It is destroyed once its

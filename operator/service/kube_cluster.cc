@@ -78,7 +78,7 @@ StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& op
   kube::KubeClientOptions events = kube;
   events.rest = EventLimits(kube.rest);
   ASSIGN_OR_RETURN(auto event_client, kube::KubeClient::Create(config, events));
-  // Calls that renew the lease must never wait for other calls.
+  // Sets no limit, because calls that renew the lease must never wait for other calls.
   kube.rest.qps = 0;
   kube.rest.may_write = nullptr;
   kube.rest.deadline = std::min(Duration(5s), options.renew_deadline / 2);

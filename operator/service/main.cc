@@ -23,7 +23,7 @@ constexpr auto kLeaveWithin = std::chrono::milliseconds(1800);
 }
 
 int Main(int argc, const char* const* argv) {
-  // One heap per thread would use a third more memory.
+  // Limits the number of heaps, because one heap per thread would use a third more memory.
   mallopt(M_ARENA_MAX, 2);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const auto parsed = ParseOperatorFlags(argc, argv, console);

@@ -24,8 +24,9 @@ bool IsRequired(Kind kind, policy::GangScheduler gang, policy::NetworkPolicies n
 StaleWatches Explain(const WatchTrouble& trouble, const CheckServed& served) {
   StaleWatches stale{StaleAction::kReport, trouble.why.ToString(),
                      client::ToString({trouble.kind, trouble.name_space, "*"}), trouble.lasting};
-  // A server that throttles requests also throttles those of other operators. Permissions belong to
-  // the service account, which all operators of a Deployment share.
+  // Assumes that other operators have the same trouble. A server that throttles requests also
+  // throttles theirs, and permissions belong to the service account, which all operators of a
+  // Deployment share.
   stale.of_all = trouble.why.code() == StatusCode::kResourceExhausted ||
                  trouble.why.code() == StatusCode::kPermissionDenied;
   if (stale.of_all) return stale;
@@ -70,7 +71,8 @@ std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  // Recent trouble must not hide older trouble for which the operator must leave.
+  // Prefers older trouble, for which the operator must leave, so that recent trouble does not hide
+  // it.
   std::vector<WatchTrouble> old = troubles;
   std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
   StaleWatches stale = Explain(old.empty() ? troubles : old, served);

@@ -25,6 +25,13 @@ std::map<client::Key, client::Object> ObjectCache::Objects() {
   return objects_;
 }
 
+std::optional<client::Object> ObjectCache::Find(const client::Key& key) {
+  MutexLock lock(mutex_);
+  const auto found = objects_.find(key);
+  if (found == objects_.end()) return std::nullopt;
+  return found->second;
+}
+
 std::vector<ObjectCache::Change> ObjectCache::TakeChanges() {
   MutexLock lock(mutex_);
   return std::exchange(changes_, {});

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "operator/client/client.h"
@@ -25,8 +26,11 @@ class ObjectCache : public client::WatchSink {
                                                        const client::LabelSelector& selector = {});
 
   std::map<client::Key, client::Object> Objects();
+  // Returns nullopt if there is no such object.
+  std::optional<client::Object> Find(const client::Key& key);
   // Returns all changes since the last call, in order. The first changes are the objects that
-  // existed when the watch began.
+  // existed when the watch began. Must be called from time to time, because the cache keeps all
+  // changes that have not been taken.
   std::vector<Change> TakeChanges();
 
   // Waits for the initial list. Returns false if it has not arrived after `timeout`.

@@ -3,12 +3,23 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ostream>
 #include <utility>
 
 #include "operator/view/printable.h"
 
 namespace tfjob::view {
+namespace {
+
+// Returns zeros if the size is unknown.
+winsize TerminalSize() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return size;
+}
+
+}  // namespace
 
 void Screen::Line(std::string_view text) {
   Erase();
@@ -18,6 +29,12 @@ void Screen::Line(std::string_view text) {
 
 void Screen::Live(std::vector<std::string> lines) {
   if (!console_.terminal) return;
+  // A line that has been scrolled out of the terminal can no longer be overwritten.
+  if (const size_t most = height(); lines.size() > most) {
+    const size_t hidden = lines.size() - (most - 1);
+    lines.resize(most - 1);
+    lines.push_back(StrCat("and ", hidden, " more"));
+  }
   const size_t longest = width();
   for (std::string& line : lines) line = CutText(PrintableLine(line), longest);
   if (lines == live_) return;
@@ -32,9 +49,15 @@ bool Screen::broken() const {
 
 size_t Screen::width() const {
   if (!console_.terminal) return 0;
-  winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col - 1 : 79;
+  const winsize size = TerminalSize();
+  return size.ws_col > 0 ? size.ws_col - 1 : 79;
+}
+
+// The cursor stays in the row below the live lines.
+size_t Screen::height() const {
+  if (!console_.terminal) return 0;
+  const winsize size = TerminalSize();
+  return size.ws_row > 0 ? std::max(size.ws_row - 1, 1) : 23;
 }
 
 // Expects the cursor at the beginning of the line below the last live line.

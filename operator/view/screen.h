@@ -17,13 +17,16 @@ class Screen {
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the live lines, and cuts them to width(). They are shown only on a terminal.
+  // Replaces the live lines, and cuts them to width(). They are shown only on a terminal. If there
+  // are more than fit, the last line that is shown says how many are not.
   void Live(std::vector<std::string> lines);
   // Returns whether writing to the output has failed, for example because the reader is gone or the
   // disk is full.
   bool broken() const;
   // Returns the maximum length of a live line in bytes; 0 without a terminal.
   size_t width() const;
+  // Returns the maximum number of live lines; 0 without a terminal.
+  size_t height() const;
 
  private:
   void Erase();

@@ -154,6 +154,23 @@ TEST(ScreenTest, LinesCannotSteerTheTerminal) {
             "tfjob: bad\\u001b[2J\ntfjob: worse\\u000d\ntfjob: warning: odd\\u001b\\u000a\n");
 }
 
+TEST(ScreenTest, ShowsOnlyAsManyLiveLinesAsItCanOverwrite) {
+  std::istringstream in;
+  std::ostringstream out;
+  Console console{in, out, out, true};
+  Screen screen(console);
+  const size_t height = screen.height();
+  ASSERT_GE(height, 2u);
+  std::string fitting;
+  for (size_t i = 0; i + 1 < height; ++i) fitting += "job\n";
+  screen.Live(std::vector<std::string>(height, "job"));
+  EXPECT_EQ(out.str(), fitting + "job\n");
+  screen.Live({});
+  out.str("");
+  screen.Live(std::vector<std::string>(height + 7, "job"));
+  EXPECT_EQ(out.str(), fitting + "and 8 more\n");
+}
+
 TEST(ScreenTest, ShowsNoLiveLinesWithoutATerminal) {
   std::istringstream in;
   std::ostringstream out;
@@ -163,6 +180,7 @@ TEST(ScreenTest, ShowsNoLiveLinesWithoutATerminal) {
   screen.Line("one");
   EXPECT_EQ(out.str(), "one\n");
   EXPECT_EQ(screen.width(), 0u);
+  EXPECT_EQ(screen.height(), 0u);
 }
 
 }  // namespace

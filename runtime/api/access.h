@@ -99,6 +99,7 @@ struct DatasetData {
   std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
   std::vector<Dataset> parts = {};
   bool concatenation = false;  // the operator only concatenates the parts
+  bool zip = false;            // each part has only the inputs and outputs that it names
   // For files: the keys of data.train in a training file. Null for arrays in memory.
   Json keys;
   // For arrays in memory: the array of each input and output, and the scale.

@@ -40,6 +40,7 @@ Json KeysOfTokenize(const data::Tokenize& tokenize) {
                {"truncate", tokenize.truncate}};
   if (!tokenize.vocabulary.empty()) keys["vocabulary"] = tokenize.vocabulary;
   if (!tokenize.merges.empty()) keys["merges"] = tokenize.merges;
+  if (!tokenize.file.empty()) keys["file"] = tokenize.file;
   if (tokenize.add_special_tokens) keys["add_special_tokens"] = *tokenize.add_special_tokens;
   if (tokenize.lower_case) keys["lower_case"] = *tokenize.lower_case;
   if (tokenize.strip_accents) keys["strip_accents"] = *tokenize.strip_accents;
@@ -209,9 +210,17 @@ Text::operator Dataset() const {
   return FromKeys({{"format", "text"},
                    {"files", files},
                    {"tokenize", KeysOfTokenize(tokenize)},
-                   {"targets", "next_token"},
+                   {"targets", same_token ? "same_token" : "next_token"},
                    {"on_damaged", skip_damaged ? "skip" : "fail"},
                    {"cache_dir", cache_dir}});
+}
+
+Texts::operator Dataset() const {
+  return FromKeys({{"format", "texts"},
+                   {"folder", folder},
+                   {"classes", classes},
+                   {"tokenize", KeysOfTokenize(tokenize)},
+                   {"on_damaged", skip_damaged ? "skip" : "fail"}});
 }
 
 Result<TrainAndTest> FashionMnist(const std::string& folder) {

@@ -5,6 +5,7 @@
 #include "runtime/api/access.h"
 #include "runtime/inference/predictor.h"
 #include "runtime/model/any_length.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/freeze.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
@@ -87,6 +88,20 @@ Model Model::Frozen(const std::vector<std::string>& patterns) const {
   const tfjob::Status frozen = model::Freeze(model, patterns);
   return Access::MakeModel(frozen.ok() ? StatusOr<model::Model>(std::move(model)) : frozen,
                            data_->name, data_->values, data_->weights);
+}
+
+Model Model::WithDTypePolicy(const std::string& policy) const {
+  if (data_->model == nullptr) return *this;
+  const std::optional<model::DTypePolicy> parsed = model::ParseDTypePolicy(policy);
+  StatusOr<model::Model> changed = *data_->model;
+  if (!parsed) {
+    changed = InvalidArgument("model ", data_->name, ": expected the dtype policy float32, ",
+                              "mixed_bfloat16 or mixed_float16, got \"", policy, "\"");
+  } else if (!model::SetPolicy(*changed, *parsed)) {
+    changed = InvalidArgument("model ", data_->name, ": the dtype policy ", policy,
+                              " would change no layer, because each has a policy already");
+  }
+  return Access::MakeModel(std::move(changed), data_->name, data_->values, data_->weights);
 }
 
 Model Model::Clone() const {

@@ -212,6 +212,19 @@ TEST(Functional, ADeepModelNeedsNoDeepStack) {
   EXPECT_TRUE(model.status().ok()) << model.status();
 }
 
+TEST(Model, ItsLayersCanHaveADTypePolicy) {
+  const Model model = Sequential({Input{.shape = {2}}, Dense{.units = 1, .name = "body"}});
+  const Result<std::string> json = model.WithDTypePolicy("mixed_bfloat16").ToJson();
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_NE(json->find("\"mixed_bfloat16\""), std::string::npos) << *json;
+  EXPECT_EQ(model.WithDTypePolicy("bfloat16").status().message(),
+            "model sequential: expected the dtype policy float32, mixed_bfloat16 or mixed_float16, "
+            "got \"bfloat16\"");
+  EXPECT_EQ(model.WithDTypePolicy("float32").WithDTypePolicy("float32").status().message(),
+            "model sequential: the dtype policy float32 would change no layer, because each has a "
+            "policy already");
+}
+
 TEST(Model, SomeOfItsLayersCanBeFrozen) {
   const Model model = Sequential({Input{.shape = {2}}, Dense{.units = 1, .name = "body"}});
   EXPECT_NE(SummaryOf(model.Frozen({"bo*"})).find("(frozen)"), std::string::npos);

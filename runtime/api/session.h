@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,27 @@ enum class Verbose {
   kEpochs,  // one line per epoch
 };
 
+// Batches of examples of similar lengths, with little padding, as
+// tf.data.Dataset.bucket_by_sequence_length makes them. An example is as long as the longest of its
+// inputs, up to the last value that is not `padding`.
+struct BucketByLength {
+  std::vector<int64_t> boundaries = {};  // the greatest lengths of the buckets, ascending
+  // Examples per batch and task, for each boundary and for longer examples; empty: the batch_size
+  // of Fit.
+  std::vector<int64_t> batch_sizes = {};
+  double padding = 0;
+};
+
+// Masks tokens at random, as BERT does: a share of the tokens is predicted, and 80 % of these are
+// replaced by mask_token and 10 % by another token.
+struct MaskTokens {
+  int64_t mask_token = 0;       // an id
+  int64_t vocabulary_size = 0;  // number of ids
+  // Ids that are never masked or drawn, in addition to mask_token.
+  std::vector<int64_t> special_tokens = {0};
+  double rate = 0.15;
+};
+
 struct FitOptions {
   int64_t batch_size = 32;    // total over all tasks and devices: 1 to 16777216
   int64_t epochs = 1;         // the index of the epoch before which training ends
@@ -68,9 +90,13 @@ struct FitOptions {
   // If above 0, examples are shuffled only within windows of this many examples, which suits disks
   // with slow random access. If there are no more examples than that, all are shuffled.
   int64_t shuffle_buffer = 0;
-  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the
-  // previous one ended, even if that was in an earlier Fit. If the number of batches in a pass has
-  // changed since then, however, Fit begins with a new pass.
+  // Batches of examples of similar lengths, for a model that takes any length.
+  std::optional<BucketByLength> bucket_by_length = {};
+  // Masks tokens, for masked language models. The labels are the same tokens.
+  std::optional<MaskTokens> mask_tokens = {};
+  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the last
+  // one has ended, even the last one of an earlier Fit. But if the number of batches in a pass has
+  // changed since then, Fit begins with a new pass.
   int64_t steps_per_epoch = 0;
   const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The fraction of the examples, from 0 to below 1, that is used for validation instead of
@@ -87,7 +113,9 @@ struct FitOptions {
 
 struct EvaluateOptions {
   int64_t batch_size = 32;
-  int64_t steps = 0;  // batches to evaluate; 0: all
+  int64_t steps = 0;                                    // batches to evaluate; 0 for all
+  std::optional<BucketByLength> bucket_by_length = {};  // as in FitOptions
+  std::optional<MaskTokens> mask_tokens = {};           // every evaluation masks the same tokens
 };
 
 struct LoadOptions {

@@ -28,8 +28,8 @@ std::string FormatTime(Time time);
 // Formats microseconds in the form of metav1.MicroTime: "2026-11-21T09:30:00.123456Z".
 std::string FormatMicroTime(Time time);
 // Parses the forms that FormatTime and FormatMicroTime return, with any number of fractional digits
-// and any UTC offset. Returns InvalidArgument for other texts, and for times (in UTC) outside the
-// years 0 to 9999.
+// and any UTC offset. Returns InvalidArgument for text in any other form, and for times (in UTC)
+// outside the years 0 to 9999.
 StatusOr<Time> ParseTime(std::string_view text);
 // Truncates the time to whole seconds, the precision of the times that an API server returns.
 Time TruncateToSeconds(Time time);

@@ -10,7 +10,7 @@ namespace tfjob {
 
 class Fnv1a {
  public:
-  // Adding a text in parts gives the same hash as adding it at once.
+  // Adding bytes in several parts gives the same hash as adding them all at once.
   constexpr Fnv1a& Add(std::string_view bytes) {
     for (const char byte : bytes) Mix(static_cast<unsigned char>(byte));
     return *this;

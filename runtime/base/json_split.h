@@ -1,13 +1,13 @@
-// Finds the parts of a JSON text without parsing them: the members of an object, or the elements of
-// a list. Meant for texts that combine values from many owners, where one malformed value must not
-// make the others unreadable.
+// Splits a JSON object into its members, or a JSON list into its elements, without parsing them.
+// Meant for JSON that combines values from many owners, where one malformed value must not make the
+// others unreadable.
 //
 //   ASSIGN_OR_RETURN(const auto members, SplitJsonObject(R"({"a":[1,2],"b":"x"})"));
 //   // {"a", "[1,2]"}, {"b", "\"x\""}
 //
 // The functions run in linear time and do not recurse. They check brackets, quotes and separators,
-// but not the text of numbers and words, the encoding of strings, or separators inside the parts.
-// Containers may be nested 10,100 deep, which is more than an API server accepts (10,000).
+// but not the spelling of numbers and literals, the encoding of strings, or separators inside the
+// parts. Containers may be nested 10,100 deep, which is more than an API server accepts (10,000).
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct JsonSize {
   size_t depth = 0;   // depth of nested containers; 0 for a scalar
   size_t values = 0;  // an upper bound on the number of values: objects, lists and scalars
 };
-// Measures a text, even if it is malformed.
+// Measures `text`, which may be malformed.
 JsonSize MeasureJson(std::string_view text);
 
 }  // namespace tfjob

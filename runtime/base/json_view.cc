@@ -11,7 +11,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A parser whose capacity exceeds this is replaced if the next text is shorter than a quarter of
+// A parser whose capacity exceeds this is replaced if the next input is shorter than a quarter of
 // its capacity.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;

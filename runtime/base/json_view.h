@@ -1,9 +1,9 @@
-// Reads JSON quickly, for callers that receive many texts. Parses a text into simdjson's flat form
-// and reads values from it without building a DOM. The accessors are the same as JsonField's
-// (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs the
-// path parses the text again with ParseJson.
+// Reads JSON quickly, for callers that parse one document after another. Parses JSON into
+// simdjson's flat form and reads values from it without building a DOM. The accessors are the same
+// as JsonField's (json.h), so one decoder can serve both. Errors do not contain the path; a caller
+// that needs the path parses the document again with ParseJson.
 //
-//   JsonDocument document;  // keeps its buffers from one text to the next
+//   JsonDocument document;  // keeps its buffers from one Parse to the next
 //   ASSIGN_OR_RETURN(const JsonView root, document.Parse(text));
 //   ASSIGN_OR_RETURN(std::string name, root["metadata"]["name"].String());
 #pragma once
@@ -50,14 +50,14 @@ class JsonView {
   // Returns a view into the document, or "" if the value is not a string.
   std::string_view Text() const;
 
-  // Return all members, in the text's order, or all elements. Return an empty list if the value is
+  // Return all members, in document order, or all elements. Return an empty list if the value is
   // absent, and InvalidArgument if it has a different type.
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 
-  // Call `visit` for all members or elements, in the text's order, and return its first error.
-  // Return InvalidArgument if the value is absent or has a different type. Unlike the functions
-  // above, they allocate nothing.
+  // Call `visit` for all members or elements, in document order, and return its first error. Return
+  // InvalidArgument if the value is absent or has a different type. Unlike the functions above,
+  // they allocate nothing.
   Status ForEachMember(
       absl::FunctionRef<Status(std::string_view name, JsonView member)> visit) const;
   Status ForEachElement(absl::FunctionRef<Status(JsonView element)> visit) const;
@@ -81,7 +81,7 @@ Json ToJson(const JsonView& view);
 // Not thread-safe.
 class JsonDocument {
  public:
-  // A text passed to ParsePadded must be followed by this many readable bytes, with any content.
+  // Text passed to ParsePadded must be followed by this many readable bytes, with any content.
   static constexpr size_t kPadding = 64;
 
   JsonDocument();
@@ -89,11 +89,11 @@ class JsonDocument {
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
-  // Parse a text and return its root. ParsePadded does not copy the text, which must be followed by
+  // Parse JSON and return its root. ParsePadded does not copy the text, which must be followed by
   // kPadding readable bytes. Return InvalidArgument, with simdjson's reason, if the text is not
   // JSON, is not UTF-8, is nested deeper than 200 levels, or contains half of a surrogate pair, an
   // integer beyond 64 bits or a number beyond the range of double. Return ResourceExhausted if
-  // memory runs out; a text needs up to 15 times its size.
+  // memory runs out: parsing needs up to 15 times the size of the text.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

@@ -35,7 +35,7 @@ class ProtobufReader {
   // nothing.
   void Fail(Status error);
 
-  // The number of the current field.
+  // The current field number.
   uint32_t field() const { return field_; }
 
   // Return the value of the current field: the bytes of a string or of a message, or a number.

@@ -19,7 +19,8 @@ namespace {
 constexpr int kStopSignals[] = {SIGTERM, SIGINT};
 
 std::atomic<StopSource*> signalled{nullptr};
-// The sources of the ScopedStopOnSignals objects. Objects beyond this number receive no requests.
+// The sources of up to kMostScopes ScopedStopOnSignals objects. Any further object receives no
+// requests.
 constexpr int kMostScopes = 256;
 std::atomic<StopSource*> scoped_sources[kMostScopes];
 std::atomic<int> last_stop_signal{0};

@@ -37,8 +37,8 @@ class StopSource {
   StopSource(const StopSource&) = delete;
   StopSource& operator=(const StopSource&) = delete;
 
-  // `signal_number` is the reason for the request. If there are several requests, the reason of the
-  // first is kept.
+  // `signal_number` is the reason for the request. If there are several requests, the first reason
+  // is kept.
   void Request(int signal_number);
 
   bool requested() const { return signal() != 0; }
@@ -59,11 +59,11 @@ class StopSource {
 // once, before threads start. `source` must exist until the process exits.
 void StopOnSignals(StopSource& source);
 
-// Does the same for a library, which does not own the process: only while such an object exists,
-// and only for signals whose action is the default one. If several objects exist, in any threads, a
-// signal requests a stop of all of them. Every object begins without a request. System calls of the
-// program that a signal interrupts are restarted if the system supports that (SA_RESTART).
-// StopOnSignals must not be used in the same process.
+// Does the same for a library, which does not own the process. Takes effect only while an object of
+// this class exists, and only for signals whose action is the default one. If several objects
+// exist, in any threads, a signal requests a stop of all of them. Every object begins without a
+// request. If a signal interrupts one of the program's system calls, the call is restarted if the
+// system supports that (SA_RESTART). StopOnSignals must not be used in the same process.
 class ScopedStopOnSignals {
  public:
   ScopedStopOnSignals();

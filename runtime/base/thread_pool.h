@@ -1,4 +1,4 @@
-// Runs closures on a fixed set of threads, and divides the iterations of a loop between them
+// Runs closures on a fixed set of threads, and splits the iterations of a loop among them
 // (ParallelFor). Waiting threads sleep; they never spin.
 #pragma once
 

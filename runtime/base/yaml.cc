@@ -15,11 +15,11 @@
 namespace tfjob {
 namespace {
 
-// Aliases can make a small text expand to a huge value ("billion laughs"). Anchors can do the same,
-// because each anchor keeps a copy of its value: nested anchors keep a copy at every level. The
-// number of values plus the bytes of text in a document, including these copies, must not exceed
-// this number plus four times the size of the whole text. A text without anchors never reaches this
-// limit.
+// Aliases can make a small document expand to a huge value ("billion laughs"). Anchors can do the
+// same, because each anchor keeps a copy of its value: nested anchors keep a copy at every level.
+// The number of values plus the bytes of text in a document, including these copies, must not
+// exceed this number plus four times the size of the whole input. Input without anchors never
+// reaches this limit.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {

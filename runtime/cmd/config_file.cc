@@ -10,6 +10,7 @@ namespace {
 
 void LeaveOutCaches(config::SourceConfig& source) {
   source.cache = config::CacheKind::kNone;
+  source.cache_file.clear();
   for (config::SourceConfig& part : source.datasets) LeaveOutCaches(part);
 }
 

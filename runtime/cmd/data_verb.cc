@@ -1,10 +1,15 @@
 // tfjob-trainer data inspect, tfjob-trainer data verify: describe and check files of examples.
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "runtime/base/yaml.h"
 #include "runtime/cmd/verb.h"
+#include "runtime/config/tokenize.h"
 #include "runtime/data/inspect/file_format.h"
 #include "runtime/data/records/record_files.h"
+#include "runtime/train/text_data.h"
 
 namespace tfjob::cmd {
 namespace {
@@ -32,6 +37,9 @@ class DataVerb : public Verb {
       sub->add_option("--format", format_,
                       "The format of the files. Default: recognised by their content")
           ->check(CLI::IsMember(FormatNames()));
+      sub->add_option("--tokenize", tokenize_,
+                      "With --format text: the tokenizer, as in a training file: "
+                      "'{name: wordpiece, vocabulary: vocab.txt, max_length: 128}'");
       sub->add_option("--list", options_.most_damage,
                       "How many damaged places of each file to list; all are counted")
           ->capture_default_str()
@@ -47,6 +55,7 @@ class DataVerb : public Verb {
 
   Status Run(const StopSource& stop, std::ostream& output) override {
     const bool verify = verify_->parsed();
+    if (!tokenize_.empty()) RETURN_IF_ERROR(ReadTokenizer());
     options_.fields = !verify;
     if (verify) options_.examples = 0;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, data::FindFiles(files_));
@@ -71,9 +80,25 @@ class DataVerb : public Verb {
   }
 
  private:
+  Status ReadTokenizer() {
+    if (format_ != "text")
+      return InvalidArgument("--tokenize: belongs to --format text; add it, or remove the flag");
+    ASSIGN_OR_RETURN(const std::vector<Json> documents, ParseYaml(tokenize_, "--tokenize"));
+    if (documents.size() != 1)
+      return InvalidArgument("--tokenize: expected a map of keys, such as {name: byte, ",
+                             "max_length: 8}");
+    ASSIGN_OR_RETURN(const config::TokenizeConfig tokenize,
+                     config::ReadTokenize(JsonField(documents[0], "--tokenize")));
+    ASSIGN_OR_RETURN(const text::SequenceOptions sequence,
+                     train::ReadTokenizer(tokenize, std::nullopt, "--tokenize"));
+    options_.tokenizer = sequence.tokenizer;
+    options_.most_tokens = tokenize.max_length;
+    return OkStatus();
+  }
+
   CLI::App* verify_ = nullptr;
   std::vector<std::string> files_;
-  std::string format_;
+  std::string format_, tokenize_;
   data::SummaryOptions options_;
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/job_inputs.h"
 #include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::cmd {
@@ -55,9 +56,10 @@ class EvaluateVerb : public Verb {
     }
     if (!config.data.eval.present())
       return InvalidArgument(config_, ": data.eval: expected evaluation data, but it is missing");
-    ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config, train::Split::kEval));
+    ASSIGN_OR_RETURN(const model::Model model, train::ReadModel(config.model));
+    ASSIGN_OR_RETURN(auto dataset, train::DataOf({}, config, train::Split::kEval, model));
     ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                     train::DefineModel(config, train::Split::kEval, *dataset, 1));
+                     train::DefineModel(config, train::Split::kEval, *dataset, 1, model));
     ASSIGN_OR_RETURN(const state::Snapshot snapshot,
                      StateOf(config, !weights_.empty(), definition));
     const auto threads =

@@ -43,9 +43,9 @@ void AddArrayKeys(std::vector<Key>& keys, const std::string& at) {
       "`x`; with several inputs, their names");
   add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(),
       {"npz", "tfrecord", "jsonl", "csv", "text"},
-      "The array with the labels of each output, as for `inputs`. With `text`: `next_token`, the "
-      "only choice.",
-      "`y`; with several outputs, their names");
+      "The array with the labels of each output, as for `inputs`. With `text`: `next_token`, or "
+      "`same_token` for [masked language models](#masked-tokens).",
+      "`y`; with several outputs, their names; `text`: `next_token`");
   add(at + "sample_weights", KeyType::kNames, Bind<kData, source, &S::sample_weights>(),
       {"npz", "tfrecord", "jsonl", "csv"},
       "The array with the sample weights of each output, as for `inputs`; or just one array, for "
@@ -70,8 +70,8 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "[TFRecord](#tfrecord), [JSON lines](#json-lines), [CSV](#csv).",
       "required; `csv`: all columns are numbers");
   add(at + "on_damaged", KeyType::kChoice, Bind<kData, source, &S::on_damaged>(),
-      {"tfrecord", "jsonl", "images", "text"},
-      "What to do about damaged records and images. `fail`: end with an error; `skip`: leave them "
+      {"tfrecord", "jsonl", "images", "text", "texts"},
+      "What to do about damaged records and files. `fail`: end with an error; `skip`: leave them "
       "out, and report how many there are.");
   keys.back().choices = {"fail", "skip"};
   add(at + "cache_dir", KeyType::kString, Bind<kData, source, &S::cache_dir>(),
@@ -79,8 +79,8 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "Folder for temporary files: the content of compressed files, and the index if there are "
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
-  add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text"},
-      "How a line becomes tokens, such as `{name: byte, max_length: 256}`: "
+  add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text", "texts"},
+      "How a text becomes tokens, such as `{name: byte, max_length: 256}`: "
       "[tokenizers](#tokenizers).",
       "required");
 }
@@ -90,9 +90,10 @@ void AddImageKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
-  add(at + "folder", KeyType::kString, Bind<kData, source, &S::folder>(), {"images"},
-      "Folder that contains a folder of JPEG and PNG images for each class.", "required");
-  add(at + "classes", KeyType::kStrings, Bind<kData, source, &S::classes>(), {"images"},
+  add(at + "folder", KeyType::kString, Bind<kData, source, &S::folder>(), {"images", "texts"},
+      "Folder that contains a folder of JPEG and PNG images, or of text files, for each class.",
+      "required");
+  add(at + "classes", KeyType::kStrings, Bind<kData, source, &S::classes>(), {"images", "texts"},
       "The names of the folders of the classes. The first class has the label 0.",
       "all folders, sorted by name");
   add(at + "height", KeyType::kInteger, Bind<kData, source, &S::height>(), {"images"},
@@ -195,6 +196,13 @@ void AddOperatorKeys(std::vector<Key>& keys, const std::string& at) {
                   .doc = "`memory`: read all examples when the task starts, and keep their values, "
                          "such as decoded images, in memory.",
                   .choices = {"none", "memory"}});
+  keys.push_back({.path = at + "cache_file",
+                  .type = KeyType::kString,
+                  .binding = Bind<kData, source, &S::cache_file>(),
+                  .doc = "File in which the values of all examples are kept. The first task that "
+                         "does not find it writes it; later ones read it: [Cache "
+                         "files](#cache-files).",
+                  .unset_doc = "none"});
   keys.push_back({.path = at + "repeat",
                   .type = KeyType::kInteger,
                   .binding = Bind<kData, source, &S::repeat>(),
@@ -214,12 +222,13 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
        .doc =
            "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
            "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
-           "`images`: folders of JPEG and PNG images; `text`: lines of text; `linear`: generated "
+           "`images`: folders of JPEG and PNG images; `text`: lines of text; `texts`: folders of "
+           "text files; `linear`: generated "
            "data, y = x·weights + bias + noise; `synthetic`: random numbers of the types and "
            "shapes that the model takes; `concatenate`, `mix`, `interleave`, `zip`: several "
            "`datasets` as one.",
-       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "text", "linear",
-                   "synthetic", "concatenate", "mix", "interleave", "zip"},
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "images", "text", "texts",
+                   "linear", "synthetic", "concatenate", "mix", "interleave", "zip"},
        .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
@@ -250,6 +259,55 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   AddOperatorKeys<source>(keys, at);
 }
 
+// Adds the keys of the sections bucket_by_length and mask_tokens.
+void AddTokenKeys(std::vector<Key>& keys) {
+  constexpr double kMostLength = 1 << 28, kMostBatch = 1 << 30, kMostIds = int64_t{1} << 31;
+  constexpr auto kBuckets = &DataConfig::bucket_by_length;
+  constexpr auto kMask = &DataConfig::mask_tokens;
+  const auto add = [&](const char* path, KeyType type, Binding binding, const char* doc,
+                       double minimum, double maximum, const char* unset) {
+    keys.push_back({.path = path,
+                    .type = type,
+                    .binding = binding,
+                    .doc = doc,
+                    .minimum = minimum,
+                    .maximum = maximum,
+                    .unset_doc = unset});
+  };
+  add("data.bucket_by_length.boundaries", KeyType::kNumbers,
+      Bind<&C::data, kBuckets, &BucketConfig::boundaries>(),
+      "Make batches of examples of similar lengths, which are at most these: [batches by "
+      "length](#batches-by-length). Longer examples have batches of their own.",
+      1, kMostLength, "batches have examples of any length");
+  add("data.bucket_by_length.batch_sizes", KeyType::kNumbers,
+      Bind<&C::data, kBuckets, &BucketConfig::batch_sizes>(),
+      "Number of examples per batch and task, for each boundary and for longer examples.", 1,
+      kMostBatch, "`batch_size`, or `global_batch_size`");
+  add("data.bucket_by_length.batch_tokens", KeyType::kInteger,
+      Bind<&C::data, kBuckets, &BucketConfig::batch_tokens>(),
+      "Instead of `batch_sizes`: number of tokens per batch and task, with padding. A batch has as "
+      "many examples as fit, but at least one.",
+      1, kMostIds, "not used");
+  add("data.bucket_by_length.padding", KeyType::kNumber,
+      Bind<&C::data, kBuckets, &BucketConfig::padding>(),
+      "The value that pads examples. An example ends at the last other value.",
+      -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), "`0`");
+  add("data.mask_tokens.mask_token", KeyType::kInteger,
+      Bind<&C::data, kMask, &MaskConfig::mask_token>(),
+      "Mask tokens at random, for [masked language models](#masked-tokens), with this id.", 0,
+      kMostIds, "tokens are not masked");
+  add("data.mask_tokens.vocabulary_size", KeyType::kInteger,
+      Bind<&C::data, kMask, &MaskConfig::vocabulary_size>(), "Number of ids of the vocabulary.", 1,
+      kMostIds, "required with `mask_token`");
+  add("data.mask_tokens.special_tokens", KeyType::kNumbers,
+      Bind<&C::data, kMask, &MaskConfig::special_tokens>(),
+      "Ids that are never masked or drawn, in addition to `mask_token`: those of the padding, of "
+      "[CLS], [SEP] and others.",
+      0, kMostIds, "`[0]`");
+  add("data.mask_tokens.rate", KeyType::kNumber, Bind<&C::data, kMask, &MaskConfig::rate>(),
+      "Share of the other tokens that the model has to predict.", 0, 1, "`0.15`");
+}
+
 }  // namespace
 
 void AddDataKeys(std::vector<Key>& keys) {
@@ -274,6 +332,7 @@ void AddDataKeys(std::vector<Key>& keys) {
                          "shuffle all examples.",
                   .minimum = 0,
                   .maximum = 1 << 30});
+  AddTokenKeys(keys);
   keys.push_back({.path = "data.drop_remainder",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::data, &DataConfig::drop_remainder>(),

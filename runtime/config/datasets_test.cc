@@ -84,7 +84,7 @@ TEST(Datasets, ErrorsNameTheDataset) {
        "data.train.datasets[0].file: belongs to data.train.datasets[0].format csv, npz, but "
        "data.train.datasets[0].format is not set; set it, or remove data.train.datasets[0].file"},
       {"{format: mix, datasets: [{format: csv, file: a.csv, folder: x}]}",
-       "data.train.datasets[0].folder: belongs to data.train.datasets[0].format images, but "
+       "data.train.datasets[0].folder: belongs to data.train.datasets[0].format images, texts, but "
        "data.train.datasets[0].format is csv; remove one of the two"},
       {"{format: mix, datasets: [{format: csv, file: a.csv, weight: 0}]}",
        "data.train.datasets[0].weight: expected a finite number above 0, got 0; remove a dataset "
@@ -107,10 +107,11 @@ TEST(Datasets, ErrorsNameTheDataset) {
        "t.yaml: data.train.cache: expected one of none, memory, got \"disk\""},
   };
   for (const auto& [train, error] : errors) EXPECT_EQ(Checked(train), error) << train;
-  EXPECT_EQ(Checked("{format: csv, file: a.csv}, eval: {format: mix, datasets: [{format: csv, "
-                    "file: a.csv, folder: x}]}"),
-            "data.eval.datasets[0].folder: belongs to data.eval.datasets[0].format images, but "
-            "data.eval.datasets[0].format is csv; remove one of the two");
+  EXPECT_EQ(
+      Checked("{format: csv, file: a.csv}, eval: {format: mix, datasets: [{format: csv, "
+              "file: a.csv, folder: x}]}"),
+      "data.eval.datasets[0].folder: belongs to data.eval.datasets[0].format images, texts, but "
+      "data.eval.datasets[0].format is csv; remove one of the two");
 }
 
 TEST(Datasets, AreNotNestedWithoutLimit) {

@@ -174,7 +174,8 @@ TEST(ImageFolders, AreChecked) {
             "channels), got 10000 × 10000 × 4");
   train = {.format = DataFormat::kCsv, .file = "a.csv", .folder = "/photos"};
   EXPECT_EQ(Message(Validate(*config)),
-            "data.train.folder: belongs to data.train.format images, but data.train.format is csv; "
+            "data.train.folder: belongs to data.train.format images, texts, but data.train.format "
+            "is csv; "
             "remove one of the two");
 }
 

@@ -117,6 +117,16 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                          "name matches are not trained, like those with `trainable: false`. The "
                          "name of a layer in a nested model begins with the name of that model.",
                   .unset_doc = "none"});
+  keys.push_back(
+      {.path = "model.dtype_policy",
+       .type = KeyType::kString,
+       .binding = Bind<&C::model, &ModelConfig::dtype_policy>(),
+       .doc = "Keras' dtype policy of the layers that name none: layers in this file without "
+              "`dtype`. The files of Keras name the policy of every layer. With a mixed policy, "
+              "layers compute in 16 bits and keep their variables in float32: "
+              "[Mixed precision](#mixed-precision).",
+       .choices = {"float32", "mixed_bfloat16", "mixed_float16"},
+       .unset_doc = "`float32`"});
 }
 
 void AddModelKeys(std::vector<Key>& keys) {
@@ -143,9 +153,7 @@ void AddModelKeys(std::vector<Key>& keys) {
   AddWeightsKeys(keys);
 }
 
-// Adds the keys that may differ between outputs.
-void AddOutputKeys(std::vector<Key>& keys) {
-  const size_t first = keys.size();
+void AddLossKeys(std::vector<Key>& keys) {
   keys.push_back(
       {.path = "loss.name",
        .type = KeyType::kString,
@@ -166,6 +174,12 @@ void AddOutputKeys(std::vector<Key>& keys) {
                                   "categorical_focal_crossentropy", "binary_crossentropy",
                                   "binary_focal_crossentropy"}});
   AddLossArguments(keys);
+}
+
+// Adds the keys that may differ between outputs.
+void AddOutputKeys(std::vector<Key>& keys) {
+  const size_t first = keys.size();
+  AddLossKeys(keys);
   keys.push_back({.path = "loss.reduction",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::loss, &LossConfig::reduction>(),

@@ -52,9 +52,9 @@ TEST(Tokenize, IsChecked) {
             "");
   EXPECT_EQ(TokenizeError("{name: bpe, vocabulary: v.json, merges: m.txt, max_length: 8}"), "");
   EXPECT_EQ(TokenizeError("{name: words, max_length: 8}"),
-            ".name: expected one of wordpiece, bpe, byte, got \"words\"");
+            ".name: expected one of wordpiece, bpe, byte, tokenizer_json, got \"words\"");
   EXPECT_EQ(TokenizeError("{max_length: 8}"),
-            ".name: expected one of wordpiece, bpe, byte, but it is missing");
+            ".name: expected one of wordpiece, bpe, byte, tokenizer_json, but it is missing");
   EXPECT_EQ(TokenizeError("{name: byte}"),
             ".max_length: expected the number of tokens to which texts are padded, but it is "
             "missing");
@@ -92,10 +92,10 @@ TEST(TextFormat, NeedsFilesAndATokenizer) {
             "data.train.tokenize: expected a tokenizer, such as {name: byte, max_length: 256}, but "
             "it is missing");
   EXPECT_TRUE(TextError({{"targets", "label"}})
-                  .starts_with("data.train.targets: expected next_token, since"));
+                  .starts_with("data.train.targets: expected next_token or same_token, since"));
   EXPECT_EQ(TextError({{"format", "jsonl"}, {"features", "{x: {dtype: int64, shape: []}}"}}),
-            "data.train.tokenize: belongs to data.train.format text, but data.train.format is "
-            "jsonl; remove one of the two");
+            "data.train.tokenize: belongs to data.train.format text, texts, but data.train.format "
+            "is jsonl; remove one of the two");
 }
 
 TEST(TextFeatures, AreChecked) {

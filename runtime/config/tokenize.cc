@@ -10,17 +10,17 @@
 namespace tfjob::config {
 namespace {
 
-const std::vector<std::string> kTokenizers = {"wordpiece", "bpe", "byte"};
-const std::vector<std::string> kTokenizeKeys = {"name",       "vocabulary",    "merges",
-                                                "lower_case", "strip_accents", "add_special_tokens",
-                                                "max_length", "truncate"};
+const std::vector<std::string> kTokenizers = {"wordpiece", "bpe", "byte", "tokenizer_json"};
+const std::vector<std::string> kTokenizeKeys = {
+    "name",          "vocabulary",         "merges",     "file",    "lower_case",
+    "strip_accents", "add_special_tokens", "max_length", "truncate"};
 
 constexpr int64_t kMostTokens = int64_t{1} << 28;  // per string
 
 StatusOr<std::string> ReadName(const JsonField& field) {
   const StatusOr<std::string> name = field.String();
   if (name.ok() && std::ranges::find(kTokenizers, *name) != kTokenizers.end()) return name;
-  return field.Mismatch("one of wordpiece, bpe, byte");
+  return field.Mismatch("one of wordpiece, bpe, byte, tokenizer_json");
 }
 
 Status ReadMember(const std::string& name, const JsonField& member, TokenizeConfig& to) {
@@ -30,6 +30,8 @@ Status ReadMember(const std::string& name, const JsonField& member, TokenizeConf
     ASSIGN_OR_RETURN(to.vocabulary, member.String());
   } else if (name == "merges") {
     ASSIGN_OR_RETURN(to.merges, member.String());
+  } else if (name == "file") {
+    ASSIGN_OR_RETURN(to.file, member.String());
   } else if (name == "lower_case") {
     ASSIGN_OR_RETURN(to.lower_case, member.Bool());
   } else if (name == "strip_accents") {
@@ -62,6 +64,8 @@ Status CheckTokenize(const TokenizeConfig& tokenize, const std::string& at) {
   RETURN_IF_ERROR(CheckFile(tokenize, at, "vocabulary", tokenize.vocabulary, pieces || pairs,
                             "wordpiece, bpe"));
   RETURN_IF_ERROR(CheckFile(tokenize, at, "merges", tokenize.merges, pairs, "bpe"));
+  RETURN_IF_ERROR(CheckFile(tokenize, at, "file", tokenize.file, tokenize.name == "tokenizer_json",
+                            "tokenizer_json"));
   for (const auto& [key, set] : {std::pair("lower_case", tokenize.lower_case.has_value()),
                                  std::pair("strip_accents", tokenize.strip_accents.has_value())}) {
     if (!set || pieces) continue;
@@ -90,6 +94,7 @@ Json TokenizeToJson(const TokenizeConfig& tokenize) {
   Json written = {{"name", tokenize.name}, {"max_length", tokenize.max_length}};
   if (!tokenize.vocabulary.empty()) written["vocabulary"] = tokenize.vocabulary;
   if (!tokenize.merges.empty()) written["merges"] = tokenize.merges;
+  if (!tokenize.file.empty()) written["file"] = tokenize.file;
   if (tokenize.lower_case) written["lower_case"] = *tokenize.lower_case;
   if (tokenize.strip_accents) written["strip_accents"] = *tokenize.strip_accents;
   if (tokenize.add_special_tokens) written["add_special_tokens"] = *tokenize.add_special_tokens;
@@ -106,6 +111,7 @@ Json TokenizeSchema() {
            {{"name", {{"type", "string"}, {"enum", kTokenizers}}},
             {"vocabulary", text},
             {"merges", text},
+            {"file", text},
             {"lower_case", boolean},
             {"strip_accents", boolean},
             {"add_special_tokens", boolean},

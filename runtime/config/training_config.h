@@ -32,6 +32,7 @@ struct ModelConfig {
   std::string optimizer_state;            // a file with the optimizer's state; "" if none
   std::vector<std::string> weights_skip;  // patterns of variables that `weights` does not provide
   std::vector<std::string> frozen;        // patterns of layers that are not trained
+  std::string dtype_policy;               // of layers that name none; "" for float32
 };
 
 enum class Reduction { kMean, kSum };
@@ -77,6 +78,7 @@ enum class DataFormat {
   kJsonLines,
   kImages,
   kText,
+  kTexts,
   kLinear,
   kSynthetic,
   // Several datasets as one:
@@ -95,9 +97,10 @@ enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
 // Specifies how text becomes token ids.
 struct TokenizeConfig {
-  std::string name;                        // "wordpiece", "bpe" or "byte"
-  std::string vocabulary;                  // a file; not for byte
+  std::string name;                        // "wordpiece", "bpe", "byte" or "tokenizer_json"
+  std::string vocabulary;                  // a file; only for wordpiece and bpe
   std::string merges;                      // a file; only for bpe
+  std::string file;                        // only for tokenizer_json
   std::optional<bool> lower_case;          // wordpiece; unset: true
   std::optional<bool> strip_accents;       // wordpiece; unset: as lower_case
   std::optional<bool> add_special_tokens;  // unset: true, but false for bpe
@@ -151,12 +154,13 @@ struct SourceConfig {
   OnDamaged on_damaged = OnDamaged::kFail;        // images, too
   std::string cache_dir;  // text, too: for temporary files; "" for TMPDIR or /tmp
 
-  std::optional<TokenizeConfig> tokenize;  // text
+  std::optional<TokenizeConfig> tokenize;  // text, texts
 
-  // images
-  std::string folder;                // contains a folder of images for each class
+  // images, texts
+  std::string folder;                // contains a folder of files for each class
   std::vector<std::string> classes;  // the names of these folders; empty: all, sorted
-  int64_t height = 256, width = 256, channels = 3;
+
+  int64_t height = 256, width = 256, channels = 3;  // images
   ResizeMethod resize = ResizeMethod::kBilinear;
   bool crop_to_aspect_ratio = false;
 
@@ -183,9 +187,31 @@ struct SourceConfig {
   int64_t skip = 0;
   std::optional<int64_t> take;  // unset: all
   CacheKind cache = CacheKind::kNone;
+  std::string cache_file;  // "": none
   int64_t repeat = 1;
 
   bool present() const { return format != DataFormat::kNone; }
+};
+
+// Specifies batches of examples of similar lengths (data::BucketByLength).
+struct BucketConfig {
+  std::vector<double> boundaries;       // whole numbers; empty: batches are not made by length
+  std::vector<double> batch_sizes;      // whole numbers, one more than boundaries; see BatchSize
+  std::optional<int64_t> batch_tokens;  // instead of batch_sizes
+  std::optional<double> padding;        // unset: 0
+
+  bool present() const { return !boundaries.empty(); }
+};
+
+// Specifies how tokens are masked, for masked language models (data::MaskTokens).
+inline constexpr double kMaskRate = 0.15;
+struct MaskConfig {
+  std::optional<int64_t> mask_token;       // an id; unset: tokens are not masked
+  std::optional<int64_t> vocabulary_size;  // required with mask_token
+  std::vector<double> special_tokens;      // ids that are never masked; whole numbers
+  std::optional<double> rate;              // share of the other tokens; unset: kMaskRate
+
+  bool present() const { return mask_token.has_value(); }
 };
 
 struct DataConfig {
@@ -193,6 +219,8 @@ struct DataConfig {
   LabelKind labels = LabelKind::kAuto;  // see ResolvedLabels
   bool shuffle = true;
   int64_t shuffle_buffer = 0;  // if above 0, examples are shuffled only within windows of this size
+  BucketConfig bucket_by_length;
+  MaskConfig mask_tokens;
   bool drop_remainder = false;
   int64_t prefetch = 4;  // prepared batches in memory
   int64_t threads = 0;   // that decode images; 0 for one per available processor
@@ -350,6 +378,13 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step, summed over all training tasks.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
+
+// Returns the number of examples per batch for each of data.bucket_by_length's buckets, of which
+// `longest` is the greatest length: those of all tasks if they make batches `together`, otherwise
+// those of the training task `rank`. As for BatchSize, batch_sizes and batch_tokens count for each
+// task.
+std::vector<int64_t> BucketBatchSizes(const TrainingConfig& config, int64_t longest, int rank,
+                                      int training_tasks, bool together);
 
 // Returns the number of gradients per global step. `training_tasks` is the number of tasks that
 // compute gradients, or 0 if it is unknown. Returns 0 if the result depends on an unknown number of

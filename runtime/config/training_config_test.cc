@@ -135,7 +135,7 @@ TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
   EXPECT_EQ(
       ParseError("model: {zzz: 1}"),
       "t.yaml: model.zzz: unknown key; known: layers, keras_json, file, weights, optimizer_state, "
-      "weights_skip, frozen");
+      "weights_skip, frozen, dtype_policy");
   EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
 }
 
@@ -231,9 +231,10 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "data.train.images: expected an IDX file of images, but it is missing");
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
             "data.train.file: expected a CSV file, but it is missing");
-  EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
-            "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, images, text, "
-            "linear, synthetic, concatenate, mix, interleave, zip, but it is missing");
+  EXPECT_EQ(
+      Checked({{"data.eval.scale", "2"}}),
+      "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, images, text, texts, "
+      "linear, synthetic, concatenate, mix, interleave, zip, but it is missing");
 }
 
 TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/config/keys.h"
+#include "runtime/config/token_keys.h"
 
 namespace tfjob::config {
 namespace {
@@ -144,10 +145,27 @@ Status CheckText(const SourceConfig& source, const std::string& at) {
   if (source.files.empty()) return Missing(at + ".files", "a list of text files");
   if (!source.tokenize)
     return Missing(at + ".tokenize", "a tokenizer, such as {name: byte, max_length: 256}");
-  const std::map<std::string, std::string> next = {{"", "next_token"}};
-  if (source.targets.empty() || source.targets == next) return OkStatus();
-  return InvalidArgument(at, ".targets: expected next_token, since the tokens of a line are the ",
-                         "inputs; to read other labels, use JSON lines (format: jsonl)");
+  const std::map<std::string, std::string> next = {{"", "next_token"}}, same = {{"", "same_token"}};
+  if (source.targets.empty() || source.targets == next || source.targets == same) return OkStatus();
+  return InvalidArgument(
+      at, ".targets: expected next_token or same_token, since the tokens of a ",
+      "line are the inputs; to read other labels, use JSON lines (format: ", "jsonl)");
+}
+
+Status CheckClassNames(const SourceConfig& source, const std::string& at) {
+  for (auto name = source.classes.begin(); name != source.classes.end(); ++name) {
+    if (std::find(source.classes.begin(), name, *name) != name)
+      return InvalidArgument(at, ".classes: expected each class once, got ", *name, " twice");
+  }
+  return OkStatus();
+}
+
+Status CheckTexts(const SourceConfig& source, const std::string& at) {
+  if (source.folder.empty())
+    return Missing(at + ".folder", "a folder that contains a folder of text files for each class");
+  if (!source.tokenize)
+    return Missing(at + ".tokenize", "a tokenizer, such as {name: byte, max_length: 256}");
+  return CheckClassNames(source, at);
 }
 
 Status CheckImages(const SourceConfig& source, const std::string& at) {
@@ -159,11 +177,7 @@ Status CheckImages(const SourceConfig& source, const std::string& at) {
                            " values (height × width × channels), got ", source.height, " × ",
                            source.width, " × ", source.channels);
   }
-  for (auto name = source.classes.begin(); name != source.classes.end(); ++name) {
-    if (std::find(source.classes.begin(), name, *name) != name)
-      return InvalidArgument(at, ".classes: expected each class once, got ", *name, " twice");
-  }
-  return OkStatus();
+  return CheckClassNames(source, at);
 }
 
 Status CheckSource(const SourceConfig& source, const std::string& at);
@@ -205,6 +219,12 @@ Status Renamed(const Status& error, const std::string& at) {
           absl::StrReplaceAll(std::string(Message(error)), {{"data.train.", at + "."}})};
 }
 
+Status CheckCache(const SourceConfig& source, const std::string& at) {
+  if (source.cache_file.empty() || source.cache == CacheKind::kNone) return OkStatus();
+  return InvalidArgument(at, ".cache_file: expected either cache: memory or cache_file, got both; ",
+                         "remove one of the two");
+}
+
 Status CheckDatasets(const SourceConfig& source, const std::string& at) {
   if (source.datasets.empty()) return Missing(at + ".datasets", "a list of datasets");
   const TrainingConfig defaults;
@@ -224,6 +244,7 @@ Status CheckDatasets(const SourceConfig& source, const std::string& at) {
 }
 
 Status CheckSource(const SourceConfig& source, const std::string& at) {
+  RETURN_IF_ERROR(CheckCache(source, at));
   switch (source.format) {
     case DataFormat::kIdx:
       if (source.images.empty()) return Missing(at + ".images", "an IDX file of images");
@@ -246,6 +267,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       return CheckDatasets(source, at);
     case DataFormat::kText:
       return CheckText(source, at);
+    case DataFormat::kTexts:
+      return CheckTexts(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -255,7 +278,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       break;
   }
   return Missing(at + ".format",
-                 "one of idx, csv, npz, tfrecord, jsonl, images, text, linear, synthetic, "
+                 "one of idx, csv, npz, tfrecord, jsonl, images, text, texts, linear, synthetic, "
                  "concatenate, mix, interleave, zip");
 }
 
@@ -408,6 +431,8 @@ Status Validate(const TrainingConfig& config, const Provided& provided) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }
   RETURN_IF_ERROR(CheckShuffle(config.data));
+  RETURN_IF_ERROR(CheckBuckets(config));
+  RETURN_IF_ERROR(CheckMasking(config.data));
   RETURN_IF_ERROR(CheckClipping(config));
   RETURN_IF_ERROR(CheckAveraging(config.optimizer));
   RETURN_IF_ERROR(CheckStrategy(config.strategy));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "runtime/base/check.h"
 
@@ -18,6 +20,15 @@ Order::Kind OrderOf(const Source& source, const PipelineOptions& options) {
   return listed ? Order::Kind::kList : Order::Kind::kPermutation;
 }
 
+// Copies the beginning of each row of `whole` to the rows of `cut`.
+void CopyBeginnings(const Tensor& whole, Tensor& cut) {
+  const auto rows = static_cast<size_t>(cut.shape().dim(0));
+  const size_t from = whole.num_bytes() / rows, to = cut.num_bytes() / rows;
+  for (size_t row = 0; row < rows; ++row) {
+    std::ranges::copy(whole.bytes().subspan(row * from, to), cut.bytes().subspan(row * to).begin());
+  }
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
@@ -25,6 +36,7 @@ StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
   std::unique_ptr<Maker> maker(new Maker(std::move(source), options));
   RETURN_IF_ERROR(maker->Check());
   ASSIGN_OR_RETURN(maker->reader_, maker->source_->Open(options.columns));
+  if (maker->bucketed_ != nullptr) return maker;
   maker->order_ =
       std::make_unique<Order>(OrderOf(*maker->source_, options), options.seed,
                               maker->source_->size(), std::max<int64_t>(options.shuffle_buffer, 1));
@@ -46,17 +58,57 @@ Pipeline::Maker::Maker(std::shared_ptr<const Source> source, const PipelineOptio
   step_ = together() ? options.global_batch : options.batch_size;
   remainder_ = options.drop_remainder ? 0 : rows_ % step_;
   batches_ = rows_ / step_ + (remainder_ > 0 ? 1 : 0);
-  full_ = {0, step_};
-  rest_ = {0, remainder_};
-  if (together()) TakePart(options.worker, options.workers);
+  if (source_->buckets() != nullptr) SetBucketShapes();
+  SetShapes();
+}
+
+// Finds the batches of an epoch that have examples of one bucket each.
+void Pipeline::Maker::SetBucketShapes() {
+  const Buckets& buckets = *source_->buckets();
+  ENFORCE(options_.bucket_batches.size() == buckets.count() && options_.shuffle_buffer == 0,
+          "every bucket has a batch size");
+  bucketed_ = std::make_unique<BucketBatches>(
+      buckets, options_.bucket_batches,
+      BucketBatchOptions{.shuffle = options_.shuffle,
+                         .drop_remainder = options_.drop_remainder,
+                         .seed = options_.seed,
+                         .most_listed = std::max(options_.most_listed, source_->rows_in_memory())});
+  batches_ = together()
+                 ? bucketed_->size()
+                 : (bucketed_->size() - options_.worker + options_.workers - 1) / options_.workers;
+}
+
+void Pipeline::Maker::SetShapes() {
+  shapes_.clear();
+  if (bucketed_ == nullptr) {
+    shapes_ = {{.rows = rows_ >= step_ ? step_ : 0}, {.rows = remainder_}};
+  } else {
+    const Buckets& buckets = *source_->buckets();
+    for (size_t i = 0; i < buckets.count(); ++i) {
+      const int64_t size = options_.bucket_batches[i], length = buckets.lengths()[i];
+      const int64_t rest = options_.drop_remainder ? 0 : buckets.size(i) % size;
+      shapes_.push_back({.rows = buckets.size(i) >= size ? size : 0, .length = length});
+      shapes_.push_back({.rows = rest, .length = length});
+    }
+  }
+  for (BatchShape& shape : shapes_)
+    shape.part = together() ? PartOf(shape.rows, worker_, workers_) : Part{0, shape.rows};
+  if (bucketed_ != nullptr) Stage();
 }
 
 void Pipeline::Maker::TakePart(int64_t worker, int64_t workers) {
   ENFORCE(together() && worker >= 0 && worker < workers, "a part of global batches");
   worker_ = worker;
   workers_ = workers;
-  full_ = PartOf(step_, worker, workers);
-  rest_ = PartOf(remainder_, worker, workers);
+  SetShapes();
+}
+
+Status Pipeline::Maker::CheckBuckets() const {
+  if (batches_ > 0) return OkStatus();
+  return InvalidArgument(source_->fields().back().file, ": ", bucketed_->size(),
+                         " batches per epoch are not enough for ", options_.workers,
+                         " workers: worker ", options_.worker, " would have none; use fewer ",
+                         "buckets or smaller batches");
 }
 
 Status Pipeline::Maker::Check() const {
@@ -71,6 +123,7 @@ Status Pipeline::Maker::Check() const {
                            options_.workers, " workers: worker ", options_.worker,
                            " would have none");
   }
+  if (bucketed_ != nullptr) RETURN_IF_ERROR(CheckBuckets());
   if (batches_ == 0) {
     return InvalidArgument(file, ": the ", rows_, " rows",
                            together() ? std::string() : StrCat(" of worker ", options_.worker),
@@ -85,21 +138,61 @@ Status Pipeline::Maker::Check() const {
   return OkStatus();
 }
 
-Batch Pipeline::Maker::NewBatch(int64_t size) const {
-  Batch batch;
-  for (const Column& column : options_.columns) {
-    std::vector<int64_t> dims = column.shape.dims();
-    dims.insert(dims.begin(), size);
-    batch.tensors.push_back({column.name, Tensor(column.dtype, Shape(std::move(dims)))});
+bool Pipeline::Maker::Cuts(const Column& column, size_t shape) const {
+  const int64_t length = shapes_[shape].length;
+  return length > 0 && column.by_length && length < column.shape.dim(0);
+}
+
+Tensor Pipeline::Maker::NewTensor(const Column& column, const BatchShape& shape, bool cut) const {
+  std::vector<int64_t> dims = column.shape.dims();
+  if (cut) dims[0] = shape.length;
+  dims.insert(dims.begin(), shape.part.size);
+  return Tensor(column.dtype, Shape(std::move(dims)));
+}
+
+// Gives the tensors of the same column in all batches the memory of the largest.
+void Pipeline::Maker::ShareMemory(std::vector<Batch>& batches) const {
+  for (size_t i = 0; i < options_.columns.size(); ++i) {
+    size_t most = 0;
+    for (const Batch& batch : batches) {
+      if (!batch.tensors.empty()) most = std::max(most, batch.tensors[i].value.num_bytes());
+    }
+    const auto whole = std::make_shared<Buffer>(most);
+    for (Batch& batch : batches) {
+      if (batch.tensors.empty()) continue;
+      Tensor& value = batch.tensors[i].value;
+      value = Tensor(
+          value.dtype(), value.shape(),
+          std::make_shared<Buffer>(std::shared_ptr<void>(whole, whole->data()), value.num_bytes()));
+    }
   }
-  return batch;
+}
+
+// Makes the tensors into which the columns are read that a batch cuts.
+void Pipeline::Maker::Stage() {
+  std::vector<Batch> batches(shapes_.size());
+  for (size_t s = 0; s < shapes_.size(); ++s) {
+    for (const Column& column : options_.columns) {
+      const BatchShape shape = Cuts(column, s) ? shapes_[s] : BatchShape{};
+      batches[s].tensors.push_back({column.name, NewTensor(column, shape, /*cut=*/false)});
+    }
+  }
+  ShareMemory(batches);
+  staged_.clear();
+  for (Batch& batch : batches) staged_.push_back(std::move(batch.tensors));
 }
 
 BatchSlot Pipeline::Maker::NewSlot() {
   BatchSlot slot;
-  batch_rows_.reserve(static_cast<size_t>(std::min(full_.size, rows_)));
-  if (rows_ >= step_) slot.full = NewBatch(full_.size);
-  if (remainder_ > 0) slot.rest = NewBatch(rest_.size);
+  slot.batches.resize(shapes_.size());
+  for (size_t s = 0; s < shapes_.size(); ++s) {
+    const BatchShape& shape = shapes_[s];
+    if (shape.rows == 0) continue;
+    batch_rows_.reserve(static_cast<size_t>(shape.part.size));
+    for (const Column& column : options_.columns)
+      slot.batches[s].tensors.push_back({column.name, NewTensor(column, shape, Cuts(column, s))});
+  }
+  if (bucketed_ != nullptr) ShareMemory(slot.batches);
   return slot;
 }
 
@@ -108,19 +201,52 @@ Position Pipeline::Maker::After(Position position) const {
   return {position.epoch + 1, 0};
 }
 
+Pipeline::Maker::Draw Pipeline::Maker::DrawOf(int64_t batch) {
+  if (bucketed_ == nullptr) {
+    const bool rest = remainder_ > 0 && batch == batches_ - 1;
+    return {.shape = rest ? size_t{1} : 0, .begin = batch * step_};
+  }
+  const BucketBatches::Planned& planned =
+      bucketed_->At(together() ? batch : options_.worker + batch * options_.workers);
+  const bool full = planned.rows == options_.bucket_batches[planned.bucket];
+  return {.shape = 2 * planned.bucket + (full ? 0 : 1),
+          .bucket = planned.bucket,
+          .begin = planned.begin};
+}
+
 StatusOr<bool> Pipeline::Maker::Fill(BatchSlot& slot) {
   if (options_.epochs > 0 && next_.epoch >= options_.epochs) return false;
-  order_->Begin(next_.epoch);
-  const bool rest = remainder_ > 0 && next_.batch == batches_ - 1;
-  const Part& part = rest ? rest_ : full_;
-  slot.filled = rest ? &slot.rest : &slot.full;
+  reader_->BeginEpoch(next_.epoch);
+  if (bucketed_ != nullptr) bucketed_->Begin(next_.epoch);
+  if (order_ != nullptr) order_->Begin(next_.epoch);
+  const Draw draw = DrawOf(next_.batch);
+  const Part& part = shapes_[draw.shape].part;
+  slot.filled = &slot.batches[draw.shape];
   slot.filled->position = next_;
   batch_rows_.clear();
-  for (int64_t i = 0; i < part.size; ++i)
-    batch_rows_.push_back(Row(next_.batch * step_ + part.begin + i));
-  if (part.size > 0) RETURN_IF_ERROR(reader_->Read(batch_rows_, slot.filled->tensors));
+  for (int64_t i = 0; i < part.size; ++i) {
+    const int64_t index = draw.begin + part.begin + i;
+    batch_rows_.push_back(bucketed_ != nullptr ? bucketed_->Row(draw.bucket, index) : Row(index));
+  }
+  if (part.size > 0) RETURN_IF_ERROR(Read(draw.shape, *slot.filled));
   next_ = After(next_);
   return true;
+}
+
+// Reads the examples batch_rows_.
+Status Pipeline::Maker::Read(size_t shape, Batch& batch) {
+  const std::vector<Column>& columns = options_.columns;
+  const auto cuts = [&](const Column& column) { return Cuts(column, shape); };
+  if (std::ranges::none_of(columns, cuts)) return reader_->Read(batch_rows_, batch.tensors);
+  std::vector<NamedTensor>& whole = staged_[shape];
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (!cuts(columns[i])) whole[i].value = batch.tensors[i].value;
+  }
+  RETURN_IF_ERROR(reader_->Read(batch_rows_, whole));
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (cuts(columns[i])) CopyBeginnings(whole[i].value, batch.tensors[i].value);
+  }
+  return OkStatus();
 }
 
 int64_t Pipeline::Maker::Row(int64_t index) const {

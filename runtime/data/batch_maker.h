@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/bucket_batches.h"
 #include "runtime/data/order.h"
 #include "runtime/data/pipeline.h"
 
 namespace tfjob::data {
 
-// Memory for one batch. Full batches and the smaller batch at the end of an epoch have separate
-// tensors, so that neither has to be allocated again.
+// Memory for one batch. Batches of different shapes have separate tensors, so that none has to be
+// allocated again: full batches and the smaller batch at the end of an epoch, or both for every
+// bucket. The tensors of different buckets share their memory.
 struct BatchSlot {
-  Batch full;
-  Batch rest;
-  Batch* filled = nullptr;  // points to full or rest
+  std::vector<Batch> batches;  // by the number of the shape
+  Batch* filled = nullptr;     // one of them
 };
 
 class Pipeline::Maker {
@@ -39,7 +40,7 @@ class Pipeline::Maker {
     return worker == worker_ && workers == workers_;
   }
   int64_t batches_per_epoch() const { return batches_; }
-  int64_t remainder() const { return rest_.size; }
+  int64_t remainder() const { return bucketed_ == nullptr ? shapes_[1].part.size : 0; }
   // Returns the next position.
   Position After(Position position) const;
   // See Pipeline::Describe.
@@ -47,8 +48,30 @@ class Pipeline::Maker {
 
  private:
   Maker(std::shared_ptr<const Source> source, const PipelineOptions& options);
+  // The shape of some batches.
+  struct BatchShape {
+    int64_t rows = 0;    // of all workers that make the batch together; 0: there is no such batch
+    Part part;           // of these rows: this worker's
+    int64_t length = 0;  // to which columns by_length are cut; 0: they are not
+  };
+  // The examples of one batch.
+  struct Draw {
+    size_t shape = 0;
+    size_t bucket = 0;
+    int64_t begin = 0;  // in the order of the epoch or of the bucket
+  };
+
   Status Check() const;
-  Batch NewBatch(int64_t size) const;
+  void SetShapes();
+  void SetBucketShapes();
+  Status CheckBuckets() const;
+  Tensor NewTensor(const Column& column, const BatchShape& shape, bool cut) const;
+  void ShareMemory(std::vector<Batch>& batches) const;
+  bool Cuts(const Column& column, size_t shape) const;
+  void Stage();
+  Draw DrawOf(int64_t batch);
+  Status Read(size_t shape, Batch& batch);
+  std::string BucketText() const;
   bool together() const { return options_.global_batch > 0; }
   // Returns the position in the source of example `index` of the current epoch. `index` counts the
   // examples in this worker's share or, with global_batch, all examples.
@@ -57,15 +80,18 @@ class Pipeline::Maker {
   const std::shared_ptr<const Source> source_;
   const PipelineOptions options_;
   int64_t worker_, workers_;
-  Part full_;          // this worker's part of a full batch of step_ rows
-  Part rest_;          // this worker's part of the last, smaller batch
+  // Without buckets, the full batches and the last, smaller one; with buckets, both for each.
+  std::vector<BatchShape> shapes_;
   int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch that are grouped into batches
   int64_t remainder_;  // number of examples in the last, smaller batch; 0 if there is none
   int64_t batches_;
   Position next_;
   std::unique_ptr<RowReader> reader_;
-  std::unique_ptr<Order> order_;
+  std::unique_ptr<Order> order_;             // null if there are buckets
+  std::unique_ptr<BucketBatches> bucketed_;  // null if there are none
+  // With buckets, by shape: tensors for the whole values of the columns that the shape cuts.
+  std::vector<std::vector<NamedTensor>> staged_;
   std::vector<int64_t> batch_rows_;  // the examples of the batch that is being filled
 };
 

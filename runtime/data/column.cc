@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/base/check.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::data {
 namespace {
@@ -43,6 +44,10 @@ Number NumberAt(const Tensor& tensor, size_t i) {
       return {.integer = tensor.data<uint8_t>()[i]};
     case DType::kBool:
       return {.integer = tensor.data<bool>()[i] ? 1 : 0};
+    case DType::kBFloat16:
+      return OfReal(static_cast<double>(static_cast<float>(tensor.data<BFloat16>()[i])));
+    case DType::kFloat16:
+      return OfReal(static_cast<double>(static_cast<float>(tensor.data<Float16>()[i])));
   }
   return {};
 }
@@ -54,6 +59,13 @@ bool StoreWhole(const Number& number, Tensor& tensor, size_t i) {
     return false;
   tensor.data<T>()[i] = static_cast<T>(number.integer);
   return true;
+}
+
+template <typename Half>
+bool StoreHalf(const Number& number, Tensor& tensor, size_t i) {
+  Half& to = tensor.data<Half>()[i];
+  to = Half(static_cast<float>(number.value()));
+  return std::isfinite(static_cast<float>(to));
 }
 
 // Stores a number as the tensor's type. Returns false if it does not fit.
@@ -75,6 +87,10 @@ bool StoreAt(const Number& number, Tensor& tensor, size_t i) {
       return StoreWhole<uint8_t>(number, tensor, i);
     case DType::kBool:
       return StoreWhole<bool>(number, tensor, i);
+    case DType::kBFloat16:
+      return StoreHalf<BFloat16>(number, tensor, i);
+    case DType::kFloat16:
+      return StoreHalf<Float16>(number, tensor, i);
   }
   return false;
 }
@@ -83,6 +99,8 @@ std::string ExpectedOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
     case DType::kFloat64:
+    case DType::kBFloat16:
+    case DType::kFloat16:
       return StrCat("a finite number that fits into ", Name(dtype));
     case DType::kBool:
       return "0 or 1";

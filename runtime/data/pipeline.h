@@ -48,6 +48,10 @@ struct PipelineOptions {
   // All workers have the same number of batches. Combined, their parts are the batches that a
   // single worker with this batch size would see, in the same order.
   int64_t global_batch = 0;
+  // If the source has buckets: the number of examples of a batch of each bucket, instead of
+  // batch_size or global_batch. A worker then takes the batches worker, worker + workers, … of the
+  // epoch or, if global_batch is above 0, its part of every batch. shuffle_buffer must be 0.
+  std::vector<int64_t> bucket_batches = {};
   bool drop_remainder = false;
   int64_t prefetch = 8;  // batches prepared ahead; 0: Next makes each batch on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
@@ -123,7 +127,8 @@ class Pipeline {
   void TakePart(int64_t worker, int64_t workers);
   int64_t batches_per_epoch() const;  // counts this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is
-  // empty. All other batches have batch_size examples, or this worker's part of global_batch.
+  // empty. All other batches have batch_size examples, or this worker's part of global_batch. With
+  // buckets, every bucket may have a smaller batch, and the result is 0.
   int64_t remainder() const;
 
  private:

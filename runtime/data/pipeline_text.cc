@@ -1,4 +1,5 @@
 // Describes pipelines as text.
+#include <algorithm>
 #include <utility>
 
 #include "runtime/data/batch_maker.h"
@@ -43,6 +44,14 @@ size_t BytesOf(const std::vector<Column>& columns, int64_t rows) {
   return bytes;
 }
 
+std::string BufferText(const PipelineOptions& options, size_t bytes) {
+  const int64_t buffers = options.prefetch + 1;  // one for the batch in use
+  return StrCat("buffers: ", buffers, " of ", bytes, " bytes; ",
+                options.prefetch == 0 ? "each batch is prepared when it is needed"
+                                      : StrCat(options.prefetch, " batches are prepared ahead"),
+                "\n");
+}
+
 }  // namespace
 
 StatusOr<std::string> Pipeline::Describe(std::shared_ptr<const Source> source,
@@ -52,8 +61,10 @@ StatusOr<std::string> Pipeline::Describe(std::shared_ptr<const Source> source,
 }
 
 std::string Pipeline::Maker::Describe() const {
+  if (bucketed_ != nullptr) return BucketText();
+  const Part full = shapes_[0].part, rest = shapes_[1].part;
   const int64_t left_out = remainder_ > 0 ? 0 : rows_ - batches_ * step_;
-  const int64_t usual = rows_ >= step_ ? full_.size : rest_.size;
+  const int64_t usual = rows_ >= step_ ? full.size : rest.size;
   std::string text = StrCat("order: ", OrderText(*order_, options_, source_->size()), "\n");
   if (together()) {
     text += StrCat("share: part ", worker_, " of ", workers_, " of every batch of ", step_, "\n");
@@ -65,20 +76,55 @@ std::string Pipeline::Maker::Describe() const {
   }
   text += StrCat("batches: ", batches_, " per epoch, of ", usual,
                  usual == 1 ? " example" : " examples");
-  if (remainder_ > 0 && batches_ > 1) text += StrCat("; the last of ", rest_.size);
+  if (remainder_ > 0 && batches_ > 1) text += StrCat("; the last of ", rest.size);
   if (left_out > 0)
     text += StrCat("; ", left_out, left_out == 1 ? " example" : " examples", " left out");
   text += options_.epochs == 0 ? "\n" : StrCat("; epochs: ", options_.epochs, "\n");
   text += "tensors of a batch:\n";
   for (const Column& column : options_.columns) text += ColumnText(column, usual);
   // Full batches, and the smaller batch at the end of an epoch, have separate memory.
-  size_t bytes = rows_ >= step_ ? BytesOf(options_.columns, full_.size) : 0;
-  if (remainder_ > 0) bytes += BytesOf(options_.columns, rest_.size);
-  const int64_t buffers = options_.prefetch + 1;  // one for the batch in use
-  return StrCat(text, "buffers: ", buffers, " of ", bytes, " bytes; ",
-                options_.prefetch == 0 ? "each batch is prepared when it is needed"
-                                       : StrCat(options_.prefetch, " batches are prepared ahead"),
-                "\n");
+  size_t bytes = rows_ >= step_ ? BytesOf(options_.columns, full.size) : 0;
+  if (remainder_ > 0) bytes += BytesOf(options_.columns, rest.size);
+  return text + BufferText(options_, bytes);
+}
+
+// Describes batches that have examples of one bucket each.
+std::string Pipeline::Maker::BucketText() const {
+  const Buckets& buckets = *source_->buckets();
+  std::string text =
+      options_.shuffle
+          ? StrCat("order: batches, and the examples of each length, shuffled for every epoch, ",
+                   "seed ", options_.seed, "\n")
+          : std::string("order: that of the files, by length, in every epoch\n");
+  if (together() && workers_ > 1) {
+    text += StrCat("share: part ", worker_, " of ", workers_, " of every batch\n");
+  } else if (workers_ == 1) {
+    text += "share: all examples\n";
+  } else {
+    text += StrCat("share: batches ", worker_, ", ", worker_ + workers_, ", … of the order\n");
+  }
+  text += StrCat("batches: ", batches_, " per epoch, by length",
+                 options_.epochs == 0 ? "" : StrCat("; epochs: ", options_.epochs), "\n");
+  int64_t above = 0;
+  size_t bytes = 0;
+  for (size_t i = 0; i < buckets.count(); ++i) {
+    const int64_t length = buckets.lengths()[i], rest = shapes_[2 * i + 1].rows;
+    text +=
+        StrCat("  lengths ", above + 1, " to ", length, ": ", buckets.size(i),
+               buckets.size(i) == 1 ? " example" : " examples", ", in batches of ",
+               options_.bucket_batches[i], rest > 0 ? StrCat("; the last of ", rest) : "", "\n");
+    above = length;
+  }
+  text += "tensors of the longest batch:\n";
+  const int64_t usual = std::max(shapes_[shapes_.size() - 2].part.size, shapes_.back().part.size);
+  for (const Column& column : options_.columns) text += ColumnText(column, usual);
+  for (const Column& column : options_.columns) {
+    size_t most = 0;  // batches of all lengths share their memory
+    for (size_t s = 0; s < shapes_.size(); ++s)
+      most = std::max(most, NewTensor(column, shapes_[s], Cuts(column, s)).num_bytes());
+    bytes += most;
+  }
+  return text + BufferText(options_, bytes);
 }
 
 }  // namespace tfjob::data

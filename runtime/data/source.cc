@@ -2,21 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace tfjob::data {
 namespace {
-
-// Gives `staged` tensors like those of a batch, except that they have `rows` examples.
-void Resize(std::span<const NamedTensor> tensors, int64_t rows, std::vector<NamedTensor>& staged) {
-  staged.resize(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    std::vector<int64_t> dims = tensors[i].value.shape().dims();
-    dims[0] = rows;
-    staged[i].name = tensors[i].name;
-    staged[i].value = Tensor(tensors[i].value.dtype(), Shape(std::move(dims)));
-  }
-}
 
 void Scatter(const Tensor& from, std::span<const int64_t> places, Tensor& to) {
   const size_t bytes = from.num_bytes() / places.size();
@@ -28,13 +16,33 @@ void Scatter(const Tensor& from, std::span<const int64_t> places, Tensor& to) {
 
 }  // namespace
 
+// Returns tensors like those of a batch, but for `rows` examples.
+std::span<NamedTensor> RowReader::Staged(int64_t rows, std::span<const NamedTensor> tensors) {
+  const int64_t batch = tensors[0].value.shape().dim(0);
+  if (std::max(rows, batch) > most_rows_) {
+    most_rows_ = std::max(rows, batch);
+    memory_.clear();
+    staged_.clear();
+    for (const NamedTensor& tensor : tensors) {
+      const std::vector<int64_t>& dims = tensor.value.shape().dims();
+      memory_.emplace_back(tensor.value.dtype(),
+                           Shape(std::vector<int64_t>(dims.begin() + 1, dims.end())), most_rows_);
+    }
+  }
+  std::vector<NamedTensor>& staged = staged_[rows];
+  if (staged.empty()) {
+    for (size_t i = 0; i < tensors.size(); ++i)
+      staged.push_back({tensors[i].name, memory_[i].First(rows)});
+  }
+  return staged;
+}
+
 Status RowReader::ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                          std::span<NamedTensor> tensors) {
   if (rows.empty()) return OkStatus();
-  const auto count = static_cast<int64_t>(rows.size());
-  if (staged_.empty() || staged_[0].value.shape().dim(0) != count) Resize(tensors, count, staged_);
-  RETURN_IF_ERROR(Read(rows, staged_));
-  for (size_t i = 0; i < tensors.size(); ++i) Scatter(staged_[i].value, places, tensors[i].value);
+  const std::span<NamedTensor> staged = Staged(static_cast<int64_t>(rows.size()), tensors);
+  RETURN_IF_ERROR(Read(rows, staged));
+  for (size_t i = 0; i < tensors.size(); ++i) Scatter(staged[i].value, places, tensors[i].value);
   return OkStatus();
 }
 

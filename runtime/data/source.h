@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,9 +14,12 @@
 
 #include "runtime/base/status.h"
 #include "runtime/data/column.h"
+#include "runtime/data/row_memory.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
+
+class Buckets;
 
 struct NamedTensor {
   std::string name;
@@ -34,18 +38,26 @@ struct Field {
 class RowReader {
  public:
   virtual ~RowReader() = default;
+  // Begins an epoch, which counts from 0. Only the values of sources that change them at random
+  // depend on it (operators/mask_tokens.h). Operators on top of such a source need not forward it.
+  virtual void BeginEpoch(int64_t /*epoch*/) {}
   // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
   // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
-  // Fills row places[i] of every tensor with the example rows[i], and leaves the other rows as they
-  // are. There are as many places as rows. The default implementation reads the examples into
-  // tensors of its own, which it reallocates when the number of rows changes, and copies them.
-  // Readers of sources in memory write to the tensors directly, and allocate nothing.
+  // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
+  // they are. There are as many places as rows. The default reads the examples into memory of its
+  // own, and copies them from there; it allocates this memory once for a batch, and a tensor for
+  // each number of rows when it occurs first. Readers of sources in memory write directly, and
+  // allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);
 
  private:
-  std::vector<NamedTensor> staged_;
+  std::span<NamedTensor> Staged(int64_t rows, std::span<const NamedTensor> tensors);
+
+  int64_t most_rows_ = 0;  // for which there is memory
+  std::vector<RowMemory> memory_;
+  std::map<int64_t, std::vector<NamedTensor>> staged_;  // by the number of rows
 };
 
 // Provides numbered examples. Immutable. Shared by the pipelines that read it.
@@ -72,8 +84,11 @@ class Source {
   // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
   // of 0 means that tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
-  // Returns a reader that fills tensors for `columns`. Propagates errors from ConvertColumn
-  // (column.h). A source in memory checks every value now; its readers never fail and allocate
+  // Returns the examples by length if the batches of a pipeline are to have examples of one bucket
+  // each (operators/bucket_by_length.h); null if not.
+  virtual const Buckets* buckets() const { return nullptr; }
+  // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
+  // (column.h). A source in memory checks every value now, and its readers never fail and allocate
   // nothing. Other readers check the values that they read. The source must outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 

@@ -3,6 +3,7 @@
 
 #include "runtime/base/philox.h"
 #include "runtime/data/dataset.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::data {
 namespace {
@@ -39,6 +40,9 @@ void Draw(PhiloxStream& random, double low, double high, Tensor& tensor) {
       return DrawIntegers(random, low, high, tensor.data<uint8_t>());
     case DType::kBool:
       return DrawIntegers(random, low, high, tensor.data<bool>());
+    case DType::kBFloat16:  // CheckRange refuses these
+    case DType::kFloat16:
+      return;
   }
 }
 
@@ -51,6 +55,10 @@ std::pair<double, double> LimitsOf(DType dtype) {
 
 Status CheckRange(const SyntheticOptions::Source& source) {
   if (source.dtype == DType::kFloat32 || source.dtype == DType::kFloat64) return OkStatus();
+  if (IsHalf(source.dtype)) {
+    return InvalidArgument("synthetic data: expected a type that inputs have for ", source.name,
+                           ", got ", Name(source.dtype));
+  }
   const auto [least, most] = LimitsOf(source.dtype);
   const double low = std::ceil(source.low), high = std::floor(source.high);
   if (low >= least && high <= most && low <= high && high - low < 0x1p32 - 1) return OkStatus();

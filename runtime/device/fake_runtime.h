@@ -8,7 +8,7 @@
 //   - two operations use the same memory, at least one writes it, and no stream or event orders
 //     them;
 //   - memory is freed while an operation may use it;
-//   - while a stream captures a sequence, it records an event, waits for an event or replays a
+//   - while a stream is capturing a sequence, it records an event, waits for an event or replays a
 //     sequence, or any thread allocates or frees memory or synchronises with the device.
 //
 // An operation runs on any thread that submits an operation or synchronises. Only one operation
@@ -50,7 +50,7 @@ struct Operation {
 
 struct FakeOptions {
   uint64_t seed = 1;
-  size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory together
+  size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory combined
   // Allocates the memory that stores the contents of device memory, which operations access; `name`
   // is for messages. If empty, the contents are in ordinary memory.
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
@@ -84,8 +84,8 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
  private:
   friend class FakeStream;
 
-  // The number of operations of each stream, by the stream's number, that have been submitted, have
-  // run, or must run before another operation, depending on the use.
+  // A count of operations per stream, indexed by the stream's number. Depending on the use, it
+  // counts the operations that have been submitted, have run, or must run before another operation.
   using Clock = std::vector<uint64_t>;
   // An operation for which the host has not waited.
   struct Submitted {

@@ -14,8 +14,8 @@ using device::cuda::CudaRuntime;
 using kernels::cuda::LaunchRequest;
 using kernels::cuda::Products;
 
-// Returns the row stride without padding: the library for matrix products accepts any row stride,
-// and the other kernels are fastest if a tensor is contiguous.
+// Returns the row stride without padding: the matrix-product library accepts any row stride, and
+// the other kernels are fastest if a tensor is contiguous.
 int64_t DenseRows(DType, const Shape& shape) {
   return shape.rank() == 0 ? 1 : shape.dim(-1);
 }
@@ -62,7 +62,7 @@ Products::Gpu GpuOf(const std::shared_ptr<CudaRuntime>& runtime) {
           }};
 }
 
-// Returns the number of the GPU that the options select.
+// Returns the index of the GPU that the options select.
 StatusOr<int> NumberOf(const device::cuda::DriverApi& driver, const GpuOptions& options) {
   ASSIGN_OR_RETURN(const int gpus, device::cuda::CountGpus(driver));
   return gpus == 0 ? 0 : options.process % gpus;
@@ -110,7 +110,8 @@ StatusOr<Device> MakeCudaDevice(const CudaParts& parts, const GpuOptions& option
       const auto runtime,
       CudaRuntime::Create(parts.driver, {.gpu = number, .memory_fraction = options.memory_fraction},
                           parts.images));
-  // Loads all kernels now, because the driver may not load any while a stream captures a sequence.
+  // Loads all kernels now, because the driver may not load any while a stream is capturing a
+  // sequence.
   for (const char* const kernel : kernels::cuda::KernelNames())
     RETURN_IF_ERROR(runtime->FindKernel(kernel).status());
   ASSIGN_OR_RETURN(auto products, Products::Create(parts.blas, GpuOf(runtime)));

@@ -32,8 +32,8 @@ struct Device {
 
 // Specifies how this process uses a GPU.
 struct GpuOptions {
-  // The number of this process among those that may share the machine's GPUs. If n GPUs are
-  // visible, it uses GPU `process` modulo n.
+  // The index of this process among those that may share the machine's GPUs. If n GPUs are visible,
+  // it uses GPU `process` modulo n.
   int process = 0;
   double memory_fraction = 1;  // of the GPU's memory, in (0, 1]
   // Computes matrix products from operands that are rounded to TF32 (10 bits of mantissa), which is
@@ -48,7 +48,7 @@ Device CpuDevice(ThreadPool* pool = nullptr);
 // Returns the device with this name: "cpu"; "cuda", an NVIDIA GPU (cuda_device.h); or "auto", which
 // is the CPU until the CUDA kernels have run on a real GPU. For developers, there are also "fake"
 // and "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other names.
-// If "cuda" cannot be used, returns the error of CudaDevice. Only GPUs use `gpu`.
+// Propagates errors from CudaDevice if "cuda" cannot be used. Only GPUs use `gpu`.
 StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr,
                               const GpuOptions& gpu = {});
 

@@ -217,7 +217,7 @@ class Planner {
     return entry == nullptr ? *kNone : entry->in_place;
   }
 
-  // Returns whether node `id` may write an output with the layout `operand` over its input number
+  // Returns whether node `id` may write an output with the layout `operand` over its input at index
   // `input`. The input must be in the arena, have the same layout, and be neither fetched nor used
   // by a later node. The node must not also read this memory in another layout, and must not have
   // already placed another output there.

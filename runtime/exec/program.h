@@ -8,7 +8,7 @@
 //   float loss = program->Fetch<float>(program->FindFetch("loss"))[0];
 //
 // On a device that is not immediate (device_runtime.h), two runs may be in progress, so that the
-// feeds of the second are copied while the first computes:
+// feeds of the second are copied while the first is computing:
 //
 //   ASSIGN_OR_RETURN(Ticket first, program->Start(feeds));
 //   ASSIGN_OR_RETURN(Ticket second, program->Start(next_feeds));
@@ -16,10 +16,10 @@
 //   RETURN_IF_ERROR(second.Wait());
 //
 // Compiling may be slow and may fail. Running allocates nothing (apart from packing buffers inside
-// oneDNN), and fails only if the feeds do not fit, or contain values that an op cannot use. A
-// program borrows the store's variables and the device's pool. Both must outlive the program.
-// Programs over the same store share its variables, so at any time only one of these programs may
-// have runs in progress.
+// oneDNN), and fails only if a feed is missing, has the wrong dtype or size, or contains values
+// that an op cannot use, or if the device fails. A program borrows the store's variables and the
+// device's pool. Both must outlive the program. Programs over the same store share its variables,
+// so at any time only one of these programs may have runs in progress.
 #pragma once
 
 #include <cstdint>

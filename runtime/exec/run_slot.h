@@ -3,7 +3,7 @@
 // memory. A program has one slot for each run that may be in progress.
 //
 // The feeds go through pinned memory to the device on a separate stream, so that they are copied
-// while an earlier run computes. The fetches are copied back to pinned memory.
+// while an earlier run is computing. The fetches are copied back to pinned memory.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class RunSlot {
   // Waits for a run that is in progress.
   ~RunSlot();
 
-  // Copies the feeds, which must fit the program, and submits a run. No run of this slot may be in
-  // progress.
+  // Copies `feeds`, which must match the program's feeds, and submits a run. No run of this slot
+  // may be in progress.
   void Start(std::span<const Feed> feeds);
   // Waits until the run has ended, and returns its error. Calls on_ready(i) as soon as announced
   // fetch i is ready.
@@ -58,7 +58,7 @@ class RunSlot {
   device::Memory staged_;  // the feeds in pinned memory
   device::Memory fed_;     // the feeds in device memory
   // The fetches in pinned memory. Each fetch has its own allocation, because the host reads an
-  // announced fetch while others are copied.
+  // announced fetch while others are being copied.
   std::vector<device::Memory> results_;
   std::vector<const std::byte*> fetched_;
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment

@@ -1,5 +1,5 @@
-// Divides a Scan whose body treats each row separately into several loops, each over some of the
-// rows. In a recurrent layer, for instance, each example of a batch is a row.
+// Splits a Scan into several loops, each over some of the rows, if its body treats each row
+// separately. In a recurrent layer, for instance, each example of a batch is a row.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ std::optional<ScanRows> FindScanRows(const graph::ScanForm& form);
 // Returns the body for a Scan over only `count` rows.
 graph::Graph BodyOfRows(const graph::Graph& body, const ScanRows& rows, int64_t count);
 
-// Returns how many loops the Scan should be divided into: at least 1. Depends only on the Scan, so
+// Returns how many loops the Scan should be split into: at least 1. Depends only on the Scan, so
 // that its results do not depend on the number of threads. `weights` is the size of the invariants
 // that are the same for all rows, in bytes.
 int64_t LoopsOf(const ScanRows& rows, size_t weights);

@@ -37,7 +37,7 @@ class Builder {
              std::string_view name = "");
 
   // Replaces a node's attributes with attributes that add further outputs after the existing ones.
-  // Returns false, and keeps the error, if the attributes do not fit.
+  // Returns false, and keeps the error, if the op rejects the attributes.
   bool Extend(int node, Attributes attributes);
 
   // Marks a value as fetchable under `name`. It is an error if a fetch with this name already

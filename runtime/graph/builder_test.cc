@@ -164,8 +164,8 @@ TEST(InferTypes, SaysWhatWasExpected) {
   const InferenceCase cases[] = {
       {"Convolve", {}, {}, "there is no op Convolve"},
       {"Relu", {}, {}, "Relu(): expected 1 inputs, got 0"},
-      {"Relu", {I64({2})}, {}, "Relu(int64[2]): expected float32 or float64"},
-      {"MatMul", {F32({2}), F32({2, 2})}, {}, "expected float32 or float64 of rank 2"},
+      {"Relu", {I64({2})}, {}, "Relu(int64[2]): expected a float type"},
+      {"MatMul", {F32({2}), F32({2, 2})}, {}, "expected a float type of rank 2"},
       {"MatMul",
        {F32({2, 2}), {DType::kFloat64, {2, 2}}},
        {},

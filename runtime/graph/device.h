@@ -18,7 +18,7 @@ struct DeviceSpec {
   std::optional<int> index;
 
   // Parses the form above. Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent
-  // part. Returns InvalidArgument for other texts, with a message that names the invalid part.
+  // part. Returns InvalidArgument for any other form, with a message that names the invalid part.
   static StatusOr<DeviceSpec> Parse(std::string_view text);
   std::string ToString() const;
   // Returns `inner`, with the parts that it lacks taken from this constraint.

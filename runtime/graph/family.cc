@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "runtime/graph/ops.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::graph {
 
 bool IsFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || IsHalf(dtype);
 }
 
 bool IsNumeric(DType dtype) {

@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "runtime/graph/backpropagate.h"
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
 
 namespace tfjob::graph {
 namespace {
-
-bool IsFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
-}
 
 Status CheckArguments(const Builder& b, Output loss, std::span<const Output> wrt) {
   if (!loss.valid()) return InvalidArgument("gradients of an invalid loss");

@@ -24,6 +24,21 @@ TEST(Gradients, SumTheContributionsOfEveryUse) {
   EXPECT_EQ(b.graph().node(gradients[0]).name.substr(0, 10), "gradients/");
 }
 
+TEST(Gradients, FlowThroughCastsBetweenFloatTypes) {
+  for (const DType half : {DType::kBFloat16, DType::kFloat16}) {
+    Builder b;
+    const Output x = Placeholder(b, "x", kF32, {3});
+    const Output y = Mul(b, Cast(b, x, half), Scalar(b, half, 2));
+    const Output loss = Sum(b, Cast(b, y, kF32), {});
+    const std::vector<Output> gradients = Gradients(b, loss, std::vector{x});
+    ASSERT_TRUE(b.ok()) << b.status();
+    EXPECT_EQ(b.type(gradients[0]), b.type(x));
+    const Node& cast = b.graph().node(gradients[0]);
+    EXPECT_EQ(cast.op, "Cast");
+    EXPECT_EQ(b.type(cast.inputs[0]).dtype, half) << "the arithmetic is in the half type";
+  }
+}
+
 TEST(Gradients, HaveTheTypeOfWhatTheyAreOfAfterBroadcasting) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {4, 3});

@@ -98,8 +98,9 @@ const Op* FindOp(std::string_view name);
 const std::vector<Op>& AllOps();
 
 // Checks the number of inputs and returns the types of the outputs. May normalise `attributes`.
-// Returns Unimplemented if there is no such op, and InvalidArgument if the inputs or attributes do
-// not fit. The message then names the op, its input types and what was expected, but not the node.
+// Returns Unimplemented if there is no such op, and InvalidArgument if the op rejects the inputs or
+// attributes. The message then names the op, its input types and what was expected, but not the
+// node.
 StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              const std::vector<TensorType>& inputs,
                                              Attributes& attributes);

@@ -75,7 +75,7 @@ class ScanBuilder {
   Output Invariant(Output value);
   // Sets the value of a state after a step. Every state needs such a value, of the state's type.
   void SetNext(int state, Output value);
-  // Adds an output. Returns its number.
+  // Adds an output. Returns its index.
   int Stack(Output value, bool reversed = false);
 
   Results Finish();

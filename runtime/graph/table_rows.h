@@ -1,5 +1,5 @@
 // Separates a graph from tables of which it reads only a few rows, so that the tables need not be
-// stored where the graph runs. A second graph computes the numbers of these rows from the feeds;
+// stored where the graph runs. A second graph computes the indices of these rows from the feeds;
 // the main graph is fed the rows.
 #pragma once
 
@@ -31,11 +31,11 @@ struct SeparatedGraph {
 };
 
 // Returns the variables that may be separated: matrices that the graph never writes, and that it
-// uses only in Gathers of rows whose numbers do not depend on a variable.
+// uses only in Gathers of rows whose indices do not depend on a variable.
 std::vector<std::string> SeparableTables(const Graph& graph);
 
 // Separates the given variables. The gradient by rows of such a table still identifies rows by
-// their numbers in the whole table. Returns InvalidArgument if a variable is not in
+// their indices in the whole table. Returns InvalidArgument if a variable is not in
 // SeparableTables.
 StatusOr<SeparatedGraph> SeparateTables(const Graph& graph,
                                         const std::vector<std::string>& variables);

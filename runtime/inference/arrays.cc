@@ -107,6 +107,8 @@ StatusOr<std::string> CsvText(const Tensor& array) {
     case DType::kUInt8:
       return CsvOf<uint8_t>(array);
     case DType::kBool:
+    case DType::kBFloat16:  // ReadArrays returns no half types, and predictions have none
+    case DType::kFloat16:
       break;
   }
   return Unimplemented("a .csv file cannot hold ", Name(array.dtype()), "; use .npy");

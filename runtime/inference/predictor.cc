@@ -13,6 +13,7 @@
 #include "runtime/base/env.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/any_length.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/build.h"
 #include "runtime/variables/variable_store.h"
 
@@ -65,9 +66,13 @@ StatusOr<Tensor> ConvertedTo(const Tensor& array) {
     case DType::kUInt8:
       return ConvertedFrom<To, uint8_t>(array);
     case DType::kBool:
+      return ConvertedFrom<To, bool>(array);
+    case DType::kBFloat16:
+    case DType::kFloat16:
       break;
   }
-  return ConvertedFrom<To, bool>(array);
+  return InvalidArgument("expected an array of numbers that .npy files hold, got ",
+                         Name(array.dtype()));
 }
 
 StatusOr<Tensor> Convert(const Tensor& array, DType dtype) {
@@ -83,6 +88,8 @@ StatusOr<Tensor> Convert(const Tensor& array, DType dtype) {
       return ConvertedTo<int64_t>(array);
     case DType::kUInt8:
     case DType::kBool:
+    case DType::kBFloat16:
+    case DType::kFloat16:
       break;
   }
   return InvalidArgument("expected ", Name(dtype), ", got ", Name(array.dtype()));
@@ -276,7 +283,8 @@ StatusOr<std::vector<Tensor>> Predictor::Prepared(std::span<const Tensor> inputs
 }
 
 StatusOr<io::NamedTensors> Predictor::Outputs(int64_t examples) const {
-  ASSIGN_OR_RETURN(const auto types, model::OutputTypes(state_->model, state_->features));
+  ASSIGN_OR_RETURN(auto types, model::OutputTypes(state_->model, state_->features));
+  for (model::TensorType& type : types) type = model::Widened(type);
   const std::vector<std::string> names = model::OutputNames(state_->model);
   const int64_t most = INT64_MAX / 8 / static_cast<int64_t>(types.size());
   size_t bytes = 0;

@@ -130,7 +130,8 @@ StatusOr<int64_t> BundleReader::DataFileSize(int shard) const {
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
   if (!error) return size;
-  // The index exists, so the checkpoint was once complete and has since been damaged.
+  // Reports DataLoss, because the index exists: the checkpoint was once complete and has since been
+  // damaged.
   if (error == std::errc::no_such_file_or_directory)
     return DataLoss("checkpoint ", prefix_, " lacks ", path);
   return ErrnoStatus(error.value(), StrCat("checkpoint ", prefix_, ": ", path));

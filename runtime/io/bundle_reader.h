@@ -53,10 +53,10 @@ class BundleReader {
   // error, the content of `to` is undefined.
   Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
   // Verifies the tensor's checksum piece by piece, and returns the tensor without reading all of it
-  // into memory. Returns the errors of Read.
+  // into memory. Returns the same errors as Read.
   StatusOr<StoredTensor> Store(const std::string& name) const;
-  // Returns the value of a tensor that is a single string of at most 64 MiB. Returns the errors of
-  // Read.
+  // Returns the value of a tensor that is a single string of at most 64 MiB. Returns the same
+  // errors as Read.
   StatusOr<std::string> ReadString(const std::string& name) const;
 
  private:
@@ -66,7 +66,7 @@ class BundleReader {
   Status ReadIndexEntry(const std::string& path, const std::string& name, const std::string& value);
   StatusOr<int64_t> DataFileSize(int shard) const;
   Status CheckDataFiles() const;
-  // Returns the tensor's entry and dtype, or the error of Read if the tensor cannot be read.
+  // Returns the tensor's entry and dtype, or Read's error if the tensor cannot be read.
   StatusOr<std::pair<BundleEntry, DType>> FindTensor(const std::string& name) const;
 
   const std::string prefix_;

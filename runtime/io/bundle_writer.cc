@@ -3,10 +3,11 @@
 #include <leveldb/env.h>
 #include <leveldb/options.h>
 #include <leveldb/table_builder.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -17,7 +18,7 @@
 namespace tfjob::io {
 namespace {
 
-// Keeps the table that LevelDB writes as text in memory.
+// Collects the table that LevelDB writes in a string.
 class TableText : public leveldb::WritableFile {
  public:
   leveldb::Status Append(const leveldb::Slice& data) override {
@@ -52,6 +53,14 @@ std::string DataFileName(const std::string& prefix, int shard, int shards) {
 
 std::string IndexFileName(const std::string& prefix) {
   return prefix + ".index";
+}
+
+StatusOr<bool> HasIndex(const std::string& prefix) {
+  const std::string path = IndexFileName(prefix);
+  struct stat info{};
+  if (stat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ErrnoStatus(errno, path);
 }
 
 BundleWriter::BundleWriter(std::string prefix, FileSystem& files)
@@ -145,8 +154,8 @@ Status BundleWriter::WriteIndex() {
 // Invalidates an older checkpoint with this prefix, so that an index never refers to the data of
 // another checkpoint.
 Status BundleWriter::RemoveOldIndex() {
-  std::error_code error;
-  if (!std::filesystem::exists(IndexFileName(prefix_), error)) return OkStatus();
+  ASSIGN_OR_RETURN(const bool present, HasIndex(prefix_));
+  if (!present) return OkStatus();
   RETURN_IF_ERROR(files_.Remove(IndexFileName(prefix_)));
   return files_.SyncDirectory(folder_);
 }
@@ -161,7 +170,8 @@ Status BundleWriter::Finish() {
   unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
-  // The checkpoint is complete; only a power failure could still undo the rename.
+  // Keeps the files even if the sync fails: the checkpoint is complete, and only a power failure
+  // could still undo the rename.
   unfinished_.clear();
   data_.reset();
   return files_.SyncDirectory(folder_);

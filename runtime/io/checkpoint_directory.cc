@@ -3,11 +3,12 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <span>
 
 #include "absl/strings/numbers.h"
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_writer.h"
+#include "runtime/io/random_access_file.h"
 #include "runtime/io/tensor_bundle.pb.h"
 
 namespace tfjob::io {
@@ -21,18 +22,24 @@ std::string StatePath(const std::string& folder) {
 }
 
 StatusOr<CheckpointState> ReadState(const std::string& folder) {
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(StatePath(folder), error);
-  if (!error && size > kMaxStateBytes) {
-    return DataLoss(StatePath(folder), " has ", size,
+  // Refuses pipes and devices, which may have no end.
+  const StatusOr<RandomAccessFile> file = RandomAccessFile::Open(StatePath(folder));
+  if (absl::IsNotFound(file.status())) return CheckpointState();
+  RETURN_IF_ERROR(file.status());
+  if (file->size() > kMaxStateBytes) {
+    return DataLoss(StatePath(folder), " has ", file->size(),
                     " bytes, more than a list of checkpoints may have");
   }
-  StatusOr<std::string> text = ReadFile(StatePath(folder));
-  if (absl::IsNotFound(text.status())) return CheckpointState();
-  RETURN_IF_ERROR(text.status());
+  std::string text(file->size(), '\0');
+  RETURN_IF_ERROR(file->Read(0, std::as_writable_bytes(std::span(text))));
   CheckpointState state;
-  if (!google::protobuf::TextFormat::ParseFromString(*text, &state)) {
+  if (!google::protobuf::TextFormat::ParseFromString(text, &state)) {
     return DataLoss(StatePath(folder), " is not a CheckpointState in text form");
+  }
+  // Otherwise, the run would begin anew and delete the checkpoints that the file listed.
+  if (state.model_checkpoint_path().empty()) {
+    return DataLoss(StatePath(folder), " names no checkpoint: it is empty or damaged; restore it, ",
+                    "or delete it to begin anew");
   }
   return state;
 }
@@ -53,9 +60,9 @@ int64_t StepOf(const std::string& prefix) {
 }
 
 // Returns whether the folder has a checkpoint with this name.
-bool Exists(const std::string& folder, const std::string& name) {
-  std::error_code error;
-  return !name.empty() && std::filesystem::exists(IndexFileName(folder + "/" + name), error);
+StatusOr<bool> Exists(const std::string& folder, const std::string& name) {
+  if (name.empty()) return false;
+  return HasIndex(folder + "/" + name);
 }
 
 // Deletes the index first, without which the other files are not a checkpoint, and then syncs the
@@ -94,14 +101,15 @@ void DropOldest(int keep, CheckpointState& state, std::vector<std::string>& doom
   times.erase(times.begin(), times.begin() + excess);
 }
 
-// Returns whether the file is left over from an interrupted write.
-bool IsLeftover(const std::string& folder, const std::string& file) {
+// Returns whether the file is left over from an interrupted write. `present` lists the names of the
+// files in its folder, in order.
+bool IsLeftover(const std::vector<std::string>& present, const std::string& file) {
   const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
                     file.starts_with("finished.json.") || file.starts_with(".writable.");
   if (ours && IsTemporaryName(file)) return true;
   const size_t data = file.find(".data-");
   return file.starts_with(kOurPrefix) && data != std::string::npos &&
-         !Exists(folder, file.substr(0, data));
+         !std::ranges::binary_search(present, IndexFileName(file.substr(0, data)));
 }
 
 }  // namespace
@@ -115,17 +123,18 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder) {
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : state.all_model_checkpoint_paths()) {
     const std::string name = NameOf(path);
-    if (Exists(folder, name)) checkpoints.push_back({StrCat(folder, "/", name), StepOf(name)});
+    ASSIGN_OR_RETURN(const bool exists, Exists(folder, name));
+    if (exists) checkpoints.push_back({StrCat(folder, "/", name), StepOf(name)});
   }
   return checkpoints;
 }
 
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder) {
   ASSIGN_OR_RETURN(CheckpointState state, ReadState(folder));
-  if (state.model_checkpoint_path().empty()) return std::optional<Checkpoint>();
+  if (state.model_checkpoint_path().empty()) return std::optional<Checkpoint>();  // no state file
   const std::string newest = NameOf(state.model_checkpoint_path());
-  if (Exists(folder, newest))
-    return std::optional<Checkpoint>({StrCat(folder, "/", newest), StepOf(newest)});
+  ASSIGN_OR_RETURN(const bool exists, Exists(folder, newest));
+  if (exists) return std::optional<Checkpoint>({StrCat(folder, "/", newest), StepOf(newest)});
   ASSIGN_OR_RETURN(std::vector<Checkpoint> listed, ListCheckpoints(folder));
   if (listed.empty()) {
     return DataLoss(StatePath(folder), " names ", state.model_checkpoint_path(), ", but ", folder,
@@ -143,7 +152,9 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   std::vector<std::string> doomed;
   for (int i = 0; i < old.all_model_checkpoint_paths_size(); ++i) {
     const std::string name = NameOf(old.all_model_checkpoint_paths(i));
-    if (name == newest || !Exists(folder, name)) continue;
+    if (name == newest) continue;
+    ASSIGN_OR_RETURN(const bool exists, Exists(folder, name));
+    if (!exists) continue;
     if (StepOf(name) >= step) {
       if (name.starts_with(kOurPrefix)) doomed.push_back(name);
       continue;
@@ -157,8 +168,8 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   google::protobuf::TextFormat::PrintToString(state, &text);
   const Status written = WriteFileAtomically(StatePath(folder), text, files);
   if (!written.ok()) {
-    // An unlisted checkpoint only takes up space, and the list may not have been written for lack
-    // of space.
+    // Deletes an unlisted checkpoint, which only takes up space: the list may not have been written
+    // for lack of space.
     if (!Lists(folder, newest)) DeleteCheckpoint(folder, newest, files);
     return written;
   }
@@ -170,7 +181,7 @@ StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder, Fil
   ASSIGN_OR_RETURN(const std::vector<std::string> present, ListDirectory(folder));
   std::vector<std::string> removed;
   for (const std::string& file : present) {
-    if (!IsLeftover(folder, file)) continue;
+    if (!IsLeftover(present, file)) continue;
     RETURN_IF_ERROR(files.Remove(folder + "/" + file));
     removed.push_back(file);
   }

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/tensor/half.h"
 #include "tests/faults/faulty_files.h"
 #include "tests/faults/power_loss.h"
 
@@ -42,6 +44,20 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(kernel->data<float>()[3], 4);
   EXPECT_EQ((*reader)->Read("global_step")->data<int64_t>()[0], 7);
   EXPECT_TRUE(absl::IsNotFound((*reader)->Read("bias").status()));
+}
+
+TEST_F(CheckpointTest, ReadsBackHalfTypes) {
+  const std::string prefix = folder_ + "/halves";
+  auto writer = *BundleWriter::Create(prefix);
+  ASSERT_EQ(writer->Add("b", Tensor::Of<BFloat16>({2}, {BFloat16(1), BFloat16(3e38F)})),
+            OkStatus());
+  ASSERT_EQ(writer->Add("f", Tensor::Scalar(Float16(-0.5F))), OkStatus());
+  ASSERT_EQ(writer->Finish(), OkStatus());
+  const auto reader = *BundleReader::Open(prefix);
+  EXPECT_EQ(reader->entries().at("b").tensorflow_dtype, 14) << "DT_BFLOAT16";
+  EXPECT_EQ(reader->entries().at("f").tensorflow_dtype, 19) << "DT_HALF";
+  EXPECT_EQ(reader->Read("b")->data<BFloat16>()[1].bits, BFloat16(3e38F).bits);
+  EXPECT_EQ(reader->Read("f")->data<Float16>()[0].bits, Float16(-0.5F).bits);
 }
 
 TEST_F(CheckpointTest, PiecesMakeTheSameFilesAsWholeTensors) {
@@ -209,6 +225,52 @@ TEST_F(CheckpointTest, AListThatIsTooLongIsRefused) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint", std::string(17 << 20, '#')).ok());
   const Status status = LatestCheckpoint(folder_).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+}
+
+// An index that cannot be examined may be that of a good checkpoint. A link to itself stands for a
+// disk that fails for a moment.
+TEST_F(CheckpointTest, AnIndexThatCannotBeExaminedIsNotAMissingOne) {
+  for (int64_t step : {1, 2}) {
+    Save(step);
+    ASSERT_TRUE(RegisterCheckpoint(folder_, step, 5, Time(1000s)).ok());
+  }
+  const std::string index = IndexFileName(CheckpointPrefix(folder_, 2));
+  std::filesystem::remove(index);
+  std::filesystem::create_symlink(index, index);
+  const std::vector<std::string> before = *ListDirectory(folder_);
+  const std::string list = *ReadFile(folder_ + "/checkpoint");
+  for (const Status& status :
+       {LatestCheckpoint(folder_).status(), ListCheckpoints(folder_).status(),
+        RegisterCheckpoint(folder_, 3, 1, Time(1000s))}) {
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(Message(status).find(index), std::string_view::npos) << status;
+  }
+  const auto swept = SweepLeftovers(folder_);
+  ASSERT_TRUE(swept.ok()) << swept.status();
+  EXPECT_TRUE(swept->empty()) << swept->front();
+  EXPECT_EQ(*ListDirectory(folder_), before);
+  EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), list);
+}
+
+// Whoever can write to the folder must not be able to keep a task waiting, or to fill its memory.
+TEST_F(CheckpointTest, AListThatIsNotAFileIsRefused) {
+  const std::string list = folder_ + "/checkpoint";
+  ASSERT_EQ(mkfifo(list.c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(LatestCheckpoint(folder_).status()));
+  std::filesystem::remove(list);
+  std::filesystem::create_symlink("/dev/zero", list);
+  EXPECT_TRUE(absl::IsInvalidArgument(LatestCheckpoint(folder_).status()));
+}
+
+TEST_F(CheckpointTest, AnEmptyListIsDamageRatherThanANewFolder) {
+  Save(3);
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint", "").ok());
+  for (const Status& status :
+       {LatestCheckpoint(folder_).status(), ListCheckpoints(folder_).status(),
+        RegisterCheckpoint(folder_, 4, 5, Time(1000s))}) {
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  }
+  EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), "");
 }
 
 TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {

@@ -17,7 +17,7 @@ namespace {
 // The number of bytes read at once, small enough that they are still in the cache when their
 // checksum is computed.
 constexpr size_t kChunk = 256 << 10;
-// A read is divided among threads in shares of this size.
+// A read is split among threads in shares of this size.
 constexpr size_t kShare = 4 << 20;
 
 }  // namespace

@@ -32,10 +32,10 @@ class Hdf5File {
   const std::map<std::string, SafetensorsEntry>& datasets() const { return tensors_->entries(); }
   StatusOr<Tensor> Read(const std::string& path) const { return tensors_->Read(path); }
 
-  // Returns the text in an attribute of a group or dataset ("" is the root). Returns NotFound if
+  // Returns the string in an attribute of a group or dataset ("" is the root). Returns NotFound if
   // there is no such attribute.
   StatusOr<std::string> Text(const std::string& path, const std::string& attribute) const;
-  // Returns the texts in an attribute that is a list. Keras divides a long list among the
+  // Returns the strings in an attribute that is a list. Keras splits a long list among the
   // attributes NAME0, NAME1, …
   StatusOr<std::vector<std::string>> Texts(const std::string& path,
                                            const std::string& attribute) const;

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/io/npy_header.h"
 #include "runtime/io/random_access_file.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::io {
 namespace {
@@ -23,18 +22,6 @@ constexpr size_t kItemsAtOnce = 16 << 10;
 // size: such data is almost constant, as in files made to exhaust a reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
-
-// Returns the value of an IEEE 754 binary16.
-float FloatOfHalf(uint16_t half) {
-  const int exponent = half >> 10 & 31;
-  const int fraction = half & 1023;
-  const float size = exponent == 31 && fraction != 0 ? std::numeric_limits<float>::quiet_NaN()
-                     : exponent == 31                ? std::numeric_limits<float>::infinity()
-                     : exponent == 0
-                         ? std::ldexp(static_cast<float>(fraction), -24)
-                         : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-  return half >> 15 != 0 ? -size : size;
-}
 
 // Reads elements of type From in pieces, and converts each to To. Returns false at the first
 // element that `convert` does not accept.
@@ -91,7 +78,7 @@ StatusOr<bool> ReadItems(const NpyLayout& layout, ReadBytesNext read, Tensor& te
       if (layout.item == 2) {
         return ReadConverted<uint16_t>(swap, read, tensor.data<float>(),
                                        [](uint16_t from, float& to) {
-                                         to = FloatOfHalf(from);
+                                         to = static_cast<float>(Float16::FromBits(from));
                                          return true;
                                        });
       }
@@ -214,7 +201,7 @@ StatusOr<Tensor> ReadNpy(const std::string& path) {
   });
 }
 
-std::string NpyHeader(DType dtype, const Shape& shape) {
+StatusOr<std::string> NpyHeader(DType dtype, const Shape& shape) {
   const char* descr = "<f4";
   switch (dtype) {
     case DType::kFloat32:
@@ -234,6 +221,11 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
     case DType::kBool:
       descr = "|b1";
       break;
+    case DType::kFloat16:
+      descr = "<f2";
+      break;
+    case DType::kBFloat16:
+      return Unimplemented("NumPy has no type for bfloat16; convert the array to float32");
   }
   std::string dims;
   for (int64_t dim : shape.dims()) dims += StrCat(dims.empty() ? "" : " ", dim, ",");
@@ -256,8 +248,10 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
 Status WriteNpy(const std::string& path, const Tensor& tensor, FileSystem& files) {
   const std::string temporary = TemporaryPath(path);
   const auto write = [&]() -> Status {
+    const auto header = NpyHeader(tensor.dtype(), tensor.shape());
+    RETURN_IF_ERROR(Annotate(header.status(), path));
     ASSIGN_OR_RETURN(const std::unique_ptr<OutputFile> file, files.Create(temporary));
-    RETURN_IF_ERROR(file->Append(NpyHeader(tensor.dtype(), tensor.shape())));
+    RETURN_IF_ERROR(file->Append(*header));
     const std::span<const std::byte> bytes = tensor.bytes();
     RETURN_IF_ERROR(file->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
     RETURN_IF_ERROR(file->Sync());

@@ -37,7 +37,8 @@ StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stor
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
 
 // Returns the bytes that precede the elements of an array in C order.
-std::string NpyHeader(DType dtype, const Shape& shape);
+// Returns Unimplemented for bfloat16, which NumPy lacks.
+StatusOr<std::string> NpyHeader(DType dtype, const Shape& shape);
 
 // Replaces the file atomically.
 Status WriteNpy(const std::string& path, const Tensor& tensor,

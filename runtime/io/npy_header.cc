@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostRank = 32;  // NumPy 1's limit; NumPy 2's is 64
 
-// Reads Python literals from the front of a text.
+// Reads Python literals from the front of a string.
 class Literals {
  public:
   explicit Literals(std::string_view text) : rest_(text) {}

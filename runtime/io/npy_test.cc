@@ -6,12 +6,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "runtime/base/file.h"
 #include "runtime/io/npz.h"
 #include "runtime/io/zip_writer.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::io {
 namespace {
@@ -103,8 +105,23 @@ TEST(Npy, WrittenFilesAreRead) {
   const Tensor tensor = Tensor::Of<int64_t>({2, 1}, {1, -5});
   ASSERT_EQ(WriteNpy(Path("a.npy"), tensor), OkStatus());
   ExpectArray<int64_t>(ReadNpy(Path("a.npy")), {2, 1}, {1, -5});
-  EXPECT_EQ(NpyHeader(DType::kFloat32, {3}).size() % 64, 0u);
+  EXPECT_EQ(NpyHeader(DType::kFloat32, {3})->size() % 64, 0u);
   EXPECT_EQ(ReadNpy(testing::TempDir()).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Npy, Float16IsWrittenAndBFloat16IsRefused) {
+  const auto half = Tensor::Of<Float16>({2}, {Float16(1.5F), Float16(-0.1F)});
+  ASSERT_EQ(WriteNpy(Path("half.npy"), half), OkStatus());
+  ExpectArray<float>(ReadNpy(Path("half.npy")), {2}, {1.5F, static_cast<float>(Float16(-0.1F))});
+  const Tensor brain(DType::kBFloat16, {2});
+  const Status refused = WriteNpy(Path("brain.npy"), brain);
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(Message(refused),
+            StrCat(Path("brain.npy"), ": NumPy has no type for bfloat16; convert ",
+                   "the array to float32"));
+  EXPECT_FALSE(std::filesystem::exists(Path("brain.npy")));
+  const std::pair<std::string, Tensor> arrays[] = {{"a", brain}};
+  EXPECT_EQ(WriteNpz(Path("brain.npz"), arrays).code(), StatusCode::kUnimplemented);
 }
 
 // Returns a ZIP archive with one deflated member, as numpy.savez_compressed writes it.

@@ -45,7 +45,9 @@ Status WriteNpz(const std::string& path, std::span<const std::pair<std::string, 
                 FileSystem& files) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ZipWriter> zip, ZipWriter::Create(path, files));
   for (const auto& [name, tensor] : arrays) {
-    const std::string header = NpyHeader(tensor.dtype(), tensor.shape());
+    const auto made = NpyHeader(tensor.dtype(), tensor.shape());
+    RETURN_IF_ERROR(Annotate(made.status(), StrCat(path, ": array ", name)));
+    const std::string& header = *made;
     const std::span<const std::byte> bytes = tensor.bytes();
     const std::array<std::string_view, 2> parts = {
         header, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};

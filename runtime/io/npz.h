@@ -16,14 +16,14 @@ namespace tfjob::io {
 // Any number of threads may read.
 class NpzReader {
  public:
-  // Returns the errors of ZipReader::Open.
+  // Propagates errors from ZipReader::Open.
   static StatusOr<NpzReader> Open(const std::string& path);
 
   // Returns the names of the arrays, sorted.
   std::vector<std::string> names() const;
   bool Has(const std::string& name) const;
-  // Returns NotFound, with a message that suggests or lists names, if there is no such array. Also
-  // returns the errors of ReadNpy. Messages name the file and the array.
+  // Returns NotFound, with a message that suggests or lists names, if there is no such array.
+  // Propagates errors from ReadNpyFrom. Messages name the file and the array.
   StatusOr<Tensor> Read(const std::string& name) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::io {
 namespace {
@@ -48,6 +49,8 @@ const Stored* FindStored(std::string_view name) {
 }
 
 std::string_view StoredName(DType dtype) {
+  if (dtype == DType::kBFloat16) return "BF16";
+  if (dtype == DType::kFloat16) return "F16";
   const auto* found = std::find_if(kStored.begin(), kStored.end(), [&](const Stored& stored) {
     return stored.dtype == dtype && stored.size == SizeOf(dtype);
   });
@@ -89,22 +92,6 @@ StatusOr<SafetensorsEntry> ReadEntry(const JsonField& field, uint64_t base, uint
   return entry;
 }
 
-float FromHalf(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1F;
-  const uint32_t fraction = half & 0x3FF;
-  if (exponent == 0) {  // zero, or a subnormal number: fraction · 2^-24
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
-    return sign == 0 ? magnitude : -magnitude;
-  }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // preserves infinity and NaN
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-float FromBfloat(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
 Tensor Widen(const Tensor& raw, const SafetensorsEntry& entry) {
   Tensor wide(DType::kFloat32, entry.shape, Buffer::Contents::kUndefined);
   const std::byte* bytes = raw.bytes().data();
@@ -112,7 +99,8 @@ Tensor Widen(const Tensor& raw, const SafetensorsEntry& entry) {
   for (size_t i = 0; i < wide.data<float>().size(); ++i) {
     uint16_t bits = 0;
     std::memcpy(&bits, bytes + 2 * i, sizeof(bits));
-    wide.data<float>()[i] = half ? FromHalf(bits) : FromBfloat(bits);
+    wide.data<float>()[i] = half ? static_cast<float>(Float16::FromBits(bits))
+                                 : static_cast<float>(BFloat16::FromBits(bits));
   }
   return wide;
 }

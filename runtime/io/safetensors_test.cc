@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/base/file.h"
+#include "runtime/tensor/half.h"
 #include "tests/faults/faulty_files.h"
 
 namespace tfjob::io {
@@ -67,6 +68,19 @@ TEST(Safetensors, SixteenBitFloatsAreWidenedExactly) {
   EXPECT_TRUE(std::ranges::equal(half->data<float>(), expected));
   EXPECT_TRUE(std::signbit(half->data<float>()[5]));
   EXPECT_TRUE(std::ranges::equal(brain->data<float>(), std::vector<float>{1, -2, infinity}));
+}
+
+TEST(Safetensors, HalfTypesAreWrittenAsTheyAre) {
+  const NamedTensors tensors = {{"brain", Tensor::Of<BFloat16>({2}, {BFloat16(1), BFloat16(-2)})},
+                                {"half", Tensor::Of<Float16>({1}, {Float16(0.5)})}};
+  ASSERT_TRUE(WriteSafetensors(Path("halves.safetensors"), tensors).ok());
+  const auto reader = SafetensorsReader::Open(Path("halves.safetensors"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ((*reader)->entries().at("brain").stored, "BF16");
+  EXPECT_EQ((*reader)->entries().at("half").stored, "F16");
+  EXPECT_TRUE(
+      std::ranges::equal((*(*reader)->Read("brain")).data<float>(), std::vector<float>{1, -2}));
+  EXPECT_EQ((*(*reader)->Read("half")).data<float>()[0], 0.5F);
 }
 
 TEST(Safetensors, DamagedFilesAreRefused) {

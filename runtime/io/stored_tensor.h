@@ -27,13 +27,12 @@ class StoredTensor {
   const Shape& shape() const { return shape_; }
 
   // Fills `to` with the bytes of the dense values from byte `offset` on. Returns InvalidArgument if
-  // the range is outside the tensor, or the error if reading fails.
+  // the range is outside the tensor. Propagates I/O errors.
   Status Read(int64_t offset, std::span<std::byte> to) const;
 
-  // Reads rows of a matrix into `rows`, one after the other. `indices` contains the numbers of the
-  // rows, and may be padded with -1 at the end; the corresponding rows of `rows` stay unchanged.
-  // Returns InvalidArgument if a row does not exist or the tensor is not a matrix. Returns the
-  // error if reading fails.
+  // Reads the rows of a matrix with these indices into `rows`, one after the other. `indices` may
+  // be padded with -1 at the end; the corresponding rows of `rows` stay unchanged. Returns
+  // InvalidArgument if a row does not exist or the tensor is not a matrix. Propagates I/O errors.
   Status ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const;
 
  private:

@@ -69,7 +69,8 @@ Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
       return damaged();
     key.resize(shared);
     key.append(block.substr(0, unshared));
-    // The strings themselves count, too: 64 bytes, where an entry of a checkpoint takes 16 or more.
+    // Counts the string objects, too. They take 64 bytes per entry, whereas an entry of a
+    // checkpoint takes at least 16 bytes of the file.
     const size_t cost = sizeof(Entries::value_type) + key.size() + value;
     if (key.size() > kMaxKeyBytes || cost > budget)
       return DataLoss("its entries take more memory than a checkpoint's index may");
@@ -102,7 +103,8 @@ StatusOr<Entries> ReadTable(std::string_view file) {
     BlockHandle handle;
     if (!TakeHandle(text, handle)) return DataLoss("an entry of its index is damaged");
     ASSIGN_OR_RETURN(std::string_view block, Block(file, handle));
-    // Otherwise, an index could list one block many times, each of which takes time and memory.
+    // Rejects overlapping blocks. Otherwise, an index could list one block many times, and each
+    // time it is read would take time and memory.
     if (handle.offset < end) return DataLoss("its blocks overlap, or are not in order");
     end = handle.offset + handle.size;
     RETURN_IF_ERROR(ReadBlock(block, budget, entries));

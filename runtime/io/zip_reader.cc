@@ -64,7 +64,7 @@ struct ZipDirectory {
 
 // Reads the 64-bit end record to which `locator` points.
 StatusOr<ZipDirectory> ReadZip64End(const RandomAccessFile& file, Fields locator) {
-  locator.U32();  // skips the number of the part with the end record
+  locator.U32();  // skips the index of the part with the end record
   const uint64_t offset = locator.U64();
   if (offset > file.size() || file.size() - offset < kZip64EndBytes)
     return DamagedZip(file, "its 64-bit end record is outside of the file");

@@ -48,8 +48,8 @@ class ZipReader {
   const std::map<std::string, ZipMember>& members() const { return members_; }
   // Returns NotFound, with a message that lists the members, if there is no member of this name.
   StatusOr<std::unique_ptr<ZipStream>> Stream(const std::string& name) const;
-  // Returns the unpacked bytes of a member. Returns InvalidArgument if there are more than `most`,
-  // and the errors of Stream and ZipStream::Read.
+  // Returns the unpacked bytes of a member. Returns InvalidArgument if there are more than `most`.
+  // Propagates errors from Stream and ZipStream::Read.
   StatusOr<std::string> Read(const std::string& name, uint64_t most) const;
 
   const std::string& path() const { return file_.path(); }

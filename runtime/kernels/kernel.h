@@ -114,8 +114,8 @@ class KernelTable {
 
   // Prepares a kernel. Returns Unimplemented if the device does not support the op for these
   // dtypes; the message names the op, the dtypes and the device. Returns InvalidArgument if an
-  // operand or attribute does not fit, or if an operand is in memory that the kernels cannot
-  // access; the message names the operand or attribute.
+  // operand or attribute is invalid for the op, or if an operand is in memory that the kernels
+  // cannot access; the message names the operand or attribute.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
   // Returns the union of this table and `more`. If both contain an op, the entry of `more` is used.

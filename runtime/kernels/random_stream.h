@@ -14,8 +14,8 @@ struct RandomStream {
   uint16_t replica = 0;
   uint32_t step = 0;
 
-  // Returns the four words of block number `block`. `attempt` is 0 for the first draw, and
-  // increases by 1 for each draw that replaces an earlier one.
+  // Returns the four words of block `block`. `attempt` is 0 for the first draw, and increases by 1
+  // for each draw that replaces an earlier one.
   PhiloxBlock Block(uint32_t block, uint16_t attempt = 0) const {
     return Philox(seed, {block, op_id, replica | static_cast<uint32_t>(attempt) << 16, step});
   }

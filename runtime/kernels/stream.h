@@ -98,7 +98,7 @@ class Stream {
     FailAt(kernel.step, kernel.describe(refusal));
   }
 
-  // Sets the number of the current kernel in its program. Must be called before each kernel runs.
+  // Sets the index of the current kernel in its program. Must be called before each kernel runs.
   void BeginStep(int step) { step_ = step; }
   int step() const { return step_; }
   // Returns the step of the first kernel that failed.

@@ -17,16 +17,16 @@ bool HasAnyLength(const Shape& stated);
 bool HasAnyLength(const Model& model);
 // Returns the shape as text, with "null" for each unstated length.
 std::string StatedText(const Shape& stated);
-// Returns whether examples of this shape fit the stated one.
+// Returns whether examples of this shape match the stated one.
 bool FitsStated(const Shape& stated, const Shape& shape);
 // Returns the shape in which examples of shape `array` are fed to an input whose shape is `stated`.
 // As in Keras, a last axis of length 1 may be missing from the data or from the model. Returns
-// `array` unchanged if the examples do not fit.
+// `array` unchanged if the examples do not match.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
-// Returns the types of the model's inputs, with all unstated lengths replaced by one length with
-// which the layers fit together. Requires a model that states its inputs. If no length fits,
-// returns the error of CallTypes for one of the lengths that were tried.
+// Returns the types of the model's inputs, with all unstated lengths replaced by one length for
+// which the layers are compatible. Requires a model that states its inputs. If there is no such
+// length, returns the error that CallTypes reports for one of the lengths tried.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
 // Returns whether the shapes of the variables are independent of the unstated lengths, judging by

@@ -7,6 +7,7 @@
 #include "runtime/model/layer/activation.h"
 #include "runtime/model/layer/constraint.h"
 #include "runtime/model/layer/initializer.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::model {
 
@@ -271,7 +272,7 @@ void ArgumentReader::Type(std::string_view name, DType& value) {
   if (!field) return;
   const StatusOr<std::string> text = field->String();
   const std::optional<DType> read = text.ok() ? ParseDType(*text) : std::nullopt;
-  if (!read) {
+  if (!read || IsHalf(*read)) {
     return Keep(
         arguments_.Named(field->Mismatch("one of float32, float64, int32, int64, uint8, bool")));
   }

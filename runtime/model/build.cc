@@ -7,6 +7,7 @@
 #include "runtime/base/check.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/clip_gradients.h"
 #include "runtime/model/layer/mask.h"
 #include "runtime/model/named_metrics.h"
@@ -23,6 +24,7 @@ struct Feeds {
   std::vector<Output> labels;          // one per objective
   std::vector<Output> sample_weights;  // one per objective; invalid if the objective has none
   Output step, seed;
+  Output loss_scale;  // invalid unless a layer computes in float16
 };
 
 Output PlaceholderOf(Builder& b, const std::string& name, const TensorType& example,
@@ -49,6 +51,8 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   if (options.mode == Mode::kTrain) {
     feeds.step = Placeholder(b, kStep, DType::kInt64, {});
     feeds.seed = Placeholder(b, kSeed, DType::kInt64, {});
+    if (HasPolicy(model, DTypePolicy::kMixedFloat16))
+      feeds.loss_scale = Placeholder(b, kLossScale, DType::kFloat32, {});
   }
   return feeds;
 }
@@ -169,6 +173,27 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
   built.contributions.push_back(std::move(contribution));
 }
 
+// Returns the gradients of the loss. If there is a scale, multiplies the loss by it, and divides
+// the gradients.
+std::vector<graph::GradientOrRows> GradientsOfLoss(Builder& b, const BuildOptions& options,
+                                                   Output loss, Output scale,
+                                                   const std::vector<Output>& wrt) {
+  if (scale.valid()) loss = Mul(b, loss, scale);
+  std::vector<graph::GradientOrRows> gradients;
+  if (options.gradient_rows) {
+    gradients = GradientsOrRows(b, loss, wrt);
+  } else {
+    for (const Output gradient : Gradients(b, loss, wrt))
+      gradients.push_back({.dense = gradient, .rows = {}});
+  }
+  for (graph::GradientOrRows& gradient : gradients) {
+    if (!scale.valid() || !b.ok()) break;
+    Output& value = gradient.by_rows() ? gradient.rows.values : gradient.dense;
+    value = Div(b, value, scale);
+  }
+  return gradients;
+}
+
 // Adds the gradient of every trainable variable, last layer first.
 Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
                     const std::vector<Output>& reads, Output loss, BuiltGraph& built) {
@@ -181,17 +206,13 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   }
   if (trained.empty())
     return InvalidArgument("the model has no trainable variables: there is nothing to train");
-  std::vector<graph::GradientOrRows> gradients;
-  if (options.gradient_rows) {
-    gradients = GradientsOrRows(b, loss, wrt);
-  } else {
-    for (const Output gradient : Gradients(b, loss, wrt))
-      gradients.push_back({.dense = gradient, .rows = {}});
-  }
+  const std::vector<graph::GradientOrRows> gradients =
+      GradientsOfLoss(b, options, loss, feeds.loss_scale, wrt);
   if (!b.ok()) return b.status();
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
-  // Rows that a gradient omits are zero, and clipping never changes zeros.
+  // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
+  // changes zeros.
   if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
   std::vector<VariableGradient> applied;
@@ -206,8 +227,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Returns an error if Objective::masked is wrong for an output with metrics, because their sums
-// depend on it.
+// Returns an error if Objective::masked is wrong for an output with metrics, because the sums of
+// metrics depend on it.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
@@ -300,8 +321,8 @@ std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& optio
 
 namespace {
 
-// Returns Internal if a prediction has another shape than OutputTypes declares, because callers
-// allocate memory by that function.
+// Returns Internal if the shape of a prediction differs from the one that OutputTypes declares,
+// because callers size their memory by OutputTypes.
 Status ExpectDeclaredShapes(const Builder& b, const Model& model, const BuildOptions& options,
                             const std::vector<Output>& predictions) {
   if (!b.ok()) return OkStatus();  // Finish returns the error
@@ -334,7 +355,8 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
                  .step = feeds.step,
                  .seed = feeds.seed,
                  .replica = options.replica};
-  const std::vector<Output> predictions = Forward(model, call);
+  std::vector<Output> predictions = Forward(model, call);
+  for (Output& prediction : predictions) prediction = Widened(b, prediction);
   RETURN_IF_ERROR(ExpectDeclaredShapes(b, model, options, predictions));
   for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
     b.AddFetch(PredictionName(model, i), predictions[i]);

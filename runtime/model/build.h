@@ -25,6 +25,9 @@ inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, number of upda
 inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 
 // Names of fetches.
+// kTrain, if a layer computes in float16: the factor of the loss while gradients are computed, a
+// float32 scalar (runtime/state/loss_scale.h).
+inline constexpr char kLossScale[] = "loss_scale";
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the examples' losses, plus the batch size times the
@@ -134,8 +137,8 @@ struct BuiltGraph {
   graph::Graph table_ids;
 };
 
-// Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels do not fit
-// together. The message names the layer and the shapes.
+// Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels are incompatible.
+// The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 // Returns the tables that BuildOptions::tables may name, such as the variable of an Embedding

@@ -13,8 +13,8 @@
 
 namespace tfjob::model {
 
-// Refers to a value as Keras does: by the layer's name, the number of the layer's call, and the
-// number of the call's output.
+// Refers to a value as Keras does: by the layer's name, the index of the layer's call, and the
+// index of the call's output.
 struct History {
   std::string layer;
   int64_t node = 0;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/model/model.h"
+#include "runtime/model/apply_layer.h"
 
 namespace tfjob::model {
 namespace {
@@ -58,7 +58,7 @@ class ForwardPass {
     }
     const size_t first = VariablesOf(at, part);
     const graph::NameScope scope(whole_.b, layer.name);
-    values_.push_back(ConfigOf(model_, at).Apply(part));
+    values_.push_back(ApplyLayer(layer, ConfigOf(model_, at), part));
     Penalize(layer, values_.back(), part);
     masks_.push_back(*std::move(part.output_masks));
     Collect(part, first);
@@ -66,7 +66,7 @@ class ForwardPass {
 
   // Passes the layer's variables to the call. Returns the index of the first one.
   size_t VariablesOf(const Call& call, LayerCall& part) {
-    const size_t count = ConfigOf(model_, call).Variables(part.ExampleTypes()).size();
+    const size_t count = VariablesOfConfig(ConfigOf(model_, call), part.ExampleTypes()).size();
     const auto [found, first_call] = first_variable_.try_emplace(call.layer, next_variable_);
     if (first_call) next_variable_ += count;
     for (size_t i = 0; i < count; ++i)
@@ -76,8 +76,10 @@ class ForwardPass {
 
   static void Penalize(const Layer& layer, const std::vector<Output>& outputs, LayerCall& part) {
     if (!layer.activity_regularizer.present() || !part.b.ok()) return;
-    for (const Output output : outputs)
-      part.penalties.push_back(ActivityPenalty(part.b, layer.activity_regularizer, output));
+    for (const Output output : outputs) {
+      const Output penalty = ActivityPenalty(part.b, layer.activity_regularizer, output);
+      part.penalties.push_back(Widened(part.b, penalty));
+    }
   }
 
   // Collects the call's assignments and penalties. As in Keras, later calls of the layer see the

@@ -25,7 +25,7 @@ struct Node {
   CallForm form = {};
 };
 
-// Returns the number that a file's lists of inputs and outputs give to the layer's first call.
+// Returns the index that a file's lists of inputs and outputs give to the layer's first call.
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? kFirstCallAtEnds : 0;
@@ -109,8 +109,8 @@ class FunctionalReader {
     nodes_.push_back(std::move(node));
   }
 
-  // Returns the node of a value. `first_numbers` contains, by layer, the number of its first call
-  // in the part of the file at `where`.
+  // Returns the node of a value. `first_numbers` contains, by layer, the index of its first call in
+  // the part of the file at `where`.
   StatusOr<int> NodeOf(const History& history, const std::vector<int>& first_numbers,
                        const JsonField& where) const {
     const auto found = layers_.find(history.layer);
@@ -238,7 +238,7 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    // If lengths are unstated, whether the layers fit together depends on the data.
+    // If lengths are unstated, whether the layers are compatible depends on the data.
     if (!HasAnyLength(model_)) {
       ASSIGN_OR_RETURN(const std::vector<TensorType> in, ExampleInputs(model_));
       RETURN_IF_ERROR(OutputTypes(model_, in).status());
@@ -252,12 +252,12 @@ class FunctionalReader {
   std::map<std::string, int> layers_;
   std::vector<Node> nodes_;                 // in the order of the file
   std::vector<std::vector<int>> nodes_of_;  // by layer
-  std::vector<int> first_number_;           // by layer: the number of its first call in the file
+  std::vector<int> first_number_;           // by layer: the index of its first call in the file
   std::vector<int> first_at_ends_;          // likewise, in input_layers and output_layers
   std::vector<int> call_of_;                // by node
 };
 
-// Returns, for each call, its number among the calls of its layer.
+// Returns, for each call, its index among the calls of its layer.
 std::vector<int> NumbersOf(const Model& model) {
   std::vector<int> numbers;
   std::vector<int> counts(model.layers.size());
@@ -276,7 +276,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // Fails only if there is no length with which the layers fit together.
+  // Fails only if there is no length for which the layers are compatible.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;

@@ -9,7 +9,7 @@ namespace tfjob::model {
 
 // Reads the config of a functional model, as Keras 3 or tf.keras 2 writes it. Returns
 // InvalidArgument if a layer is unknown, if calls depend on each other in a cycle, or if two layers
-// do not fit together.
+// are incompatible.
 StatusOr<Model> ReadFunctional(const JsonField& config);
 // Writes Keras 3's config.
 Json WriteFunctional(const Model& model);

@@ -5,6 +5,7 @@
 #include "runtime/model/functional.h"
 #include "runtime/model/keras_layer.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/shape.h"
 
 namespace tfjob::model {
 namespace {
@@ -29,12 +30,23 @@ StatusOr<Model> ReadSequential(const JsonField& config) {
   return Sequential(std::move(name), std::move(layers));
 }
 
+// Returns the policy that all layers of the model share, or float32. Keras scales the loss if the
+// policy of the model is mixed_float16.
+DTypePolicy SharedPolicy(const Model& model) {
+  const std::optional<DTypePolicy> first = model.layers.back().policy;
+  for (const Layer& layer : model.layers) {
+    if (layer.policy != first && layer.config.As<layers::InputLayer>() == nullptr)
+      return DTypePolicy::kFloat32;
+  }
+  return first.value_or(DTypePolicy::kFloat32);
+}
+
 Json WriteSequential(const Model& model) {
   Json layers = Json::array();
   for (const Layer& layer : model.layers) layers.push_back(WriteLayer(layer));
   Json config = {{"name", model.name},
                  {"trainable", true},
-                 {"dtype", DTypePolicy()},
+                 {"dtype", WriteDTypePolicy(SharedPolicy(model))},
                  {"layers", std::move(layers)}};
   const std::optional<TensorType> features = StatedInputs(model)[0];
   if (features) config["build_input_shape"] = BatchShape(features->shape);

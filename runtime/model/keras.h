@@ -24,7 +24,7 @@ StatusOr<Model> ReadLayers(const JsonField& layers);
 // Converts a class name to snake case, as Keras does to name layers: "ReLU" → "re_lu".
 std::string SnakeCase(std::string_view class_name);
 
-// The number of a nested functional model's first call in Keras 3's lists of the inputs and outputs
+// The index of a nested functional model's first call in Keras 3's lists of the inputs and outputs
 // of the outer model. Everywhere else, and for all other layers, calls are counted from 0.
 inline constexpr int kFirstCallAtEnds = 1;
 

@@ -12,11 +12,11 @@ namespace tfjob::model {
 
 struct KerasCall {
   LayerConfig layer;                // with the arguments of the call
-  std::vector<std::string> inputs;  // the layers in whose histories the tensors are, in order
+  std::vector<std::string> inputs;  // the layer that produces each tensor, in order
 };
 
-// Reads a layer, and an element of `inbound_nodes` that calls it. Errors are InvalidArgument, as
-// those of ReadKerasJson (keras.h).
+// Reads a layer, and an element of `inbound_nodes` that calls it. Returns InvalidArgument in the
+// same cases as ReadKerasJson (keras.h).
 StatusOr<KerasCall> ReadKerasCall(const Json& layer, const Json& node);
 
 }  // namespace tfjob::model

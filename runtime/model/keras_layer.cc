@@ -16,6 +16,7 @@
 #include "runtime/model/nested_model.h"
 #include "runtime/model/operations/operation.h"
 #include "runtime/model/shape.h"
+#include "runtime/model/wrapped_layers.h"
 
 namespace tfjob::model {
 namespace {
@@ -36,8 +37,8 @@ Status CheckName(const std::string& name, const JsonField& field) {
 // Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   if (layer.config.As<layers::Embedding>() != nullptr) {
-    // An Embedding takes lists of any length, for which tf.keras 2 writes null. Its own argument
-    // input_dim is the size of its table.
+    // Ignores the stated shape, because an Embedding takes lists of any length, for which tf.keras
+    // 2 writes null. Does not read input_dim, which is the size of the Embedding's table.
     arguments.Ignore("batch_input_shape");
     arguments.Ignore("input_shape");
     return OkStatus();
@@ -69,16 +70,28 @@ bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }
 
+// Reads the dtype policy in the forms of Keras 3 and tf.keras 2: a name, or an object that contains
+// it.
+Status ReadPolicy(Arguments& arguments, Layer& layer) {
+  const JsonField dtype = arguments["dtype"];
+  const JsonField name = dtype["config"]["name"].present() ? dtype["config"]["name"] : dtype;
+  if (!name.present()) return OkStatus();
+  const std::string text = name.String().value_or("");
+  layer.policy = ParseDTypePolicy(text);
+  if (layer.policy) return OkStatus();
+  const bool half = text == "bfloat16" || text == "float16";
+  const std::string advice = half ? StrCat(": the variables would be ", text, "; use mixed_", text,
+                                           ", which keeps them in float32")
+                                  : "; only float32, mixed_bfloat16 and mixed_float16 are";
+  return InvalidArgument(arguments.subject(), ": ", name.path(), ": dtype ",
+                         DescribeJson(*name.value()), " is not supported", advice);
+}
+
 // Reads the fields that every layer's config may contain.
 Status ReadCommon(Arguments& arguments, Layer& layer) {
   RETURN_IF_ERROR(arguments.Read("trainable", layer.trainable));
   if (layer.config.As<layers::InputLayer>() != nullptr) return OkStatus();
-  const JsonField dtype = arguments["dtype"];
-  const JsonField policy = dtype["config"]["name"].present() ? dtype["config"]["name"] : dtype;
-  if (policy.present() && *policy.value() != "float32") {
-    return InvalidArgument(arguments.subject(), ": ", policy.path(), ": dtype ",
-                           DescribeJson(*policy.value()), " is not supported; only float32 is");
-  }
+  RETURN_IF_ERROR(ReadPolicy(arguments, layer));
   if (!ListsActivityRegularizer(layer.config)) {
     const JsonField regularizer = arguments["activity_regularizer"];
     if (regularizer.present()) {
@@ -130,6 +143,7 @@ Status ReadArguments(const ClassForm& form, Layer& layer) {
   ArgumentReader reader(arguments);
   layer.config = layer.config.Visited(reader);
   RETURN_IF_ERROR(reader.status());
+  RETURN_IF_ERROR(SharePolicy(layer));
   return arguments.Finish();
 }
 
@@ -191,10 +205,10 @@ Json BatchShape(const Shape& example) {
   return dims;
 }
 
-Json DTypePolicy() {
+Json WriteDTypePolicy(DTypePolicy policy) {
   return {{"module", "keras"},
           {"class_name", "DTypePolicy"},
-          {"config", {{"name", "float32"}}},
+          {"config", {{"name", std::string(Name(policy))}}},
           {"registered_name", nullptr}};
 }
 
@@ -232,7 +246,7 @@ Json WriteLayer(const Layer& layer) {
             {"registered_name", std::string(operation->class_name())}};
   }
   if (layer.config.As<layers::InputLayer>() == nullptr) {
-    config["dtype"] = DTypePolicy();
+    config["dtype"] = WriteDTypePolicy(layer.policy.value_or(DTypePolicy::kFloat32));
   }
   if (TakesTrainable(layer.config)) config["trainable"] = layer.trainable;
   // Keras omits the argument, or writes null, if there is no regularizer.

@@ -32,7 +32,7 @@ Json WriteLayer(const Layer& layer);
 
 // Returns the shape of one example in Keras' form, with null for the batch axis.
 Json BatchShape(const Shape& example);
-Json DTypePolicy();
+Json WriteDTypePolicy(DTypePolicy policy);
 
 // Functions for layers that are whole models: IsModelClass returns whether a class is that of a
 // model; ReadModel and WriteModel read and write a model, which may be nested in another one.

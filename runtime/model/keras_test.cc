@@ -266,8 +266,8 @@ TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- Dropout: {rate: 1}"),
             "layer dropout (Dropout): layers[0].Dropout.rate: expected a number in [0, 1), got 1");
   EXPECT_EQ(Error("- Dense: {units: 1, dtype: float16}"),
-            "layer dense (Dense): layers[0].Dense.dtype: dtype \"float16\" is not supported; only "
-            "float32 is");
+            "layer dense (Dense): layers[0].Dense.dtype: dtype \"float16\" is not supported: the "
+            "variables would be float16; use mixed_float16, which keeps them in float32");
   EXPECT_EQ(Error("- Reshape: {target_shape: [-1, -1]}"),
             "layer reshape (Reshape): layers[0].Reshape.target_shape: expected dimensions of at "
             "least 1, at most one of "

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/model/any_length.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/nested_model.h"
 #include "runtime/model/shape.h"
 
@@ -98,7 +99,7 @@ std::vector<VariableSpec> OfLayer(const Layer& layer, std::vector<VariableSpec> 
 
 std::vector<VariableSpec> VariablesOf(const Model& model, const Call& call,
                                       std::span<const TensorType> in) {
-  return OfLayer(LayerOf(model, call), ConfigOf(model, call).Variables(in));
+  return OfLayer(LayerOf(model, call), VariablesOfConfig(ConfigOf(model, call), in));
 }
 
 // Checks the layer's variables, except for a nested model, which checks its own.
@@ -120,8 +121,10 @@ Status CheckVariables(const Model& model, const Call& call, std::span<const Tens
 
 Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
   if (!layer.activity_regularizer.present()) return OkStatus();
-  Status status = ExpectOneInput({&output, 1}, /*any_dtype=*/false);
-  // The penalty would compare all examples of a batch, and its size may differ from step to step.
+  const TensorType wide = Widened(output);
+  Status status = ExpectOneInput({&wide, 1}, /*any_dtype=*/false);
+  // Rejects OrthogonalRegularizer, which would compare all examples of a batch, because the batch
+  // size may differ from step to step.
   if (status.ok() && layer.activity_regularizer.kind == Regularizer::Kind::kOrthogonal)
     status = Unimplemented("OrthogonalRegularizer is supported for variables only");
   return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));
@@ -132,7 +135,7 @@ Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
 StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);
-  StatusOr<std::vector<TensorType>> types = ConfigOf(model, call).OutputTypes(in);
+  StatusOr<std::vector<TensorType>> types = TypesAfterLayer(layer, ConfigOf(model, call), in);
   if (types.ok() && first && layer.stated_input && !FitsStated(*layer.stated_input, in[0].shape)) {
     types = InvalidArgument("expected examples of shape ", StatedText(*layer.stated_input),
                             ", as its input shape says, got ", in[0].shape.ToString());
@@ -184,7 +187,7 @@ std::string Describe(const Layer& layer) {
 }
 
 std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in) {
-  return OfLayer(layer, layer.config.Variables(in));
+  return OfLayer(layer, VariablesOfConfig(layer.config, in));
 }
 
 const Layer& LayerOf(const Model& model, const ValueRef& value) {

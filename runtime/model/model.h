@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/model/dtype_policy.h"
 #include "runtime/model/layer/layer.h"
 #include "runtime/tensor/shape.h"
 
@@ -26,6 +27,8 @@ struct Layer {
   std::optional<Shape> stated_input = {};
   // Applied to each output of each call (ActivityPenalty).
   Regularizer activity_regularizer = {};
+  // If empty, the layer computes in float32, unless SetPolicy (apply_layer.h) sets a policy.
+  std::optional<DTypePolicy> policy = {};
 };
 
 // One of the values that a call returns.
@@ -88,15 +91,15 @@ std::vector<std::string> OutputNames(const Model& model);
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the types after each call, in the order of the calls. `in` are the types of the model's
-// inputs. Returns InvalidArgument if `in` has the wrong number of types, or if two layers do not
-// fit together, with a message that names both layers and both shapes.
+// inputs. Returns InvalidArgument if `in` has the wrong number of types, or if two layers are
+// incompatible, with a message that names both layers and both shapes.
 StatusOr<std::vector<std::vector<TensorType>>> CallTypes(const Model& model,
                                                          std::span<const TensorType> in);
-// Returns the types of the model's outputs. Returns the same errors as CallTypes.
+// Returns the types of the model's outputs. Propagates errors from CallTypes.
 StatusOr<std::vector<TensorType>> OutputTypes(const Model& model, std::span<const TensorType> in);
 
 // Returns the variables with their full names, in the order in which their layers are first called.
-// Returns the same errors as CallTypes, and InvalidArgument if a variable would be too large.
+// Propagates errors from CallTypes. Returns InvalidArgument if a variable would be too large.
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<const TensorType> in);
 
 // Returns the text for --print=model: a heading, one line per call (name and class of the layer,

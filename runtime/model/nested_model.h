@@ -12,6 +12,7 @@ namespace tfjob::model {
 struct NestedModel {
   static constexpr std::string_view kClass = "Functional";
   static constexpr bool kTakesMask = true;
+  static constexpr bool kKeepsTypes = true;
   std::shared_ptr<const Model> model;
 
   void Arguments(ArgumentVisitor&) {}  // keras_layer.cc reads and writes the model

@@ -60,7 +60,8 @@ Status CheckCells(const RNN& rnn) {
   return InvalidArgument("expected ", states, " initial states, got ", given);
 }
 
-// Returns the inputs of a pass: the sequences, its states and the mask, which may be invalid.
+// Returns the arguments of a pass as indices of its inputs. These are the sequences, the initial
+// states of the pass and, if `with_mask` is set, the mask.
 RecurrentInputs InputsOf(const RNN& rnn, const CellPass& pass, bool with_mask) {
   RecurrentInputs inputs{.listed = rnn.inputs.listed};
   int count = 1;

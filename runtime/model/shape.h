@@ -10,6 +10,7 @@ namespace tfjob::model::layers {
 struct InputLayer {
   static constexpr std::string_view kClass = "InputLayer";
   static constexpr bool kSupportsMasking = true;
+  static constexpr bool kKeepsTypes = true;
   Shape shape;
   DType dtype = DType::kFloat32;
 

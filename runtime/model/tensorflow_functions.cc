@@ -253,7 +253,7 @@ StatusOr<GivenCall> ReadGivenCall(const JsonField& layer) {
     return GivenCall{node, node[0][3]};
   }
   if (!IsHistory(*node.value())) return node.Mismatch("[layer, call, output, arguments]");
-  // If the first argument is not a tensor, TensorFlow writes it in place of the number of the
+  // If the first argument is not a tensor, TensorFlow writes it in place of the index of the
   // output.
   const bool constant = (*node.value())[0] == kConstant;
   return GivenCall{constant ? node[2] : node, node[3]};

@@ -1,4 +1,5 @@
 #include "runtime/graph/ops.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/wrappers.h"
 
@@ -53,7 +54,7 @@ Output StepByStep(const Layer& layer, LayerCall& call, Output x, Output mask) {
   for (int64_t step = 0; step < steps && b.ok(); ++step) {
     LayerCall inner =
         Inner(call, layer, StepAt(b, x, step), mask.valid() ? StepAt(b, mask, step) : Output());
-    const std::vector<Output> output = layer.config.Apply(inner);
+    const std::vector<Output> output = ApplyLayer(layer, layer.config, inner);
     if (!b.ok()) return {};
     outputs.push_back(Reshaped(b, output[0], {batch, 1}, 1));
     call.assignments = inner.assignments;
@@ -74,7 +75,7 @@ StatusOr<std::vector<TensorType>> TimeDistributed::OutputTypes(
                            in.size(), " inputs, the first ", x.shape.ToString());
   }
   const TensorType step = StepOf(x);
-  auto types = layer->config.OutputTypes({&step, 1});
+  auto types = TypesAfterLayer(*layer, layer->config, {&step, 1});
   if (types.ok() && types->size() != 1)
     types = InvalidArgument("expected a layer with one output, got ", types->size());
   if (types.ok() && layer->activity_regularizer.present())
@@ -104,7 +105,7 @@ std::vector<Output> TimeDistributed::Apply(LayerCall& call) const {
   const Output folded_mask =
       steps_mask.valid() ? Reshaped(b, steps_mask, {batch * steps}, 2) : Output();
   LayerCall inner = Inner(call, *layer, Reshaped(b, x, {batch * steps}, 2), folded_mask);
-  const std::vector<Output> outputs = layer->config.Apply(inner);
+  const std::vector<Output> outputs = ApplyLayer(*layer, layer->config, inner);
   if (!b.ok()) return {Output()};
   if (!inner.penalties.empty()) {
     return {b.Fail(Unimplemented(Describe(*layer),

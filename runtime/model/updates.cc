@@ -32,7 +32,8 @@ void Clip(Builder& b, const optimizer::Clipping& clipping,
           std::vector<VariableGradient>& gradients) {
   std::vector<Output> values;
   for (const VariableGradient& gradient : gradients) values.push_back(gradient.value);
-  // Rows that a gradient omits are zero, and clipping never changes zeros.
+  // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
+  // changes zeros.
   values = ClipGradients(b, clipping, std::move(values));
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].value = values[i];
 }

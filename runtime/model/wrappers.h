@@ -17,6 +17,7 @@ namespace tfjob::model::layers {
 struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;
+  static constexpr bool kKeepsTypes = true;
   std::shared_ptr<const Layer> layer;
   // The arguments of a call: the sequences and, if it is given, the mask.
   int input = 0, mask = kNoInput;

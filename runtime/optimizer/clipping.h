@@ -4,7 +4,7 @@
 //
 //   value        min(max(g, -c), c), element by element
 //   norm         c g / max(|g|, c)
-//   global norm  g s, with s = c min(1 / n, 1 / c), where n is the norm of all gradients together;
+//   global norm  g s, with s = c min(1 / n, 1 / c), where n is the norm of all gradients combined;
 //                s is NaN if n is not finite
 //
 // Usually, the graph of a training step clips the gradients (model/build.h). Synchronous parameter

@@ -51,7 +51,7 @@ Json ToJson(const Constraint& constraint);
 StatusOr<Constraint> ParseConstraint(const JsonField& json);
 
 // SetConstraint adds a constraint to the attributes of an op that updates a variable, unless it is
-// kNone. ConstraintOf reads it back, and returns InvalidArgument if it does not fit a variable of
+// kNone. ConstraintOf reads it back, and returns InvalidArgument if it is invalid for a variable of
 // this shape.
 void SetConstraint(const Constraint& constraint, Attributes& attributes);
 StatusOr<Constraint> ConstraintOf(const Attributes& attributes, const Shape& shape);

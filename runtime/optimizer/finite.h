@@ -1,5 +1,5 @@
 // Checks whether numbers are finite, that is, neither NaN nor infinite. Reads the memory once,
-// divided among the pool's threads, and allocates nothing.
+// split among the pool's threads, and allocates nothing.
 #pragma once
 
 #include <span>

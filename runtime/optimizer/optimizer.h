@@ -155,7 +155,7 @@ int SlotCount(const Optimizer& optimizer);
 // Returns the index of use_ema's average among the slots, or -1 if there is no average.
 int AverageSlot(const Optimizer& optimizer);
 
-// Updates the variable and its slots once. Makes a single pass over memory, divided among the
+// Updates the variable and its slots once. Makes a single pass over memory, split among the
 // stream's threads. `step` is the number of steps before this one (Keras' `iterations`, unless
 // gradient_accumulation_steps is used). `slots` are in the order of Slots(optimizer). Every span
 // must have as many elements as the variable. The gradient is first multiplied by `gradient_scale`,

@@ -1,5 +1,5 @@
 // Names the parts of an optimizer's update. With gradient_accumulation_steps, an update may be
-// divided in two, so that the mean of the gradients can be clipped in between.
+// split in two, so that the mean of the gradients can be clipped in between.
 #pragma once
 
 #include <cstdint>

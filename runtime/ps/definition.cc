@@ -9,6 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/placement.h"
+#include "runtime/tensor/half.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::ps {
@@ -19,7 +20,7 @@ StatusOr<state::Variable> ParseVariable(const JsonField& json) {
   ASSIGN_OR_RETURN(result.name, json["name"].String());
   ASSIGN_OR_RETURN(std::string dtype, json["dtype"].String());
   std::optional<DType> known = ParseDType(dtype);
-  if (!known) return json["dtype"].Mismatch("an element type");
+  if (!known || IsHalf(*known)) return json["dtype"].Mismatch("the element type of a variable");
   result.dtype = *known;
   ASSIGN_OR_RETURN(auto dims, json["shape"].Elements());
   std::vector<int64_t> shape;

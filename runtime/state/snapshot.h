@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/state/loss_scale.h"
 #include "runtime/state/streamed_value.h"
 #include "runtime/state/training_state.h"
 #include "runtime/tensor/tensor.h"
@@ -44,6 +46,8 @@ struct Snapshot {
   // no record. The ledger is private to the strategy that took the snapshot. All other code saves
   // and restores it without reading or changing it.
   std::string ledger;
+  // Set if the model computes in float16, and the run has taken a step.
+  std::optional<LossScale> loss_scale = {};
 };
 
 // Replaces every variable with its moving average, as Keras does at the end of training. Has no

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "runtime/tensor/half.h"
+
 namespace tfjob::state {
 namespace {
 
@@ -14,6 +16,10 @@ Status ValidateVariable(const Variable& variable) {
     return InvalidArgument("variable ", variable.name,
                            ": an optimizer updates only float32 and float64, ", "not ",
                            Name(variable.dtype));
+  }
+  if (IsHalf(variable.dtype)) {
+    return InvalidArgument("variable ", variable.name, ": the state of a run has no variables of ",
+                           Name(variable.dtype), "; keep it in float32");
   }
   const bool adds = variable.update == Update::kAssignAdd;
   if (adds && (variable.dtype == DType::kBool || variable.dtype == DType::kUInt8)) {

@@ -5,6 +5,7 @@
 
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/layer/regularizer.h"
 #include "runtime/model/operations/operation.h"
 #include "runtime/steps/step_graph.h"
@@ -100,6 +101,13 @@ Emit AllExamplesNode() {
 Emit ModelNode(size_t model, bool training) {
   return [model, training](StepGraph& step, Inputs inputs) -> Outputs {
     const StepModel& called = step.definition.models[model];
+    if (training && HasPolicy(called.model, model::DTypePolicy::kMixedFloat16)) {
+      return {step.b.Fail(Unimplemented(
+          "model ", called.model.name,
+          " has layers with the dtype policy mixed_float16, whose "
+          "gradients need a scaled loss; a step of a program's own does not scale it. Use "
+          "mixed_bfloat16, or Fit"))};
+    }
     const Status fits = CheckModelInputs(step, called, inputs);
     if (!fits.ok()) return {step.b.Fail(fits)};
     StepGraph::ModelState& state = step.models[model];
@@ -111,6 +119,7 @@ Emit ModelNode(size_t model, bool training) {
                           .seed = step.seed,
                           .replica = step.replica};
     Outputs outputs = Forward(called.model, call);
+    for (Output& output : outputs) output = model::Widened(step.b, output);
     if (!step.b.ok()) return outputs;
     if (training) KeepAssignments(call, state);
     state.penalties.insert(state.penalties.end(), call.penalties.begin(), call.penalties.end());

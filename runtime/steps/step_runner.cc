@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/tensor/half.h"
+
 namespace tfjob::steps {
 
 // The programs of a device for one number of rows.
@@ -92,6 +94,11 @@ void CopyRows(const Tensor& whole, const collectives::Slice& rows, Tensor& part)
 Status CheckReductions(const Definition& definition, const BuiltStep& built) {
   for (size_t i = 0; i < definition.results.size(); ++i) {
     const Result& result = definition.results[i];
+    if (IsHalf(built.results[i].dtype)) {
+      return InvalidArgument("result ", result.name,
+                             ": expected a type that an array of the API has, ", "got ",
+                             Name(built.results[i].dtype), "; use ops::Cast");
+    }
     if (result.reduction == Reduction::kNone) continue;
     const DType dtype = built.results[i].dtype;
     const bool floats = dtype == DType::kFloat32 || dtype == DType::kFloat64;

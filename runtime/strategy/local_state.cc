@@ -83,12 +83,14 @@ Status LocalState::Load(const state::Snapshot& snapshot) {
 }
 
 state::SnapshotCopy LocalState::BeginCopy(int64_t global_step, std::string ledger,
+                                          std::optional<state::LossScale> loss_scale,
                                           const std::vector<variables::Variable*>& written) {
   Copies copies(written);
   state::Snapshot snapshot =
       Collect([&](variables::Variable& variable) { return copies.Begin(variable); });
   snapshot.global_step = global_step;
   snapshot.ledger = std::move(ledger);
+  snapshot.loss_scale = loss_scale;
   return state::SnapshotCopy(std::move(snapshot), std::move(copies).Finisher());
 }
 

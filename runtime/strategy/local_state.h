@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class LocalState {
   // Begins a copy of the state; see Strategy::BeginSnapshot. `written` lists the variables that the
   // next step writes, in that order. They are copied first.
   state::SnapshotCopy BeginCopy(int64_t global_step, std::string ledger,
+                                std::optional<state::LossScale> loss_scale,
                                 const std::vector<variables::Variable*>& written);
 
  private:

@@ -24,9 +24,12 @@ constexpr Logger kMirroredLog("strategy");
 class BatchPart {
  public:
   // Returns these rows of the batch. The result is valid until the next call. Allocates memory only
-  // for a new number of rows.
+  // if the number of rows or the length of the examples is new.
   const data::Batch& Of(const data::Batch& batch, const collectives::Slice& rows) {
-    data::Batch& part = parts_[rows.count];
+    size_t bytes = 0;  // of an example, which depends on the length of its bucket
+    for (const data::NamedTensor& tensor : batch.tensors)
+      bytes += tensor.value.num_bytes() / static_cast<size_t>(batch.size());
+    data::Batch& part = parts_[{rows.count, bytes}];
     part.position = batch.position;
     if (part.tensors.empty()) Allocate(batch, rows.count, part);
     for (size_t i = 0; i < batch.tensors.size(); ++i) {
@@ -50,7 +53,8 @@ class BatchPart {
     }
   }
 
-  std::map<int64_t, data::Batch> parts_;  // by the number of rows
+  // By the number of rows, and the bytes of each.
+  std::map<std::pair<int64_t, size_t>, data::Batch> parts_;
 };
 
 // A device of this task. During a step, only the device's own thread uses it.

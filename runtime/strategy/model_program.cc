@@ -40,6 +40,8 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   seed_ = program_->FindFeed(model::kSeed);
   if (step_ >= 0) feeds_[static_cast<size_t>(step_)] = exec::Feed::Of(step_value_);
   if (seed_ >= 0) feeds_[static_cast<size_t>(seed_)] = exec::Feed::Of(seed_value_);
+  const int loss_scale = program_->FindFeed(model::kLossScale);
+  if (loss_scale >= 0) feeds_[static_cast<size_t>(loss_scale)] = exec::Feed::Of(loss_scale_value_);
   if (rows_ != nullptr) rows_->SetFeeds(*program_, feeds_);
   loss_sum_ = program_->FindFetch(model::kLossSum);
   for (const model::MetricFetch& metric : built.metrics)
@@ -114,13 +116,99 @@ std::span<const int64_t> ModelProgram::Indices(int v) const {
   return program_->Fetch<int64_t>(fetch);
 }
 
-StatusOr<ModelProgram*> ProgramCache::ForBatchSize(int64_t batch_size) {
-  std::unique_ptr<ModelProgram>& program = programs_[batch_size];
-  if (program == nullptr) {
-    ASSIGN_OR_RETURN(program, ModelProgram::Compile(definition_, mode_, batch_size, with_updates_,
-                                                    store_, device_));
+namespace {
+
+std::vector<std::string> FeedNames(const model::Model& model) {
+  std::vector<std::string> names = model::InputNames(model);
+  const size_t outputs = model.outputs.size();
+  for (size_t i = 0; i < outputs; ++i) names.push_back(model::LabelsName(model, i));
+  for (size_t i = 0; i < outputs; ++i) names.push_back(model::SampleWeightsName(model, i));
+  return names;
+}
+
+// Returns the shape of one example of each of the FeedNames; Shape() for sample weights that are
+// not fed.
+std::vector<Shape> FeedShapes(const model::BuildOptions& build) {
+  std::vector<Shape> shapes;
+  for (const model::TensorType& feature : build.features) shapes.push_back(feature.shape);
+  for (const model::Objective& objective : build.objectives)
+    shapes.push_back(objective.labels.shape);
+  for (const model::Objective& objective : build.objectives)
+    shapes.push_back(objective.sample_weights.value_or(Shape()));
+  return shapes;
+}
+
+// Returns whether examples of a tensor of a batch have this shape.
+bool HasShape(const Tensor& batch, const Shape& example) {
+  const std::span<const int64_t> dims = batch.shape().dims();
+  return std::ranges::equal(dims.subspan(1), example.dims());
+}
+
+Shape ExampleShape(const Tensor& batch) {
+  const std::vector<int64_t>& dims = batch.shape().dims();
+  return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
+}
+
+// Gives the definition the shapes of a batch. The feeds that the batch lacks keep theirs.
+void TakeShapes(const data::Batch& batch, ModelDefinition& definition) {
+  const auto take = [&](const std::string& name, Shape& shape) {
+    if (const Tensor* fed = batch.Find(name)) shape = ExampleShape(*fed);
+  };
+  const std::vector<std::string> inputs = model::InputNames(definition.model);
+  for (size_t i = 0; i < inputs.size(); ++i) take(inputs[i], definition.build.features[i].shape);
+  for (size_t i = 0; i < definition.build.objectives.size(); ++i) {
+    model::Objective& objective = definition.build.objectives[i];
+    take(model::LabelsName(definition.model, i), objective.labels.shape);
+    if (objective.sample_weights)
+      take(model::SampleWeightsName(definition.model, i), *objective.sample_weights);
   }
-  return program.get();
+}
+
+}  // namespace
+
+ProgramCache::ProgramCache(const ModelDefinition& definition, model::Mode mode, bool with_updates,
+                           variables::VariableStore& store, exec::Device device)
+    : definition_(definition),
+      mode_(mode),
+      with_updates_(with_updates),
+      store_(store),
+      device_(std::move(device)),
+      feeds_(FeedNames(definition.model)) {}
+
+template <typename Fits>
+ProgramCache::Entry* ProgramCache::Find(int64_t batch_size, const Fits& fits) {
+  for (Entry& entry : entries_) {
+    bool same = entry.batch_size == batch_size;
+    for (size_t i = 0; i < entry.shapes.size() && same; ++i) same = fits(i, entry.shapes[i]);
+    if (same) return &entry;
+  }
+  return nullptr;
+}
+
+StatusOr<ModelProgram*> ProgramCache::Add(const ModelDefinition& definition, int64_t batch_size) {
+  Entry entry{.batch_size = batch_size, .shapes = FeedShapes(definition.build)};
+  ASSIGN_OR_RETURN(entry.program, ModelProgram::Compile(definition, mode_, batch_size,
+                                                        with_updates_, store_, device_));
+  return entries_.emplace_back(std::move(entry)).program.get();
+}
+
+StatusOr<ModelProgram*> ProgramCache::ForBatchSize(int64_t batch_size) {
+  const std::vector<Shape> shapes = FeedShapes(definition_.build);
+  const Entry* found =
+      Find(batch_size, [&](size_t i, const Shape& shape) { return shape == shapes[i]; });
+  if (found != nullptr) return found->program.get();
+  return Add(definition_, batch_size);
+}
+
+StatusOr<ModelProgram*> ProgramCache::For(const data::Batch& batch) {
+  const Entry* found = Find(batch.size(), [&](size_t i, const Shape& shape) {
+    const Tensor* fed = batch.Find(feeds_[i]);
+    return fed == nullptr || HasShape(*fed, shape);
+  });
+  if (found != nullptr) return found->program.get();
+  ModelDefinition own = definition_;
+  TakeShapes(batch, own);
+  return Add(own, batch.size());
 }
 
 }  // namespace tfjob::strategy

@@ -1,11 +1,11 @@
-// Runs a model's graph on batches, with one compiled program per mode and batch size.
+// Runs a model's graph on batches. There is one compiled program per mode and shape of a batch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +36,10 @@ class ModelProgram {
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
+
+  // Sets the scale of the loss in the next runs, for a model that computes in float16. It is 1
+  // until then.
+  void set_loss_scale(double scale) { loss_scale_value_ = static_cast<float>(scale); }
 
   // Finds the rows of the definition's tables that the batch reads. If there are tables, call
   // FindRows before Run, and write the values of the rows Rows(v) to RowValues(v). See TableRows.
@@ -73,29 +77,41 @@ class ModelProgram {
   std::vector<int> variable_of_fetch_;         // index of the variable, or -1
   int64_t examples_ = 0;
   int64_t step_value_ = 0, seed_value_ = 0;
+  float loss_scale_value_ = 1;
 };
 
-// Holds the programs for one mode, one per batch size. All of them use the variables of the same
-// store. Compiles a program when its batch size is first requested.
+// Holds the programs for one mode, one per batch size and lengths of the examples. All of them use
+// the variables of the same store. Compiles a program when it is first requested.
 class ProgramCache {
  public:
   ProgramCache(const ModelDefinition& definition, model::Mode mode, bool with_updates,
-               variables::VariableStore& store, exec::Device device)
-      : definition_(definition),
-        mode_(mode),
-        with_updates_(with_updates),
-        store_(store),
-        device_(std::move(device)) {}
+               variables::VariableStore& store, exec::Device device);
 
+  // Returns the program for examples of the definition's shapes.
   StatusOr<ModelProgram*> ForBatchSize(int64_t batch_size);
+  // Returns the program for batches of this size and these shapes, which may be shorter than the
+  // definition's (data::Source::buckets). Allocates nothing if the program exists.
+  StatusOr<ModelProgram*> For(const data::Batch& batch);
 
  private:
+  struct Entry {
+    int64_t batch_size = 0;
+    std::vector<Shape> shapes;  // of one example, by the number of the feed
+    std::unique_ptr<ModelProgram> program;
+  };
+  // Returns the entry for this size whose shapes `fits(i, shape)` accepts, where i is the number of
+  // the feed; null if there is none.
+  template <typename Fits>
+  Entry* Find(int64_t batch_size, const Fits& fits);
+  StatusOr<ModelProgram*> Add(const ModelDefinition& definition, int64_t batch_size);
+
   const ModelDefinition& definition_;
   const model::Mode mode_;
   const bool with_updates_;
   variables::VariableStore& store_;
   const exec::Device device_;
-  std::map<int64_t, std::unique_ptr<ModelProgram>> programs_;
+  const std::vector<std::string> feeds_;  // the inputs, the labels and the sample weights
+  std::vector<Entry> entries_;
 };
 
 }  // namespace tfjob::strategy

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/strategy/local_state.h"
+#include "runtime/strategy/loss_scaling.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/number_check.h"
 #include "runtime/strategy/positions.h"
@@ -13,16 +14,28 @@
 namespace tfjob::strategy {
 namespace {
 
+// If the loss is scaled, gradients must be checked before they are clipped: clipping to a range
+// would make an infinite gradient finite.
+optimizer::Clipping ClippingAfterCheck(const ModelDefinition& definition) {
+  return ScalesLoss(definition) ? definition.build.clipping : optimizer::Clipping();
+}
+
+// Returns the options of a training graph that leaves `clipping` to another program.
+StrategyOptions WithoutClipping(StrategyOptions options, const optimizer::Clipping& clipping) {
+  if (clipping.kind != optimizer::ClipKind::kNone) options.definition.build.clipping = {};
+  return options;
+}
+
 // The graph of a step contains the updates, unless batches may be skipped. If they may, a separate
 // program applies the contributions once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:
   OneDevice(rpc::Identity self, StrategyOptions options)
       : self_(std::move(self)),
-        options_(std::move(options)),
+        clipping_(ClippingAfterCheck(options.definition)),
+        options_(WithoutClipping(std::move(options), clipping_)),
         store_(options_.device.row_stride, options_.device.runtime),
-        check_(options_.on_non_finite, "", options_.definition.state.variables,
-               options_.device.pool),
+        check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
         programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/!check_.skips(),
                   store_, options_.device) {}
 
@@ -30,8 +43,8 @@ class OneDevice : public Strategy {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
     if (check_.skips()) {
-      ASSIGN_OR_RETURN(updates_, Updates::Compile(options_.definition, /*clipping=*/{}, store_,
-                                                  options_.device));
+      ASSIGN_OR_RETURN(updates_,
+                       Updates::Compile(options_.definition, clipping_, store_, options_.device));
     }
     // The program with the updates has created the slots.
     ASSIGN_OR_RETURN(state_, LocalState::Find(options_.definition.state, store_));
@@ -44,12 +57,14 @@ class OneDevice : public Strategy {
     RETURN_IF_ERROR(state::CheckFits(snapshot, options_.definition.state));
     RETURN_IF_ERROR(state_->Load(snapshot));
     global_step_ = snapshot.global_step;
+    loss_scale_ = snapshot.loss_scale.value_or(state::LossScale());
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
-    ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
+    program->set_loss_scale(loss_scale_.scale);
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
     ASSIGN_OR_RETURN(const bool applied, Apply(*program));
     ++drawn_;
@@ -68,9 +83,11 @@ class OneDevice : public Strategy {
 
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
     const bool follows = drawn_ == global_step_;  // the step implies the position
+    std::optional<state::LossScale> loss_scale;
+    if (ScalesLoss(options_.definition)) loss_scale = loss_scale_;
     return state_->BeginCopy(
         global_step_, follows ? "" : PositionRecord({self_.task_type, self_.task_index}, drawn_),
-        Written());
+        loss_scale, Written());
   }
 
   Status Leave() override { return OkStatus(); }
@@ -95,6 +112,7 @@ class OneDevice : public Strategy {
       }
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));
+    loss_scale_ = loss_scale_.After(fine);
     if (!fine || updates_ == nullptr) return fine;
     RETURN_IF_ERROR(updates_->Run(global_step_, [&](int v) {
       return Updates::Input{.value = program.Contribution(v), .indices = program.Indices(v)};
@@ -108,6 +126,7 @@ class OneDevice : public Strategy {
   }
 
   const rpc::Identity self_;
+  const optimizer::Clipping clipping_;  // by the program that applies the contributions
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
@@ -115,6 +134,7 @@ class OneDevice : public Strategy {
   ModelProgram* training_ = nullptr;  // the program for the usual batch size
   std::unique_ptr<Updates> updates_;  // null if the programs update the variables themselves
   std::optional<LocalState> state_;   // set by Create
+  state::LossScale loss_scale_;       // used only if the model computes in float16
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of batches, including skipped ones
 };

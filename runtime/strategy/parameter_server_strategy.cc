@@ -8,6 +8,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/ps/client/client.h"
+#include "runtime/strategy/loss_scaling.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/number_check.h"
 #include "runtime/strategy/positions.h"
@@ -31,6 +32,7 @@ class ParameterServerStrategy : public Strategy {
                   options_.device) {}
 
   Status Create(ps::ClientOptions client_options) {
+    RETURN_IF_ERROR(CheckPolicies());
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     RETURN_IF_ERROR(programs_.ForBatchSize(options_.definition.build.batch_size).status());
     for (size_t v = 0; v < options_.definition.variables.size(); ++v) {
@@ -51,7 +53,7 @@ class ParameterServerStrategy : public Strategy {
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
-    ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
     RETURN_IF_ERROR(program->FindRows(batch, global_step_, options_.definition.seed));
     ASSIGN_OR_RETURN(const bool current, PullRows(*program));
     contributions_.clear();
@@ -85,6 +87,14 @@ class ParameterServerStrategy : public Strategy {
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
  private:
+  Status CheckPolicies() const {
+    if (!ScalesLoss(options_.definition)) return OkStatus();
+    return Unimplemented(
+        "a layer has the dtype policy mixed_float16, which needs a scale of the loss that all "
+        "tasks share; parameter servers do not keep one. Use mixed_bfloat16, or strategy.name: "
+        "multi_worker_mirrored without ps tasks");
+  }
+
   Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
 
   StatusOr<ps::StepResult> EndStep() {

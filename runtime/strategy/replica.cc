@@ -9,6 +9,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/version.h"
+#include "runtime/strategy/loss_scaling.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -46,9 +47,10 @@ Replica::Replica(StrategyOptions options, Replica* owner)
       options_(WithUnclippedGradients(std::move(options))),
       own_store_(options_.device.row_stride, options_.device.runtime),
       store_(owner == nullptr ? own_store_ : owner->store_),
-      check_(options_.on_non_finite, "", options_.definition.state.variables, options_.device.pool),
+      check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
       programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/false, store_,
-                options_.device) {}
+                options_.device),
+      loss_scale_(owner == nullptr ? own_loss_scale_ : owner->loss_scale_) {}
 
 StatusOr<std::unique_ptr<Replica>> Replica::Create(StrategyOptions options,
                                                    int64_t bytes_per_pack) {
@@ -130,10 +132,11 @@ Status Replica::Compute(const data::Batch& batch, int64_t step, const Shares& sh
     buckets_->AddZeros();
     return OkStatus();
   }
-  StatusOr<ModelProgram*> program = programs_.ForBatchSize(batch.size());
+  StatusOr<ModelProgram*> program = programs_.For(batch);
   Status status = program.status();
   if (status.ok()) {
     program_ = *program;
+    (*program)->set_loss_scale(loss_scale_.scale);
     status = (*program)->Run(batch, step, options_.definition.seed, [&](int v) {
       buckets_->Add(v, program_->Contribution(v), program_->Indices(v));
     });
@@ -159,6 +162,7 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
   for (size_t v = 0; v < options_.definition.variables.size(); ++v)
     check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
+  loss_scale_ = loss_scale_.After(fine);
   if (!fine) return false;
   // Drop the state, because another device may apply the step although this one cannot.
   has_state_ = false;
@@ -191,13 +195,16 @@ Status Replica::CheckState() const {
 
 StatusOr<state::SnapshotCopy> Replica::BeginSnapshot(int64_t step, std::string ledger) {
   RETURN_IF_ERROR(CheckState());
-  return state_->BeginCopy(step, std::move(ledger), updates_->written());
+  std::optional<state::LossScale> loss_scale;
+  if (ScalesLoss(options_.definition)) loss_scale = loss_scale_;
+  return state_->BeginCopy(step, std::move(ledger), loss_scale, updates_->written());
 }
 
 Status Replica::Load(const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, options_.definition.state));
   has_state_ = false;
   RETURN_IF_ERROR(state_->Load(snapshot));
+  loss_scale_ = snapshot.loss_scale.value_or(state::LossScale());
   has_state_ = true;
   return OkStatus();
 }
@@ -235,10 +242,16 @@ Status Replica::BroadcastVariables(collectives::Communicator& communicator, int 
 
 Status Replica::BroadcastCounters(collectives::Communicator& communicator, int root, bool receive) {
   std::vector<double> counters = last_words_;
+  counters.push_back(loss_scale_.scale);
+  counters.push_back(static_cast<double>(loss_scale_.good_steps));
   counters.push_back(check_.skipped_in_a_row());
   RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(counters)), root));
   if (!receive) return OkStatus();
   std::copy_n(counters.begin(), last_words_.size(), last_words_.begin());
+  const double* const scale = counters.data() + last_words_.size();
+  const state::LossScale received{.scale = scale[0],
+                                  .good_steps = CountOf(scale[1], state::kGoodStepsToGrow)};
+  if (received.IsValid()) loss_scale_ = received;
   check_.GoOnFrom(static_cast<int>(CountOf(counters.back(), kMaxSkippedInARow)));
   return OkStatus();
 }

@@ -79,9 +79,10 @@ class Replica {
   // definition.
   Status Load(const state::Snapshot& snapshot);
   // All ranks must call Broadcast, after Connect. Sends the state of `root`, which consists of the
-  // variables, the slots, the totals of the last applied step, and the number of batches that were
-  // skipped in a row. A rank takes over the state if `receive` is set; otherwise its state must
-  // already equal that of `root`. After an error, a receiving rank has no state.
+  // variables, the slots, the totals of the last applied step, the scale of the loss, and the
+  // number of batches that were skipped in a row. A rank takes over the state if `receive` is set;
+  // otherwise its state must already equal that of `root`. After an error, a receiving rank has no
+  // state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
   // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.
   void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }
@@ -108,6 +109,8 @@ class Replica {
   std::unique_ptr<UpdatesByRows> updates_;  // null if the replica has no variables
   std::optional<LocalState> state_;
   std::unique_ptr<GradientBuckets> buckets_;
+  state::LossScale own_loss_scale_;        // used only if the model computes in float16
+  state::LossScale& loss_scale_;           // own_loss_scale_, or that of the owner
   const ModelProgram* program_ = nullptr;  // for the step in progress; null if it has no examples
   MetricTotals own_;                       // for this rank's part of the batch
   // The number of examples, the sum of the losses, and the sums of the metrics, over all ranks: for

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob {
 namespace {
@@ -24,9 +25,11 @@ std::string PrintElements(const Tensor& tensor) {
   const auto values = tensor.data<T>();
   for (size_t i = 0; i < std::min(values.size(), kElementsPrinted); ++i) {
     if (i > 0) text += ',';
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_floating_point_v<T> || sizeof(T) == 2) {
+      using Real = std::conditional_t<sizeof(T) == 2, float, T>;
       char digits[32];
-      text.append(digits, std::to_chars(digits, digits + sizeof(digits), values[i]).ptr);
+      const auto value = static_cast<Real>(values[i]);
+      text.append(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
     } else {
       text += std::to_string(values[i]);
     }
@@ -49,6 +52,10 @@ std::string Print(const Tensor& tensor) {
       return text + PrintElements<uint8_t>(tensor) + "}";
     case DType::kBool:
       return text + PrintElements<bool>(tensor) + "}";
+    case DType::kBFloat16:
+      return text + PrintElements<BFloat16>(tensor) + "}";
+    case DType::kFloat16:
+      return text + PrintElements<Float16>(tensor) + "}";
   }
   return text + "}";
 }

@@ -11,13 +11,15 @@ struct Entry {
   std::string_view name;
 };
 
-constexpr std::array<Entry, 6> kEntries = {{
+constexpr std::array<Entry, 8> kEntries = {{
     {DType::kFloat32, 4, "float32"},
     {DType::kFloat64, 8, "float64"},
     {DType::kInt32, 4, "int32"},
     {DType::kUInt8, 1, "uint8"},
     {DType::kInt64, 8, "int64"},
     {DType::kBool, 1, "bool"},
+    {DType::kBFloat16, 2, "bfloat16"},
+    {DType::kFloat16, 2, "float16"},
 }};
 
 const Entry& Find(DType dtype) {

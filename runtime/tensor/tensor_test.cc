@@ -82,8 +82,9 @@ TEST(DType, HasTensorFlowsNumbersAndNumPysNames) {
     const char* name;
     size_t size;
   };
-  const Case cases[] = {{1, "float32", 4}, {2, "float64", 8}, {3, "int32", 4},
-                        {4, "uint8", 1},   {9, "int64", 8},   {10, "bool", 1}};
+  const Case cases[] = {{1, "float32", 4},   {2, "float64", 8}, {3, "int32", 4},
+                        {4, "uint8", 1},     {9, "int64", 8},   {10, "bool", 1},
+                        {14, "bfloat16", 2}, {19, "float16", 2}};
   for (const Case& test : cases) {
     const std::optional<DType> dtype = DTypeFromTensorFlow(test.number);
     ASSERT_TRUE(dtype.has_value()) << test.number;
@@ -95,7 +96,7 @@ TEST(DType, HasTensorFlowsNumbersAndNumPysNames) {
 
 TEST(DType, NamesReadBack) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8, DType::kInt64,
-                      DType::kBool}) {
+                      DType::kBool, DType::kBFloat16, DType::kFloat16}) {
     EXPECT_EQ(ParseDType(Name(dtype)), dtype);
     EXPECT_EQ(DTypeFromTensorFlow(static_cast<int>(dtype)), dtype);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/data/buckets.h"
 #include "runtime/model/any_length.h"
 
 namespace tfjob::train {
@@ -108,6 +109,70 @@ StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig&
                       .class_weights = config.class_weight};
 }
 
+// Marks the columns that batches of a bucket cut (data::Column::by_length).
+class LengthMarker {
+ public:
+  // `in` has the types of the inputs, whose first axes have the length of the longest bucket where
+  // the model takes any length.
+  LengthMarker(const model::Model& model, const data::Buckets& buckets,
+               const std::vector<graph::TensorType>& in)
+      : model_(model), buckets_(buckets), in_(in), stated_(model::StatedInputs(model)) {}
+
+  Status Mark(const std::vector<graph::TensorType>& outputs, BatchColumns& columns) const {
+    for (size_t i = 0; i < columns.inputs.size(); ++i) columns.inputs[i].by_length = Cuts(i);
+    std::vector<bool> cut(outputs.size(), false);
+    for (const int64_t length : buckets_.lengths()) RETURN_IF_ERROR(Compare(length, outputs, cut));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      columns.labels[i].by_length = cut[i];
+      std::optional<data::Column>& weights = columns.sample_weights[i];
+      if (weights) weights->by_length = cut[i] && weights->shape.rank() > 0;
+    }
+    return OkStatus();
+  }
+
+ private:
+  bool Cuts(size_t input) const {
+    return stated_[input] && model::HasAnyLength(stated_[input]->shape);
+  }
+
+  // Sets cut[i] if the first axis of output i has the length of the bucket. Returns InvalidArgument
+  // if an output depends on the length in another way.
+  Status Compare(int64_t length, const std::vector<graph::TensorType>& outputs,
+                 std::vector<bool>& cut) const {
+    std::vector<graph::TensorType> in = in_;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (Cuts(i)) in[i].shape = WithFirst(in[i].shape, length);
+    }
+    const StatusOr<std::vector<graph::TensorType>> shorter = model::OutputTypes(model_, in);
+    if (!shorter.ok())
+      return Annotate(shorter.status(), StrCat("data.bucket_by_length: length ", length));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Shape &whole = outputs[i].shape, &own = (*shorter)[i].shape;
+      if (own == whole) continue;
+      if (whole.rank() == 0 || whole.dim(0) != buckets_.lengths().back() ||
+          own != WithFirst(whole, length)) {
+        return InvalidArgument("data.bucket_by_length: expected outputs with as many places as ",
+                               "the inputs, or whose shape does not depend on them, but output ",
+                               model::OutputNames(model_)[i], " has the shape ", own.ToString(),
+                               " for inputs of length ", length);
+      }
+      cut[i] = true;
+    }
+    return OkStatus();
+  }
+
+  static Shape WithFirst(const Shape& shape, int64_t length) {
+    std::vector<int64_t> dims = shape.dims();
+    dims[0] = length;
+    return Shape(std::move(dims));
+  }
+
+  const model::Model& model_;
+  const data::Buckets& buckets_;
+  const std::vector<graph::TensorType>& in_;
+  const std::vector<std::optional<graph::TensorType>> stated_;
+};
+
 }  // namespace
 
 const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split split) {
@@ -200,6 +265,8 @@ StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split spl
         columns.sample_weights.emplace_back(),
         WeightColumn(configs[i], split, name, model::SampleWeightsName(model, i), output, source));
   }
+  if (const data::Buckets* buckets = source.buckets())
+    RETURN_IF_ERROR(LengthMarker(model, *buckets, in).Mark(outputs, columns));
   return columns;
 }
 

@@ -21,6 +21,12 @@ enum class Split { kTrain, kEval };
 const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split split);
 std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 
+// Which inputs and outputs of the model a dataset provides.
+enum class Extent {
+  kAll,
+  kNamed,  // those that it names; other datasets provide the rest
+};
+
 // Returns the config of each output of the model (config::ForOutput). Returns InvalidArgument if
 // the training file names an output that the model does not have, or specifies no loss for one of
 // the outputs.

@@ -9,6 +9,7 @@
 #include "runtime/config/keys.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
+#include "runtime/train/batch_source.h"
 #include "runtime/train/job_definition.h"
 
 namespace tfjob::train {
@@ -26,9 +27,11 @@ std::string FieldsText(const data::Source& source) {
 
 StatusOr<std::string> SplitText(const config::TrainingConfig& config, Split split, int tasks,
                                 MakeOptions make_options) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const data::Source> source, LoadDataset(config, split));
+  ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Source> source, LoadDataset(config, split, model));
+  ASSIGN_OR_RETURN(source, BatchSource(config, split, model, std::move(source)));
   ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                   DefineModel(config, split, *source, tasks));
+                   DefineModel(config, split, *source, tasks, model));
   ASSIGN_OR_RETURN(const data::PipelineOptions options, make_options(definition, *source));
   ASSIGN_OR_RETURN(const std::string pipeline, data::Pipeline::Describe(source, options));
   const std::string key(KeyOf(split));

@@ -108,7 +108,7 @@ StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot
   int64_t batches = 0;
   while (const data::Batch* batch = s.pipeline->Next()) {
     if (stop.requested()) return Cancelled("the evaluation was stopped");
-    ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.ForBatchSize(batch->size()));
+    ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.For(*batch));
     RETURN_IF_ERROR(program->FindRows(*batch, snapshot.global_step, s.definition.seed));
     for (size_t i = 0; i < tables().size(); ++i) {
       RETURN_IF_ERROR(ReadRows(snapshot, tables()[i], stored.empty() ? nullptr : &stored[i],

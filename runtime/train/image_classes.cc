@@ -4,30 +4,31 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data/images/image_files.h"
+#include "runtime/data/folders/class_files.h"
 
 namespace tfjob::train {
 namespace {
 
-struct FolderOfImages {
+struct FolderOfFiles {
   std::string key;  // of the dataset
   config::SourceConfig* dataset;
 };
 
 void AddFolders(const std::string& key, config::SourceConfig& dataset,
-                std::vector<FolderOfImages>& folders) {
-  if (dataset.format == config::DataFormat::kImages) folders.push_back({key, &dataset});
+                std::vector<FolderOfFiles>& folders) {
+  if (dataset.format == config::DataFormat::kImages || dataset.format == config::DataFormat::kTexts)
+    folders.push_back({key, &dataset});
   for (size_t i = 0; i < dataset.datasets.size(); ++i)
     AddFolders(StrCat(key, ".datasets[", i, "]"), dataset.datasets[i], folders);
 }
 
-StatusOr<std::vector<std::string>> ClassesIn(const FolderOfImages& folder) {
+StatusOr<std::vector<std::string>> ClassesIn(const FolderOfFiles& folder) {
   if (!folder.dataset->classes.empty()) return folder.dataset->classes;
   return data::ClassesIn(folder.dataset->folder);
 }
 
 // `advice` says where to list the classes.
-Status CheckSameClasses(const FolderOfImages& first, const FolderOfImages& other,
+Status CheckSameClasses(const FolderOfFiles& first, const FolderOfFiles& other,
                         const std::string& advice) {
   if (first.dataset->folder == other.dataset->folder &&
       first.dataset->classes == other.dataset->classes)
@@ -48,8 +49,8 @@ Status CheckSameClasses(const FolderOfImages& first, const FolderOfImages& other
                          other.dataset->folder, "; ", advice);
 }
 
-// Sets the classes of a folder of data.eval to those that `train` lists, or else compares the two.
-Status TakeClasses(const FolderOfImages& train, FolderOfImages& eval) {
+// Makes the folder of data.eval take over the classes of the folder of data.train.
+Status TakeClasses(const FolderOfFiles& train, FolderOfFiles& eval) {
   if (!eval.dataset->classes.empty()) return OkStatus();
   if (!train.dataset->classes.empty()) {
     eval.dataset->classes = train.dataset->classes;
@@ -63,14 +64,14 @@ Status TakeClasses(const FolderOfImages& train, FolderOfImages& eval) {
 }  // namespace
 
 Status AgreeOnClasses(config::TrainingConfig& config, Split split) {
-  std::vector<FolderOfImages> train, eval;
+  std::vector<FolderOfFiles> train, eval;
   AddFolders("data.train", config.data.train, train);
   AddFolders("data.eval", config.data.eval, eval);
-  std::vector<FolderOfImages>& folders = split == Split::kTrain ? train : eval;
+  std::vector<FolderOfFiles>& folders = split == Split::kTrain ? train : eval;
   if (split == Split::kEval && !train.empty()) {
     const auto lists = std::ranges::find_if(
-        train, [](const FolderOfImages& folder) { return !folder.dataset->classes.empty(); });
-    for (FolderOfImages& folder : eval)
+        train, [](const FolderOfFiles& folder) { return !folder.dataset->classes.empty(); });
+    for (FolderOfFiles& folder : eval)
       RETURN_IF_ERROR(TakeClasses(lists == train.end() ? train[0] : *lists, folder));
   }
   for (size_t i = 1; i < folders.size(); ++i) {

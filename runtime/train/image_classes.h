@@ -1,5 +1,5 @@
-// Makes all image folders of a job number their classes in the same way, so that a label means the
-// same class in all of them.
+// Makes the folders of images and texts of a job number their classes in the same way, so that a
+// label means the same class in all of them.
 #pragma once
 
 #include "runtime/base/status.h"

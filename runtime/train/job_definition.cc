@@ -5,9 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "runtime/base/check.h"
 #include "runtime/base/file.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/bucket_batches.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/freeze.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
@@ -60,6 +64,21 @@ int64_t BatchesPerStep(const config::TrainingConfig& config, int training_tasks,
   return together ? 1 : config::GradientsPerStep(config.strategy, training_tasks);
 }
 
+// Returns BucketBatchSizes (config) for these buckets.
+std::vector<int64_t> BucketSizes(const config::TrainingConfig& config, const data::Buckets& buckets,
+                                 int rank, int training_tasks, bool together) {
+  return config::BucketBatchSizes(config, buckets.lengths().back(), rank, training_tasks, together);
+}
+
+// Returns the number of examples of a full batch or, with buckets, of a full batch of the longest.
+int64_t UsualBatch(const config::TrainingConfig& config, const data::Source& source, int rank,
+                   int training_tasks, bool together) {
+  if (const data::Buckets* buckets = source.buckets())
+    return BucketSizes(config, *buckets, rank, training_tasks, together).back();
+  return together ? config::GlobalBatchSize(config, training_tasks)
+                  : config::BatchSize(config, rank, training_tasks);
+}
+
 Status CheckBatch(const config::TrainingConfig& config, int training_tasks, bool together) {
   if (!config.global_batch_size) return OkStatus();
   if (training_tasks == 0) {
@@ -79,6 +98,14 @@ Status CheckBatch(const config::TrainingConfig& config, int training_tasks, bool
                          " training tasks, got ", *config.global_batch_size);
 }
 
+std::string BucketAgreement(const config::BucketConfig& buckets) {
+  if (!buckets.present()) return "";
+  return StrCat("data.bucket_by_length.boundaries: ", absl::StrJoin(buckets.boundaries, ", "),
+                "\ndata.bucket_by_length.batch_sizes: ", absl::StrJoin(buckets.batch_sizes, ", "),
+                "\ndata.bucket_by_length.batch_tokens: ", buckets.batch_tokens.value_or(0),
+                "\ndata.bucket_by_length.padding: ", buckets.padding.value_or(0), "\n");
+}
+
 StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,
                                                const strategy::ModelDefinition& definition,
                                                const data::Source& source) {
@@ -90,11 +117,29 @@ StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& con
 
 }  // namespace
 
-StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
+namespace {
+
+StatusOr<model::Model> ReadArchitecture(const config::ModelConfig& config) {
   if (config.layers != nullptr) return model::ReadLayers(JsonField(*config.layers, "model.layers"));
   if (!config.file.empty()) return keras::ReadModelFile(config.file);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(config.keras_json));
   return model::ReadKerasJson(text, config.keras_json);
+}
+
+}  // namespace
+
+StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
+  ASSIGN_OR_RETURN(model::Model model, ReadArchitecture(config));
+  if (config.dtype_policy.empty()) return model;
+  const auto policy = model::ParseDTypePolicy(config.dtype_policy);
+  ENFORCE(policy.has_value(), "the keys list the policies");
+  if (model::SetPolicy(model, *policy)) return model;
+  const auto named = std::ranges::find_if(
+      model.layers, [](const model::Layer& layer) { return layer.policy.has_value(); });
+  return InvalidArgument("model.dtype_policy: ", config.dtype_policy,
+                         " would change no layer: ", "each names its own policy, such as ",
+                         model::Describe(*named), " with ", model::Name(*named->policy),
+                         "; remove this key, or change the layers");
 }
 
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
@@ -156,7 +201,7 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
     ASSIGN_OR_RETURN(definition.build.objectives.emplace_back(), ObjectiveOf(output));
   }
   columns.Describe(definition.build);
-  definition.build.batch_size = config::BatchSize(config, 0, training_tasks);
+  definition.build.batch_size = UsualBatch(config, source, 0, training_tasks, /*together=*/false);
   ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
   definition.build.clipping = ClippingOf(config.optimizer);
   if (config::GradientsPerStep(config.strategy, training_tasks) < 1) {
@@ -175,8 +220,10 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
   RETURN_IF_ERROR(CheckBatch(config, training_tasks, together));
   ASSIGN_OR_RETURN(data::PipelineOptions options,
                    CommonPipeline(config, Split::kTrain, definition, source));
-  options.batch_size = config::BatchSize(config, rank, training_tasks);
-  if (together) options.global_batch = config::GlobalBatchSize(config, training_tasks);
+  options.batch_size = UsualBatch(config, source, rank, training_tasks, /*together=*/false);
+  if (together) options.global_batch = UsualGlobalBatch(config, source, training_tasks);
+  if (const data::Buckets* buckets = source.buckets())
+    options.bucket_batches = BucketSizes(config, *buckets, rank, training_tasks, together);
   options.shuffle = config.data.shuffle;
   options.shuffle_buffer = config.data.shuffle_buffer;
   if (training_tasks > 0) {
@@ -194,15 +241,31 @@ StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig&
                                                    const data::Source& source) {
   ASSIGN_OR_RETURN(data::PipelineOptions options,
                    CommonPipeline(config, Split::kEval, definition, source));
-  options.batch_size =
-      config.eval.batch_size > 0 ? config.eval.batch_size : config::BatchSize(config, 0, 1);
+  const int64_t given = config.eval.batch_size;
+  options.batch_size = given > 0 ? given : UsualBatch(config, source, 0, 1, /*together=*/false);
+  if (const data::Buckets* buckets = source.buckets()) {
+    options.bucket_batches = BucketSizes(config, *buckets, 0, 1, /*together=*/false);
+    if (given > 0) options.bucket_batches.assign(buckets->count(), given);
+  }
   options.epochs = 1;
   options.shuffle = false;
   return options;
 }
 
-int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
-                        bool together) {
+int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Source& source,
+                         int training_tasks) {
+  return UsualBatch(config, source, 0, training_tasks, /*together=*/true);
+}
+
+int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
+                        int training_tasks, bool together) {
+  if (const data::Buckets* buckets = source.buckets()) {
+    // Tasks divide the batches of an epoch among them.
+    return data::BucketBatches::Count(*buckets,
+                                      BucketSizes(config, *buckets, 0, training_tasks, together),
+                                      config.data.drop_remainder);
+  }
+  const int64_t examples = source.size();
   const auto batches_of = [&](int64_t rows, int64_t size) {
     return config.data.drop_remainder ? rows / size : CeilDivide(rows, size);
   };
@@ -217,17 +280,17 @@ int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, 
   return batches;
 }
 
-int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
-                      bool together) {
-  const int64_t batches = BatchesPerEpoch(config, examples, training_tasks, together);
+int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& source,
+                      int training_tasks, bool together) {
+  const int64_t batches = BatchesPerEpoch(config, source, training_tasks, together);
   return std::max<int64_t>(1, batches / BatchesPerStep(config, training_tasks, together));
 }
 
-int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks,
-                   bool together) {
+int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& source,
+                   int training_tasks, bool together) {
   int64_t steps = config.max_steps > 0 ? config.max_steps : INT64_MAX;
-  const int64_t per_epoch = BatchesPerEpoch(config, examples, training_tasks, together);
-  // If the number of batches would overflow, `epochs` imposes no limit.
+  const int64_t per_epoch = BatchesPerEpoch(config, source, training_tasks, together);
+  // Of more epochs than that, none reaches its end.
   if (config.epochs > 0 && per_epoch <= INT64_MAX / 2 / config.epochs) {
     const int64_t batches = config.epochs * per_epoch;
     steps = std::min(steps, CeilDivide(batches, BatchesPerStep(config, training_tasks, together)));
@@ -246,7 +309,8 @@ std::string TrainingAgreement(const config::TrainingConfig& config, const data::
                 config.data.shuffle_buffer > 0
                     ? StrCat("\ndata.shuffle_buffer: ", config.data.shuffle_buffer)
                     : "",
-                "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n");
+                "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n",
+                BucketAgreement(config.data.bucket_by_length));
 }
 
 }  // namespace tfjob::train

@@ -34,12 +34,14 @@ StatusOr<model::Model> ReadModel(const config::ModelConfig& config);
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split);
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
-                                                          Split split, const model::Model& model);
-// Like LoadDataset, but for arrays in memory. As for the format npz, `source` says which array
-// belongs to which input and output of the model; its other members are not used.
+                                                          Split split, const model::Model& model,
+                                                          Extent extent = Extent::kAll);
+// Does the same for arrays in memory. As for the format npz, `source` says which array belongs to
+// which input and output of the model; its other members are not used.
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
                                                           Split split, const model::Model& model,
-                                                          std::map<std::string, Tensor> arrays);
+                                                          std::map<std::string, Tensor> arrays,
+                                                          Extent extent = Extent::kAll);
 
 // Derives the losses, metrics, optimizer and variables of the model from the training file and the
 // data of `split`. `training_tasks` is the number of tasks that compute gradients; here and below,
@@ -83,15 +85,19 @@ StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig&
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`
 // epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step takes one
 // batch; a synchronous step with parameter servers takes replicas_to_aggregate batches.
-int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks,
-                   bool together = false);
+int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& source,
+                   int training_tasks, bool together = false);
 // Returns the number of steps in one epoch, at least 1.
-int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
-                      bool together = false);
-// Returns the number of batches in one epoch, summed over all tasks. A batch that the tasks share
-// is counted once.
-int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
-                        bool together = false);
+int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& source,
+                      int training_tasks, bool together = false);
+// Returns the number of batches in one epoch, summed over all tasks. A batch that they make
+// together is counted once.
+int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
+                        int training_tasks, bool together = false);
+// Returns the number of examples of a full batch of all tasks that make batches together. If the
+// source has buckets, it is that of the longest.
+int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Source& source,
+                         int training_tasks);
 // Describes the settings that determine which examples a step uses and how many steps there are:
 // keys of the training file, and the number and the fingerprint of the examples. Returns one line
 // per setting, "NAME: VALUE". The result must be equal in all tasks that share batches.

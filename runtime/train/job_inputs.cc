@@ -2,6 +2,7 @@
 
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/positions.h"
+#include "runtime/train/batch_source.h"
 #include "runtime/train/job_definition.h"
 
 namespace tfjob::train {
@@ -16,7 +17,8 @@ StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
                                                      Split split, const model::Model& model) {
   const auto& given = split == Split::kTrain ? inputs.train : inputs.eval;
   if (given != nullptr) return given;
-  return LoadDataset(config, split, model);
+  ASSIGN_OR_RETURN(std::shared_ptr<const data::Source> source, LoadDataset(config, split, model));
+  return BatchSource(config, split, model, std::move(source));
 }
 
 StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,

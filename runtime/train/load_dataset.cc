@@ -4,6 +4,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/operators/cache.h"
+#include "runtime/data/operators/cache_file.h"
 #include "runtime/data/operators/join.h"
 #include "runtime/data/operators/scale.h"
 #include "runtime/data/operators/select.h"
@@ -123,6 +124,9 @@ StatusOr<data::SourcePtr> Operate(data::SourcePtr source, const SourceConfig& co
   if (config.cache == config::CacheKind::kMemory) {
     ASSIGN_OR_RETURN(source, data::Cache(source));
   }
+  if (!config.cache_file.empty()) {
+    ASSIGN_OR_RETURN(source, data::CacheInFile(source, config.cache_file));
+  }
   return data::Select(source, {.repeat = config.repeat});
 }
 
@@ -145,21 +149,23 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 }
 
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
-                                                          Split split, const model::Model& model) {
+                                                          Split split, const model::Model& model,
+                                                          Extent extent) {
   config::TrainingConfig own = config;
   RETURN_IF_ERROR(AgreeOnClasses(own, split));
   SourceIn(own, split == Split::kTrain ? Split::kEval : Split::kTrain) = {};  // is not used
-  return LoadPart(own, split, model, Extent::kAll, {.seed = config.seed});
+  return LoadPart(own, split, model, extent, {.seed = config.seed});
 }
 
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const SourceConfig& source, Split split,
                                                           const model::Model& model,
-                                                          std::map<std::string, Tensor> arrays) {
+                                                          std::map<std::string, Tensor> arrays,
+                                                          Extent extent) {
   if (arrays.empty()) {
     return InvalidArgument(KeyOf(split), ": expected arrays of examples, but there are none");
   }
   data::NpzOptions options{.file = {}, .arrays = {}, .in_memory = std::move(arrays)};
-  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
+  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model, extent));
   StatusOr<data::Dataset> dataset = data::LoadNpz(options);
   if (!dataset.ok()) return Annotate(dataset.status(), KeyOf(split));
   return data::TableSource(std::make_shared<const data::Dataset>(*std::move(dataset)));

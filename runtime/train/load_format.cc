@@ -8,7 +8,7 @@
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/csv/csv_table.h"
-#include "runtime/data/images/image_files.h"
+#include "runtime/data/folders/class_files.h"
 #include "runtime/data/images/image_source.h"
 #include "runtime/data/jsonl/jsonl.h"
 #include "runtime/data/records/record_source.h"
@@ -291,6 +291,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
     case config::DataFormat::kJsonLines:
     case config::DataFormat::kImages:
     case config::DataFormat::kText:
+    case config::DataFormat::kTexts:
     case config::DataFormat::kConcatenate:  // are loaded dataset by dataset
     case config::DataFormat::kMix:
     case config::DataFormat::kInterleave:
@@ -312,6 +313,7 @@ StatusOr<std::shared_ptr<const data::Source>> LoadFormat(const config::TrainingC
   if (format == config::DataFormat::kImages) return OpenImages(config, split);
   if (format == config::DataFormat::kText)
     return OpenText(config, split, model, DecodeThreads(config));
+  if (format == config::DataFormat::kTexts) return OpenTexts(config, split, DecodeThreads(config));
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model, extent));
   const bool named = !SourceOf(config, split).features.empty();
   const uint64_t fingerprint = named ? HashOf(dataset) : 0;

@@ -23,12 +23,6 @@ Role InputRole(const model::Model& model, Split split);
 Role OutputRole(const model::Model& model, Split split, std::string_view key,
                 std::string (*array)(const model::Model&, size_t), std::string otherwise);
 
-// Determines which inputs and outputs of the model a dataset provides.
-enum class Extent {
-  kAll,
-  kNamed,  // those that the dataset names; other datasets provide the rest
-};
-
 // Returns the arrays or features for the model's inputs, labels and sample weights. Returns
 // InvalidArgument if the training file names an input or output that the model lacks.
 StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const config::SourceConfig& source,

@@ -52,6 +52,22 @@ TEST(StartState, GivenWeightsReplaceInitialValues) {
       << "the new head keeps its initial values";
 }
 
+TEST(DefineModel, TheKeyDTypePolicySetsThePolicyOfLayersThatNameNone) {
+  const auto read = [](const std::string& layers) {
+    const auto config = config::ParseTrainingConfig(
+        StrCat("model: {layers: ", layers, ", dtype_policy: mixed_bfloat16}"), "t");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return ReadModel(config->model);
+  };
+  const auto model = read("[{Dense: {units: 2}}, {Dense: {units: 1, dtype: float32}}]");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->layers[0].policy, model::DTypePolicy::kMixedBFloat16);
+  EXPECT_EQ(model->layers[1].policy, model::DTypePolicy::kFloat32);
+  EXPECT_EQ(Message(read("[{Dense: {units: 1, dtype: float32}}]").status()),
+            "model.dtype_policy: mixed_bfloat16 would change no layer: each names its own policy, "
+            "such as layer dense (Dense) with float32; remove this key, or change the layers");
+}
+
 TEST(StartState, ADifferenceIsNamed) {
   const std::string path = Weights("part.safetensors", kBody);
   const Status status = Start(StrCat("  weights: ", path, "\n")).status();

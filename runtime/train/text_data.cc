@@ -5,7 +5,9 @@
 #include "runtime/data/lines/token_lines.h"
 #include "runtime/data/text/byte_pair.h"
 #include "runtime/data/text/byte_tokenizer.h"
+#include "runtime/data/text/tokenizer_json.h"
 #include "runtime/data/text/word_piece.h"
+#include "runtime/data/texts/text_source.h"
 #include "runtime/model/build.h"
 #include "runtime/train/batch_columns.h"
 
@@ -17,6 +19,7 @@ StatusOr<std::shared_ptr<const text::Tokenizer>> ReadFiles(const config::Tokeniz
     return text::BytePairTokenizer::Read(
         {.vocabulary = tokenize.vocabulary, .merges = tokenize.merges});
   }
+  if (tokenize.name == "tokenizer_json") return text::ReadTokenizerJson(tokenize.file);
   if (tokenize.name == "byte") return std::make_shared<const text::ByteTokenizer>();
   const bool lower_case = tokenize.lower_case.value_or(true);
   return text::WordPieceTokenizer::Read(
@@ -28,6 +31,11 @@ StatusOr<std::shared_ptr<const text::Tokenizer>> ReadFiles(const config::Tokeniz
 // Checks that the vocabulary has the special tokens that enclose text.
 Status CheckSpecialTokens(const config::TokenizeConfig& tokenize,
                           const text::SpecialTokens& special) {
+  if (tokenize.name == "tokenizer_json") {
+    if (special.begin || special.end) return OkStatus();
+    return InvalidArgument("expected a post_processor that adds special tokens in ", tokenize.file,
+                           ", but there is none; set add_special_tokens: false");
+  }
   const bool pieces = tokenize.name == "wordpiece";
   const bool begin = special.begin || !pieces;
   if (begin && special.end) return OkStatus();
@@ -55,7 +63,9 @@ StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& toke
   const auto tokenizer = ReadFiles(tokenize);
   if (!tokenizer.ok()) return Annotate(tokenizer.status(), at);
   const text::SpecialTokens& special = (*tokenizer)->special();
-  const bool add = tokenize.add_special_tokens.value_or(tokenize.name != "bpe");
+  const bool usual =
+      tokenize.name == "tokenizer_json" ? special.begin || special.end : tokenize.name != "bpe";
+  const bool add = tokenize.add_special_tokens.value_or(usual);
   const Status complete = add ? CheckSpecialTokens(tokenize, special) : OkStatus();
   if (!complete.ok()) return Annotate(complete, at);
   text::SequenceOptions options{
@@ -90,16 +100,34 @@ StatusOr<std::shared_ptr<const data::Source>> OpenText(const config::TrainingCon
   }
   ASSIGN_OR_RETURN(text::SequenceOptions sequence,
                    ReadTokenizer(*source.tokenize, std::nullopt, at + ".tokenize"));
+  const bool same = !source.targets.empty() && source.targets.begin()->second == "same_token";
+  StatusOr<std::shared_ptr<const data::Source>> opened = data::OpenTokenLines(
+      {.files = source.files,
+       .sequence = std::move(sequence),
+       .length = source.tokenize->max_length,
+       .labels = same ? data::TokenLabels::kSameToken : data::TokenLabels::kNextToken,
+       .tokens = inputs[0],
+       .next = model::LabelsName(model, 0),
+       .weights = model::SampleWeightsName(model, 0),
+       .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+       .cache_dir = source.cache_dir,
+       .threads = threads});
+  return opened.ok() ? opened : Annotate(opened.status(), at);
+}
+
+StatusOr<std::shared_ptr<const data::Source>> OpenTexts(const config::TrainingConfig& config,
+                                                        Split split, int threads) {
+  const config::SourceConfig& source = SourceOf(config, split);
+  const std::string at(KeyOf(split));
+  ASSIGN_OR_RETURN(text::SequenceOptions sequence,
+                   ReadTokenizer(*source.tokenize, std::nullopt, at + ".tokenize"));
   StatusOr<std::shared_ptr<const data::Source>> opened =
-      data::OpenTokenLines({.files = source.files,
-                            .sequence = std::move(sequence),
-                            .length = source.tokenize->max_length,
-                            .tokens = inputs[0],
-                            .next = model::LabelsName(model, 0),
-                            .weights = model::SampleWeightsName(model, 0),
-                            .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
-                            .cache_dir = source.cache_dir,
-                            .threads = threads});
+      data::OpenTexts({.folder = source.folder,
+                       .classes = source.classes,
+                       .sequence = std::move(sequence),
+                       .length = source.tokenize->max_length,
+                       .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+                       .threads = threads});
   return opened.ok() ? opened : Annotate(opened.status(), at);
 }
 

@@ -1,4 +1,4 @@
-// Reads the tokenizers and vocabularies that a training file names, and opens lines of text.
+// Reads the tokenizers and vocabularies that a training file names, and opens texts.
 #pragma once
 
 #include <memory>
@@ -31,5 +31,9 @@ StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(
 StatusOr<std::shared_ptr<const data::Source>> OpenText(const config::TrainingConfig& config,
                                                        Split split, const model::Model& model,
                                                        int threads);
+
+// Opens a source of the format `texts`. Returns the errors of ReadTokenizer and data::OpenTexts.
+StatusOr<std::shared_ptr<const data::Source>> OpenTexts(const config::TrainingConfig& config,
+                                                        Split split, int threads);
 
 }  // namespace tfjob::train

@@ -50,8 +50,8 @@ Status Trainer::Prepare() {
   ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
                    DefineModel(config, Split::kTrain, *source_, tasks_, std::move(model)));
   definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
-  total_steps_ = TotalSteps(config, source_->size(), tasks_, together);
-  steps_per_epoch_ = StepsPerEpoch(config, source_->size(), tasks_, together);
+  total_steps_ = TotalSteps(config, *source_, tasks_, together);
+  steps_per_epoch_ = StepsPerEpoch(config, *source_, tasks_, together);
   const int sharing = context_.inputs().own_examples ? 0 : tasks_;
   ASSIGN_OR_RETURN(const data::PipelineOptions options,
                    TrainingPipeline(config, *definition_, *source_, rank_, sharing, together));
@@ -94,7 +94,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
-      .global_batch = config::GlobalBatchSize(context_.config(), tasks_),
+      .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -129,6 +130,22 @@ TEST(Listener, HandsOverWhoHasProvenTheKey) {
   EXPECT_EQ(Hear(dialled->socket, 17), "from the listener");
   EXPECT_EQ(Hear(peer.socket, 15), "from the caller");
   EXPECT_EQ(door.closed(), 0u);
+}
+
+// TCP_USER_TIMEOUT would end the connection to a peer that is alive but does not read for a while.
+TEST(Listener, LetsAPeerReadAsLateAsItLikes) {
+  Door door(std::nullopt);
+  for (const Purpose purpose : {Purpose::kGrpc, Purpose::kData}) {
+    const StatusOr<Dialled> dialled = Dial(door.address(), {.purpose = purpose});
+    ASSERT_TRUE(dialled.ok()) << dialled.status();
+    const ProvenPeer peer = door.NextPeer();
+    for (const UniqueFd* end : {&dialled->socket, &peer.socket}) {
+      int timeout = -1;
+      socklen_t size = sizeof timeout;
+      ASSERT_EQ(getsockopt(end->get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, &size), 0);
+      EXPECT_EQ(timeout, 0);
+    }
+  }
 }
 
 TEST(Listener, RefusesOtherKeysAndDeniesInDetail) {

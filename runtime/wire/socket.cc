@@ -13,8 +13,6 @@
 namespace tfjob::wire {
 namespace {
 
-constexpr int kUserTimeoutMs = 20'000;
-
 struct Endpoint {
   std::string host;
   int port = 0;
@@ -73,10 +71,9 @@ std::string AddressText(const sockaddr_storage& address) {
 }
 
 void PrepareSocket(int fd) {
-  // Ignore failures, because both options only tune the connection.
+  // The option only tunes the connection, so a failure does not matter.
   const int on = 1;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs, sizeof kUserTimeoutMs);
 }
 
 bool AwaitSocket(int fd, short events, Duration deadline) {

@@ -41,8 +41,10 @@ StatusOr<HostPort> SplitAddress(const std::string& address);
 std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
-// Sets the options that every connection between tasks needs: small frames are not delayed, and the
-// connection ends within 20 s if the peer's machine does not acknowledge sent bytes.
+// Sets the option that every connection between tasks needs: small frames are not delayed. Does not
+// set TCP_USER_TIMEOUT, which also ends a connection whose peer is alive but does not read for that
+// long, such as a member of a group that is still computing. Silent peers are noticed by the leases
+// of streams and groups, the deadlines of gRPC calls and gRPC's keepalive.
 void PrepareSocket(int fd);
 
 // Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a

@@ -55,6 +55,21 @@ golden() {
   diff -u "$GOLDEN/$name.yaml" "$folder/$name.yaml"
 }
 
+# well_formed RELEASE NAMESPACE FLAG…: checks the keys and names of the rendered manifests.
+well_formed() {
+  local release=$1 namespace=$2
+  shift 2
+  "$HELM" template "$release" $CHART --namespace "$namespace" --set crds.enabled=false "$@" |
+    python3 tests/charts/yaml_keys.py
+}
+# All names that whoever installs the chart may choose look like numbers.
+numeric_names() {
+  well_formed "$1" "$2" --set-string "fullnameOverride=$1,nameOverride=$1,serviceAccount.name=$1" \
+    --set-string "manager.priorityClassName=$1,namespaces={$2}" \
+    --set-string "image.registry=,image.repository=$1,image.tag=2,jobKey.existingSecret=$1" \
+    --set metrics.serviceMonitor.enabled=true,podDisruptionBudget.enabled=true,networkPolicy.enabled=true
+}
+
 has_definition() { render "$@" | grep -q '^kind: CustomResourceDefinition'; }
 
 # install FLAG…: renders the Secret with the operator's keys as `helm install` and `helm upgrade` do. These look for an
@@ -141,6 +156,18 @@ check "a word that is no choice of jobs" refused "networkPolicies" --set jobs.ne
 check "a burst of none, which the operator refuses" refused "burst" --set manager.config.clientConnection.burst=0
 check "two operators without a lease" refused "leaderElect" --set manager.replicas=2 \
   --set manager.config.leaderElection.leaderElect=false
+check "manifests are well-formed" well_formed release somewhere
+check "labels and annotations that are set twice" well_formed release somewhere \
+  --values "$CHART/ci/everything-values.yaml"
+check "names that are numbers" numeric_names 123 456
+check "names that are floating-point numbers" numeric_names 1e3 2e4
+check "names that are dates" numeric_names 2026-11-28 2026-11-29
+for key in commonLabels manager.labels manager.podLabels metrics.serviceMonitor.labels; do
+  check "$key that selectors use" refused 'app.kubernetes.io/name' --set "$key.app\.kubernetes\.io/name=mine"
+done
+check "permissions for a service account without a name" refused "serviceAccount.name" --set serviceAccount.create=false
+check "no permissions for a service account without a name" render --set serviceAccount.create=false \
+  --set rbac.create=false
 check "a new installation makes a key" makes_a_key
 check "a new installation without ClusterRoles makes a key" makes_a_key --set rbac.create=false
 check "every installation makes another key" makes_another_key

@@ -1,11 +1,13 @@
 // Checks the tokenizers with arbitrary texts and vocabularies. The input has lines; the first byte
-// says what they are: 'v' a vocabulary of WordPiece, 'm' merges, 't' terms, and otherwise a text.
+// says what they are: 'v' a vocabulary of WordPiece, 'm' merges, 't' terms, 'j' a tokenizer.json,
+// and otherwise a text.
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "runtime/data/text/byte_pair.h"
 #include "runtime/data/text/byte_tokenizer.h"
 #include "runtime/data/text/code_points.h"
+#include "runtime/data/text/tokenizer_json.h"
 #include "runtime/data/text/vocabulary.h"
 #include "runtime/data/text/word_piece.h"
 
@@ -107,6 +110,15 @@ void CheckMerges(std::string_view content) {
   if (other.ok()) CheckTokenizer(**other, content);
 }
 
+void CheckTokenizerJson(std::string_view content) {
+  const auto read = text::ReadTokenizerJson(Write(".tokenizer.json", content));
+  if (!read.ok()) return;
+  CheckTokenizer(**read, content);
+  const text::SpecialTokens& special = (*read)->special();
+  for (const std::optional<int64_t>& id : {special.begin, special.end, special.padding})
+    ENFORCE(!id || (*id >= 0 && *id < (*read)->size()), "a special token out of range");
+}
+
 void CheckTerms(std::string_view content) {
   const auto read = text::Vocabulary::Read(Write(".terms", content), 2);
   if (!read.ok()) return;
@@ -126,6 +138,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckVocabulary(rest);
   } else if (input[0] == 'm') {
     CheckMerges(rest);
+  } else if (input[0] == 'j') {
+    CheckTokenizerJson(rest);
   } else if (input[0] == 't') {
     CheckTerms(rest);
   } else {

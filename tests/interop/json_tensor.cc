@@ -1,6 +1,9 @@
 #include "tests/interop/json_tensor.h"
 
 #include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "runtime/tensor/half.h"
 
 namespace tfjob {
 namespace {
@@ -8,13 +11,16 @@ namespace {
 template <typename T>
 Json ValuesOf(const Tensor& tensor) {
   Json values = Json::array();
-  for (T value : tensor.data<T>()) values.push_back(value);
+  using Printed = std::conditional_t<sizeof(T) == 2, float, T>;
+  for (T value : tensor.data<T>()) values.push_back(static_cast<Printed>(value));
   return values;
 }
 
 template <typename T>
 void Fill(const Json& values, Tensor& tensor) {
-  for (size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = values[i].get<T>();
+  using Read = std::conditional_t<sizeof(T) == 2, float, T>;
+  for (size_t i = 0; i < values.size(); ++i)
+    tensor.data<T>()[i] = static_cast<T>(values[i].get<Read>());
 }
 
 }  // namespace
@@ -39,6 +45,12 @@ Json ToJson(const Tensor& tensor) {
       break;
     case DType::kBool:
       json["values"] = ValuesOf<bool>(tensor);
+      break;
+    case DType::kBFloat16:
+      json["values"] = ValuesOf<BFloat16>(tensor);
+      break;
+    case DType::kFloat16:
+      json["values"] = ValuesOf<Float16>(tensor);
       break;
   }
   return json;
@@ -66,6 +78,12 @@ Tensor ToTensor(const Json& json) {
       break;
     case DType::kBool:
       Fill<bool>(values, tensor);
+      break;
+    case DType::kBFloat16:
+      Fill<BFloat16>(values, tensor);
+      break;
+    case DType::kFloat16:
+      Fill<Float16>(values, tensor);
       break;
   }
   return tensor;

@@ -139,6 +139,51 @@ class Tokenize(unittest.TestCase):
                 for text, ids in zip(self.texts, ids_of(settings, self.texts)):
                     self.assertEqual(peer.encode(text).ids, ids, repr(text))
 
+    def compare_with_file(self, peer, texts, **settings):
+        """Compares the ids with those of a tokenizer that is saved as tokenizer.json."""
+        peer.save(self.path("tokenizer.json"))
+        ours = ids_of({"name": "tokenizer_json", "file": self.path("tokenizer.json"), **settings}, texts)
+        for text, ids in zip(texts, ours):
+            self.assertEqual(peer.encode(text, add_special_tokens=settings.get("add_special_tokens", False)).ids, ids,
+                             repr(text))
+
+    def test_tokenizer_json_of_bert(self):
+        peer = Tokenizer(self.write_vocabulary())
+        peer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+        peer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        for lower, strip in ((True, None), (False, None), (True, False), (False, True)):
+            with self.subTest(lower=lower, strip=strip):
+                peer.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
+                self.compare_with_file(peer, self.texts)
+        for name, processor in (
+            ("bert", processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))),
+            ("template", processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+                                                       special_tokens=[("[CLS]", 2), ("[SEP]", 3)])),
+        ):
+            with self.subTest(processor=name):
+                peer.post_processor = processor
+                self.compare_with_file(peer, self.texts, add_special_tokens=True)
+
+    def test_tokenizer_json_of_gpt2_and_roberta(self):
+        trained = ByteLevelBPETokenizer()
+        trained.train_from_iterator(self.texts, vocab_size=1500, special_tokens=["<s>", "</s>", "<pad>"],
+                                    show_progress=False)
+        trained.save_model(self.folder)
+        peer = Tokenizer(models.BPE.from_file(self.path("vocab.json"), self.path("merges.txt")))
+        peer.add_special_tokens(["<s>", "</s>", "<pad>"])
+        for spaced in (False, True):
+            with self.subTest(spaced=spaced):
+                peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=spaced)
+                peer.post_processor = processors.ByteLevel()
+                self.compare_with_file(peer, self.texts)
+                peer.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), add_prefix_space=spaced)
+                self.compare_with_file(peer, self.texts, add_special_tokens=True)
+
+    def test_other_tokenizers_are_refused(self):
+        peer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+        with self.assertRaisesRegex(AssertionError, "tokenizer.json: model.type: expected WordPiece or BPE"):
+            self.compare_with_file(peer, ["a"])
+
 
 class Terms(unittest.TestCase):
     def test_string_lookup(self):

@@ -22,23 +22,39 @@
 {{- end }}
 
 {{- define "tfjob-operator.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tfjob-operator.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tfjob-operator.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 app.kubernetes.io/component: operator
 {{- end }}
 
-{{- define "tfjob-operator.labels" -}}
-{{ include "tfjob-operator.selectorLabels" . }}
-app.kubernetes.io/part-of: kubeflow
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{- /*
+Merges the labels of an object of the chart: those in `more`, those in commonLabels and the chart's own. If several have
+the same key, the first wins; the selectors' labels always win. Takes a dict with `root` and, if the object has labels
+of its own, `more`.
+*/}}
+{{- define "tfjob-operator.allLabels" -}}
+{{- $selector := include "tfjob-operator.selectorLabels" .root | fromYaml }}
+{{- $own := dict "app.kubernetes.io/part-of" "kubeflow" "app.kubernetes.io/version" .root.Chart.AppVersion }}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service }}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") }}
+{{- toYaml (merge (dict) $selector (.more | default dict) .root.Values.commonLabels $own) }}
 {{- end }}
+
+{{- define "tfjob-operator.labels" -}}
+{{- include "tfjob-operator.allLabels" (dict "root" .) }}
+{{- end }}
+
+{{- /* The pods' labels do not contain versions, so that they change only if something in the pods does. */}}
+{{- define "tfjob-operator.podLabels" -}}
+{{- $selector := include "tfjob-operator.selectorLabels" . | fromYaml }}
+{{- $own := dict "app.kubernetes.io/part-of" "kubeflow" }}
+{{- toYaml (merge (dict) $selector .Values.manager.podLabels .Values.commonLabels $own) }}
 {{- end }}
 
 {{- define "tfjob-operator.serviceAccountName" -}}
+{{- if and .Values.rbac.create (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.create is false: set serviceAccount.name (or rbac.create=false), or all pods that use the service account default get the operator's permissions" }}
+{{- end }}
 {{- default (ternary (include "tfjob-operator.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <sstream>
 
 #include "operator/cli/verbs/access_error.h"
 #include "operator/cli/verbs/job_flags.h"
@@ -66,9 +67,12 @@ void Getter::PrintWhole(const Json& value) {
 
 void Getter::WarnOfMissing(const StoredJob& job) {
   if (job.missing.ok()) return;
-  context_.console.err << "TFJob " << job.job.key()
-                       << " is printed without what cannot be read: " << Message(job.missing)
-                       << "\n";
+  std::istringstream problems{std::string(Message(job.missing))};
+  for (std::string problem; std::getline(problems, problem);) {
+    view::PrintWarning(
+        context_.console,
+        StrCat("TFJob ", job.job.key(), " is printed without what cannot be read: ", problem));
+  }
 }
 
 void Getter::PrintDocuments(const std::vector<StoredJob>& jobs) {

@@ -60,7 +60,7 @@ class PartlyUnreadable : public client::ForwardingClient {
     for (client::Object& object : *objects) {
       auto job = *client::As<objects::CustomResource>(object);
       if (job.metadata.name != "new") continue;
-      job.problem = InvalidArgument("spec.x: nested deeper than 200 levels");
+      job.problem = InvalidArgument("spec.x\x1b[2J: nested deeper than 200 levels\nspec.y: too");
       object = std::make_shared<const objects::CustomResource>(std::move(job));
     }
     return objects;
@@ -80,8 +80,9 @@ TEST_F(GetTest, ListsAJobThatCannotBeReadBesideTheOthers) {
   EXPECT_EQ(Call({{}, GetOptions::Output::kYaml}), view::kSucceeded);
   EXPECT_NE(world_.Out().find("name: new"), std::string::npos);
   EXPECT_EQ(world_.Err(),
-            "TFJob ns/new is printed without what cannot be read: spec.x: nested deeper than 200 "
-            "levels\n");
+            "tfjob: warning: TFJob ns/new is printed without what cannot be read: "
+            "spec.x\\u001b[2J: nested deeper than 200 levels\n"
+            "tfjob: warning: TFJob ns/new is printed without what cannot be read: spec.y: too\n");
 }
 
 TEST_F(GetTest, ListsAllNamespacesAndSelectsByLabel) {

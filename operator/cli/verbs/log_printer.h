@@ -5,6 +5,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "operator/view/console.h"
 #include "runtime/base/mutex.h"
@@ -39,6 +40,8 @@ class LineCutter {
   bool Add(std::string_view bytes);
   // Passes an unterminated last line to `take`.
   void Finish();
+  // Returns an unterminated last line instead; "" if there is none.
+  std::string TakeRest() { return std::exchange(rest_, ""); }
 
  private:
   const std::function<bool(std::string_view)> take_;

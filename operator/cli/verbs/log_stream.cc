@@ -8,40 +8,63 @@ namespace tfjob::cli {
 namespace {
 
 constexpr Duration kRest = 500ms;
+// How many rests to wait for the news that a container has ended after its log has.
+constexpr int kRestsUntilNews = 10;
+
+// Returns whether a failed read of a log would fail again.
+bool IsPermanent(const Status& status, RunState state) {
+  if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) return true;
+  // The log of a container that is starting cannot be read yet.
+  return state != RunState::kRunning &&
+         (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status));
+}
 
 }  // namespace
 
 LogStream::LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
-                     std::function<bool()> ended, const StopSource& stop)
+                     std::function<RunState()> state, const StopSource& stop)
     : logs_(logs),
       request_(std::move(request)),
       timestamps_(request_.timestamps),
       prefix_(std::move(prefix)),
       printer_(printer),
-      ended_(std::move(ended)),
+      state_(std::move(state)),
       stop_(stop),
       thread_([this] { Run(); }) {}
 
 void LogStream::Run() {
   SetThreadName("log");
-  request_.follow = true;
   request_.timestamps = true;
-  while (true) {
-    const bool last = ended_();
+  // A log is opened by the name of its pod, so it must not be opened if it is another run's now.
+  for (RunState state; (state = state_()) != RunState::kGone;) {
+    request_.follow = state == RunState::kRunning;
+    request_.previous = state == RunState::kReplaced;
     const Status status = ReadOnce();
-    if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) break;
-    if ((last && status.ok()) || printer_.broken() || stop_.WaitFor(kRest)) break;
+    if (status.ok() ? state != RunState::kRunning : IsPermanent(status, state)) break;
+    if (printer_.broken() || !Rest(status)) break;
   }
+  if (!unfinished_.empty()) PrintLine(std::exchange(unfinished_, ""));
   done_ = true;
 }
 
+bool LogStream::Rest(const Status& last) {
+  if (stop_.WaitFor(kRest)) return false;
+  // The log has ended, and so, probably, has the container. Until this is certain, the log of its
+  // next run could be opened by mistake.
+  for (int i = 1; last.ok() && i < kRestsUntilNews && state_() == RunState::kRunning; ++i) {
+    if (stop_.WaitFor(kRest)) return false;
+  }
+  return true;
+}
+
 Status LogStream::ReadOnce() {
+  seen_ = last_;
   LineCutter cutter([this](std::string_view line) { return PrintLine(line); });
   const Status status =
       logs_.Read(request_, stop_, [&](std::string_view bytes) { return cutter.Add(bytes); });
-  cutter.Finish();
+  // The next connection, if there is one, repeats the line from its beginning.
+  if (std::string rest = cutter.TakeRest(); !rest.empty()) unfinished_ = std::move(rest);
   if (const auto time = ParseTime(last_); time.ok()) {
-    again_ = true;
     request_.since_time = TruncateToSeconds(*time);
     request_.since.reset();
     request_.tail_lines.reset();
@@ -50,12 +73,13 @@ Status LogStream::ReadOnce() {
 }
 
 bool LogStream::PrintLine(std::string_view line) {
+  unfinished_.clear();
   const size_t space = line.find(' ');
   const std::string_view stamp = line.substr(0, space);
   if (!ParseTime(stamp).ok()) return printer_.Print(prefix_, line);
   // Timestamps of one container have the same length and zone, so they sort chronologically as
   // strings.
-  if (again_ && stamp <= last_) return true;
+  if (stamp <= seen_) return true;
   last_ = stamp;
   const std::string_view text = space == std::string_view::npos ? "" : line.substr(space + 1);
   return printer_.Print(prefix_, timestamps_ ? line : text);

@@ -11,13 +11,21 @@
 
 namespace tfjob::cli {
 
+// The state of a container's run whose log is followed.
+enum class RunState {
+  kRunning,
+  kEnded,     // the container has not been started again, so its log is still that of this run
+  kReplaced,  // the next run has begun, so this run's log is the previous one
+  kGone,      // the server no longer keeps the log: the pod is gone, or there were several new runs
+};
+
 class LogStream {
  public:
-  // `prefix` is printed before each line. `ended` returns whether the container has ended or its
-  // pod is gone. After it has returned true, the log is read to its end once more, and the stream
-  // ends. `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the stream.
+  // `prefix` is printed before each line. `state` returns the state of the run, which may be
+  // outdated by a moment. Once the run has ended, its log is read to the end, and the stream ends.
+  // `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
-            std::function<bool()> ended, const StopSource& stop);
+            std::function<RunState()> state, const StopSource& stop);
   ~LogStream() { thread_.join(); }
 
   // Returns whether the stream has ended. After that, nothing more is printed.
@@ -26,6 +34,8 @@ class LogStream {
  private:
   void Run();
   Status ReadOnce();
+  // Waits before the next connection. Returns false if the stream is to stop.
+  bool Rest(const Status& last);
   // Prints a line, which begins with its timestamp. Skips lines that were already printed before
   // the connection broke.
   bool PrintLine(std::string_view line);
@@ -35,10 +45,11 @@ class LogStream {
   const bool timestamps_;
   const std::string prefix_;
   LogPrinter& printer_;
-  const std::function<bool()> ended_;
+  const std::function<RunState()> state_;
   const StopSource& stop_;
-  std::string last_;    // the timestamp of the newest line
-  bool again_ = false;  // true once a connection has returned a line
+  std::string last_;        // the timestamp of the newest line
+  std::string seen_;        // the timestamp of the newest line of the earlier connections
+  std::string unfinished_;  // the beginning of a line whose end has not arrived
   std::atomic<bool> done_{false};
   std::thread thread_;
 };

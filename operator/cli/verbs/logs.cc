@@ -92,13 +92,17 @@ class Follower {
     stop_.Request(SIGTERM);  // ends the streams, whose destructors join their threads
   }
 
+  // Returns an error for users.
   Status Run();
 
  private:
-  bool Finished();
+  Status Subscribe();
+  // Returns whether the job has ended or is gone. Reads the job, so that users need not be allowed
+  // to watch all jobs of the namespace.
+  StatusOr<bool> Finished();
   bool Started(const Pod& pod) const;
-  // Returns whether the container's run after `restarts` restarts has ended.
-  bool Ended(const PodPointer& pod, int32_t restarts);
+  // Returns the state of the container's run after `restarts` restarts.
+  RunState StateOf(const PodPointer& pod, int32_t restarts);
   Status FollowNew();
   std::string Prefix(const Pod& pod) const;
   PodPointer Newest(const PodPointer& pod);
@@ -108,27 +112,30 @@ class Follower {
   const api::TFJob& job_;
   LogPrinter printer_;
   StopSource stop_;
-  std::unique_ptr<view::ObjectCache> jobs_, pods_;
+  std::unique_ptr<view::ObjectCache> pods_;
   std::set<std::pair<std::string, int32_t>> followed_;  // pod UID, restarts
   bool listed_ = false;           // the containers of the initial list are being followed
   bool several_ = false;          // more than one replica is selected
   std::list<LogStream> streams_;  // declared last, so it is destroyed before what it uses
 };
 
-bool Follower::Finished() {
-  const auto jobs = jobs_->Objects();
-  const auto found =
-      jobs.find({objects::Kind::kTFJob, job_.metadata.name_space, job_.metadata.name});
-  if (found == jobs.end()) return true;
-  const StoredJob now = ReadStoredJob(found->second);
+StatusOr<bool> Follower::Finished() {
+  const client::Key key{objects::Kind::kTFJob, job_.metadata.name_space, job_.metadata.name};
+  const auto object = context_.cluster.client().Get(key);
+  if (absl::IsNotFound(object.status())) return true;
+  if (absl::IsPermissionDenied(object.status()) || absl::IsUnauthenticated(object.status())) {
+    return Explain(object.status(), context_.cluster, client::ToString(key));
+  }
+  if (!object.ok()) return false;
+  const StoredJob now = ReadStoredJob(*object);
   return now.job.metadata.uid != job_.metadata.uid || api::IsFinished(now.job.status);
 }
 
 PodPointer Follower::Newest(const PodPointer& pod) {
-  const auto pods = pods_->Objects();
-  const auto found = pods.find({objects::Kind::kPod, pod->metadata.name_space, pod->metadata.name});
-  if (found == pods.end()) return nullptr;
-  const auto& now = std::get<PodPointer>(found->second);
+  const auto found =
+      pods_->Find({objects::Kind::kPod, pod->metadata.name_space, pod->metadata.name});
+  if (!found) return nullptr;
+  const auto& now = std::get<PodPointer>(*found);
   return now->metadata.uid == pod->metadata.uid ? now : nullptr;
 }
 
@@ -137,12 +144,16 @@ bool Follower::Started(const Pod& pod) const {
   return container != nullptr && container->state != ContainerStatus::State::kWaiting;
 }
 
-bool Follower::Ended(const PodPointer& pod, int32_t restarts) {
+RunState Follower::StateOf(const PodPointer& pod, int32_t restarts) {
   const PodPointer now = Newest(pod);
-  if (now == nullptr) return true;
+  if (now == nullptr) return RunState::kGone;
   const ContainerStatus* container = now->container(options_.container);
-  return container == nullptr || container->restart_count != restarts ||
-         container->state == ContainerStatus::State::kTerminated;
+  if (container == nullptr) return RunState::kEnded;
+  if (container->restart_count == restarts) {
+    const bool running = container->state == ContainerStatus::State::kRunning;
+    return running ? RunState::kRunning : RunState::kEnded;
+  }
+  return container->restart_count == restarts + 1 ? RunState::kReplaced : RunState::kGone;
 }
 
 std::string Follower::Prefix(const Pod& pod) const {
@@ -166,17 +177,26 @@ Status Follower::FollowNew() {
     }
     streams_.emplace_back(
         context_.cluster.logs(), std::move(request), Prefix(*pod), printer_,
-        [this, pod, restarts] { return Ended(pod, restarts); }, stop_);
+        [this, pod, restarts] { return StateOf(pod, restarts); }, stop_);
   }
   return OkStatus();
 }
 
+Status Follower::Subscribe() {
+  // A watch retries a list that the server refuses; this list returns the reason.
+  RETURN_IF_ERROR(PodsOf(context_.cluster, job_).status());
+  auto pods = view::ObjectCache::Create(context_.cluster.client(), objects::Kind::kPod,
+                                        job_.metadata.name_space,
+                                        {{api::kJobNameLabel, job_.metadata.name}});
+  if (!pods.ok()) return Explain(pods.status(), context_.cluster, "the pods");
+  pods_ = *std::move(pods);
+  return OkStatus();
+}
+
 Status Follower::Run() {
-  client::Client& client = context_.cluster.client();
-  const std::string& name_space = job_.metadata.name_space;
-  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(client, objects::Kind::kTFJob, name_space));
-  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(client, objects::Kind::kPod, name_space,
-                                                    {{api::kJobNameLabel, job_.metadata.name}}));
+  // How often to read the job, in units of kPollInterval.
+  constexpr int kPollsPerRead = 5;
+  RETURN_IF_ERROR(Subscribe());
   int64_t chosen = 0;
   for (const auto& [type, spec] : job_.spec.replicas) {
     for (int32_t i = 0; i < spec.replicas.value_or(1); ++i) {
@@ -184,14 +204,23 @@ Status Follower::Run() {
     }
   }
   several_ = chosen > 1;
+  int polls = 0;
+  bool finished = false;
   do {
     if (printer_.broken()) return OkStatus();
-    if (!jobs_->AwaitList(kPollInterval) || !pods_->AwaitList(kPollInterval)) continue;
-    const bool finished = Finished();  // determined before reading the pods, so that none is missed
+    if (!pods_->AwaitList(kPollInterval)) continue;
+    pods_->TakeChanges();  // only the latest states matter
+    // The watch of the pods may lag behind what was read of the job, so the pods get the time
+    // between two reads to show up.
+    const bool ending = finished;
+    const bool reads = polls++ % kPollsPerRead == 0;
+    if (reads && !finished) {
+      ASSIGN_OR_RETURN(finished, Finished());
+    }
     RETURN_IF_ERROR(FollowNew());
     listed_ = true;
     std::erase_if(streams_, [](const LogStream& stream) { return stream.done(); });
-    if (finished && streams_.empty()) return OkStatus();
+    if (ending && reads && streams_.empty()) return OkStatus();
   } while (!context_.stop.WaitFor(kPollInterval));
   return OkStatus();
 }
@@ -203,8 +232,7 @@ int Logs(const LogsOptions& options, const VerbContext& context) {
   Status status = job.status();
   if (status.ok() && job->readable.ok()) status = options.replicas.CheckAgainst(job->job);
   if (status.ok() && options.follow) {
-    status =
-        Explain(Follower(options, context, job->job).Run(), context.cluster, "the pods and jobs");
+    status = Follower(options, context, job->job).Run();
   } else if (status.ok()) {
     status = PrintLogs(options, context, job->job);
   }

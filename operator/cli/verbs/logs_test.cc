@@ -6,6 +6,7 @@
 
 #include "operator/cli/verbs/log_printer.h"
 #include "operator/cli/verbs/testing.h"
+#include "operator/client/forwarding_client.h"
 #include "operator/objects/pod.h"
 
 namespace tfjob::cli {
@@ -108,12 +109,18 @@ class FollowTest : public LogsTest {
     follower_.join();
     EXPECT_EQ(code_, view::kSucceeded) << world_.Err();
   }
-  void Await(size_t requests) {
+  static bool AwaitTrue(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + 20s;
-    while (cluster().logs().Requests().size() < requests &&
-           std::chrono::steady_clock::now() < deadline) {
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(1ms);
     }
+    return condition();
+  }
+  void Await(size_t requests) {
+    EXPECT_TRUE(AwaitTrue([&] { return cluster().logs().Requests().size() >= requests; }));
+  }
+  void AwaitEnded(size_t reads) {
+    EXPECT_TRUE(AwaitTrue([&] { return cluster().logs().ReadsEnded() >= reads; }));
   }
   void End(const std::string& pod) {
     cluster().WriteStatus(Kind::kPod, pod, kEnded);
@@ -149,10 +156,11 @@ TEST_F(FollowTest, GoesOnUntilTheJobAndItsLogsHaveEnded) {
 }
 
 TEST_F(FollowTest, ABrokenConnectionLosesAndRepeatsNoLine) {
+  const std::string one = "2026-11-21T09:00:01.100000000Z one\n";
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
-  cluster().logs().Set("mnist-chief-0/tensorflow",
-                       "2026-11-21T09:00:01.100000000Z one\n2026-11-21T09:00:01.200000000Z two\n");
-  cluster().logs().BreakAfter("mnist-chief-0/tensorflow", 34);  // after the first line
+  cluster().logs().Set("mnist-chief-0/tensorflow", one + "2026-11-21T09:00:01.200000000Z two\n");
+  // Within the second line, after its first letter.
+  cluster().logs().BreakAfter("mnist-chief-0/tensorflow", one.size() + 32);
   Start(Options({"chief"}));
   Await(2);
   End("mnist-chief-0");
@@ -161,19 +169,154 @@ TEST_F(FollowTest, ABrokenConnectionLosesAndRepeatsNoLine) {
   EXPECT_EQ(FormatTime(*cluster().logs().Requests()[1].since_time), "2026-11-21T09:00:01Z");
 }
 
-TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
+TEST_F(FollowTest, TheLastLineMayLackItsEnd) {
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
-  cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:01.000000000Z first\n");
-  cluster().logs().End("mnist-chief-0/tensorflow");
+  cluster().logs().Set("mnist-chief-0/tensorflow",
+                       "2026-11-21T09:00:01.100000000Z one\n2026-11-21T09:00:01.200000000Z no end");
   Start(Options({"chief"}));
   Await(1);
+  End("mnist-chief-0");
+  Finish();
+  EXPECT_EQ(world_.Out(), "one\nno end\n");
+}
+
+// The new container's log is opened by the same name.
+TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
+  const std::string first = "2026-11-21T09:00:01.000000000Z first\n";
+  cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+  cluster().logs().Set("mnist-chief-0/tensorflow", first);
+  cluster().logs().End("mnist-chief-0/tensorflow");
+  Start(Options({"chief"}));
+  AwaitEnded(1);
+  cluster().logs().Set("mnist-chief-0/tensorflow/previous",
+                       first + "2026-11-21T09:00:02.000000000Z last words\n");
   cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:09.000000000Z second\n");
   cluster().WriteStatus(Kind::kPod, "mnist-chief-0",
                         "{phase: Succeeded, containerStatuses: [{name: tensorflow, restartCount: "
                         "1, state: {terminated: {exitCode: 0}}}]}");
-  Await(2);
+  AwaitEnded(3);
   Finish();
-  EXPECT_NE(world_.Out().find("second\n"), std::string::npos);
+  std::string out = world_.Out();
+  const size_t words = out.find("last words\n");
+  ASSERT_NE(words, std::string::npos) << out;  // before or after "second"
+  EXPECT_EQ(out.erase(words, 11), "first\nsecond\n");
+}
+
+// The new pod's log is opened by the same name, and at first the server refuses it.
+TEST_F(FollowTest, ARecreatedPodIsFollowedAnew) {
+  cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+  cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:01.000000000Z first\n");
+  cluster().logs().End("mnist-chief-0/tensorflow");
+  Start(Options({"chief"}));
+  AwaitEnded(1);
+  cluster().logs().RefuseOnce("mnist-chief-0/tensorflow", InvalidArgument("waiting to start"));
+  cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:09.000000000Z second\n");
+  const client::DeleteOptions now{.grace_period_seconds = 0};
+  ASSERT_TRUE(cluster().store().Delete({Kind::kPod, "ns", "mnist-chief-0"}, now).ok());
+  cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+  AwaitEnded(3);
+  End("mnist-chief-0");
+  Finish();
+  EXPECT_EQ(world_.Out(), "first\nsecond\n");
+}
+
+// Refuses to list and watch the objects of one kind.
+class Unlistable : public client::ForwardingClient {
+ public:
+  Unlistable(client::Client& inner, Kind kind) : ForwardingClient(inner), kind_(kind) {}
+  StatusOr<std::vector<client::Object>> List(Kind kind, const std::string& name_space,
+                                             const client::LabelSelector& selector) override {
+    if (kind == kind_) return PermissionDenied("forbidden");
+    return ForwardingClient::List(kind, name_space, selector);
+  }
+  // A real client keeps trying, and does not call the sink.
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind == kind_) return std::make_unique<client::Subscription>();
+    return ForwardingClient::Subscribe(kind, name_space, selector, sink);
+  }
+
+ private:
+  const Kind kind_;
+};
+
+TEST_F(FollowTest, NeedsOnlyToGetTheJob) {
+  CreatePods();
+  Unlistable client(cluster().store(), Kind::kTFJob);
+  cluster().Serve(client);
+  Start(Options());
+  Await(2);
+  for (const char* pod : {"mnist-chief-0", "mnist-worker-0"}) End(pod);
+  Finish();
+}
+
+TEST_F(FollowTest, EndsIfThePodsCannotBeListed) {
+  CreatePods();
+  Unlistable client(cluster().store(), Kind::kPod);
+  cluster().Serve(client);
+  LogsOptions options = Options();
+  options.follow = true;
+  EXPECT_EQ(Logs(options, world_.context), view::kFailed);
+  EXPECT_EQ(world_.Err(),
+            "tfjob: https://test:6443 (context dev) refuses access to the pods of ns/mnist: "
+            "forbidden; request the permission, or choose another --context or --as\n");
+}
+
+// Remembers all states of pods that the watch has reported, without keeping them alive.
+class WatchedPods : public client::ForwardingClient, public client::WatchSink {
+ public:
+  using ForwardingClient::ForwardingClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind != Kind::kPod) return ForwardingClient::Subscribe(kind, name_space, selector, sink);
+    sink_ = &sink;
+    return ForwardingClient::Subscribe(kind, name_space, selector, *this);
+  }
+  void OnReplaced(std::vector<client::Object> objects) override {
+    sink_->OnReplaced(std::move(objects));
+  }
+  void OnUpserted(client::Object object) override {
+    {
+      MutexLock lock(mutex_);
+      states_.push_back(std::get<std::shared_ptr<const objects::Pod>>(object));
+    }
+    sink_->OnUpserted(std::move(object));
+  }
+  void OnDeleted(client::Object object) override { sink_->OnDeleted(std::move(object)); }
+
+  // Returns how many states have been reported, and how many are still in memory.
+  std::pair<size_t, size_t> Count() {
+    MutexLock lock(mutex_);
+    size_t kept = 0;
+    for (const auto& state : states_) kept += state.expired() ? 0 : 1;
+    return {states_.size(), kept};
+  }
+
+ private:
+  client::WatchSink* sink_ = nullptr;
+  Mutex mutex_;
+  std::vector<std::weak_ptr<const objects::Pod>> states_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(FollowTest, KeepsOnlyTheLatestStatesOfThePods) {
+  WatchedPods client(cluster().store());
+  cluster().Serve(client);
+  CreatePods();
+  Start(Options());
+  Await(2);
+  for (int i = 0; i < 50; ++i) {
+    std::string status = kRunning;
+    status.insert(1, StrCat("message: ", i % 2 == 0 ? "a" : "b", ", "));
+    cluster().WriteStatus(Kind::kPod, "mnist-chief-0", status);
+  }
+  EXPECT_TRUE(AwaitTrue([&] { return client.Count().first >= 50 && client.Count().second <= 2; }))
+      << client.Count().first << " " << client.Count().second;
+  for (const char* pod : {"mnist-chief-0", "mnist-worker-0"}) End(pod);
+  Finish();
 }
 
 TEST_F(FollowTest, AStopEndsIt) {

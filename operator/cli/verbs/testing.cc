@@ -31,6 +31,7 @@ std::string Cut(const std::string& text, const LogRequest& request) {
   if (lines.size() > tail) lines.erase(lines.begin(), lines.end() - static_cast<int64_t>(tail));
   std::string cut;
   for (const std::string& line : lines) cut += line + "\n";
+  if (!cut.empty() && !text.ends_with('\n')) cut.pop_back();
   return cut;
 }
 
@@ -44,28 +45,41 @@ Json Yaml(const std::string& text) {
 
 Status FakeLogs::Read(const LogRequest& request, const StopSource& stop,
                       const std::function<bool(std::string_view)>& take) {
-  const std::string key = KeyOf(request);
   {
     MutexLock lock(mutex_);
     requests_.push_back(request);
   }
+  const Status status = Pass(request, stop, take);
+  MutexLock lock(mutex_);
+  ++reads_ended_;
+  return status;
+}
+
+Status FakeLogs::Pass(const LogRequest& request, const StopSource& stop,
+                      const std::function<bool(std::string_view)>& take) {
+  const std::string key = KeyOf(request);
   LogRequest rest = request;
   size_t given = 0;
   while (true) {
     std::string text;
-    bool ended = false;
+    bool ended = false, broken = false;
     {
       MutexLock lock(mutex_);
       const auto found = logs_.find(key);
       if (found == logs_.end()) return NotFound("pods \"", request.pod, "\" not found");
-      if (!found->second.refusal.ok()) return found->second.refusal;
-      const size_t limit = std::exchange(found->second.break_after, std::string::npos);
-      const std::string whole = found->second.text.substr(0, limit);
+      Log& log = found->second;
+      if (Status once = std::exchange(log.refusal_of_one, OkStatus()); !once.ok()) return once;
+      if (!log.refusal.ok()) return log.refusal;
+      const size_t limit = std::exchange(log.break_after, std::string::npos);
+      const std::string whole = log.text.substr(0, limit);
       text = Cut(whole.substr(std::min(given, whole.size())), rest);
       given = whole.size();
-      ended = found->second.ended || !request.follow || limit != std::string::npos;
+      broken = limit != std::string::npos;
+      ended = log.ended || !request.follow;
     }
-    if (!take(text) || ended || stop.WaitFor(5ms)) return OkStatus();
+    if (!take(text)) return OkStatus();
+    if (broken) return Unavailable("connection reset by peer");
+    if (ended || stop.WaitFor(5ms)) return OkStatus();
     rest.tail_lines.reset();
   }
 }
@@ -93,6 +107,16 @@ void FakeLogs::BreakAfter(const std::string& key, size_t bytes) {
 void FakeLogs::Refuse(const std::string& key, const Status& status) {
   MutexLock lock(mutex_);
   logs_[key].refusal = status;
+}
+
+void FakeLogs::RefuseOnce(const std::string& key, const Status& status) {
+  MutexLock lock(mutex_);
+  logs_[key].refusal_of_one = status;
+}
+
+size_t FakeLogs::ReadsEnded() {
+  MutexLock lock(mutex_);
+  return reads_ended_;
 }
 
 std::vector<LogRequest> FakeLogs::Requests() {

@@ -27,23 +27,30 @@ class FakeLogs : public LogReader {
   // Marks the log as complete. A read that follows the log, whether it is in progress or begins
   // later, then ends after the last line.
   void End(const std::string& key);
-  // Makes the next read of the log end after `bytes` bytes, like a broken connection.
+  // Makes the next read of the log fail after `bytes` bytes, like a broken connection.
   void BreakAfter(const std::string& key, size_t bytes);
   void Refuse(const std::string& key, const Status& status);
+  // Refuses only the next read.
+  void RefuseOnce(const std::string& key, const Status& status);
   std::vector<LogRequest> Requests();
+  // Returns how many reads have ended.
+  size_t ReadsEnded();
 
  private:
   struct Log {
     std::string text;
     bool ended = false;
     size_t break_after = std::string::npos;
-    Status refusal;
+    Status refusal, refusal_of_one;
   };
+  Status Pass(const LogRequest& request, const StopSource& stop,
+              const std::function<bool(std::string_view)>& take);
 
   Mutex mutex_;
   CondVar changed_;
   std::map<std::string, Log> logs_ ABSL_GUARDED_BY(mutex_);
   std::vector<LogRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  size_t reads_ended_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class FakeCluster : public Cluster {

@@ -54,19 +54,33 @@ void ShowOnScreen(const std::string& table_text, bool live, view::Screen& screen
   for (const std::string& line : lines) screen.Line(line);
 }
 
+// Returns whether the server may answer again later.
+bool MayPass(const Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 }  // namespace
 
 int Top(const TopOptions& options, const VerbContext& context, FetchProgress fetch) {
   ProgressReader reader(context, std::move(fetch));
   view::Screen screen(context.console);
   const bool live = options.watch && context.console.terminal;
+  std::string shown;     // the last table
+  bool failing = false;  // the last refresh failed
   while (true) {
     int missing = 0;
     const auto table_text = ProgressTable(options, context, reader, missing);
-    if (!table_text.ok()) view::PrintError(context.console, table_text.status());
-    if (!table_text.ok() || missing > 0) return view::kFailed;
-    if (table_text->empty()) context.console.err << "No TFJobs found.\n";
-    ShowOnScreen(*table_text, live, screen);
+    if (!table_text.ok()) {
+      const bool goes_on = options.watch && !shown.empty() && MayPass(table_text.status());
+      screen.Live({});  // standard error may be the same terminal
+      if (!goes_on || !failing) view::PrintError(context.console, table_text.status());
+      if (!goes_on) return view::kFailed;
+    }
+    if (missing > 0) return view::kFailed;
+    failing = !table_text.ok();
+    if (!failing && table_text->empty()) context.console.err << "No TFJobs found.\n";
+    if (!failing) shown = *table_text;
+    if (!failing || live) ShowOnScreen(shown, live, screen);
     if (!options.watch || screen.broken() || context.stop.WaitFor(options.interval)) break;
   }
   return view::kSucceeded;

@@ -12,6 +12,8 @@ struct TopOptions {
 };
 
 // Prints the jobs. Returns kFailed if the server cannot be queried or a named job does not exist.
+// With `watch`, a server that has answered before may be out of reach for a while; this is reported
+// once.
 int Top(const TopOptions& options, const VerbContext& context, FetchProgress fetch = AskTrainer());
 
 }  // namespace tfjob::cli

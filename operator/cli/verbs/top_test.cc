@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "operator/cli/verbs/progress_log.h"
 #include "operator/cli/verbs/testing.h"
+#include "operator/client/forwarding_client.h"
 
 namespace tfjob::cli {
 namespace {
@@ -112,6 +115,58 @@ TEST_F(TopTest, StopsAskingWhenNobodyAnswers) {
   const auto job = GetJob(world_.cluster, "mnist");
   for (int i = 0; i < 5; ++i) reader.TextOf(job->job);
   EXPECT_EQ(asked_.size(), 2u);
+}
+
+// Answers the calls of List() with these statuses, in this order. Then requests `stop`.
+class UnsteadyServer : public client::ForwardingClient {
+ public:
+  UnsteadyServer(client::Client& inner, std::vector<Status> answers, StopSource& stop)
+      : ForwardingClient(inner), answers_(std::move(answers)), stop_(stop) {}
+  StatusOr<std::vector<client::Object>> List(objects::Kind kind, const std::string& name_space,
+                                             const client::LabelSelector& selector) override {
+    if (kind != objects::Kind::kTFJob) return ForwardingClient::List(kind, name_space, selector);
+    const Status answer = answers_.at(calls_++);
+    if (calls_ == answers_.size()) stop_.Request(2);
+    if (!answer.ok()) return answer;
+    return ForwardingClient::List(kind, name_space, selector);
+  }
+  size_t calls() const { return calls_; }
+
+ private:
+  const std::vector<Status> answers_;
+  StopSource& stop_;
+  size_t calls_ = 0;
+};
+
+TEST_F(TopTest, AWatchSurvivesAServerThatIsAwayForAWhile) {
+  const Status away = Unavailable("connection refused");
+  UnsteadyServer server(world_.cluster.store(),
+                        {OkStatus(), away, away, OkStatus(), DeadlineExceeded("late")},
+                        world_.stop);
+  world_.cluster.Serve(server);
+  const TopOptions options{.watch = true, .interval = 1ms};
+  EXPECT_EQ(Top(options, world_.context), view::kSucceeded);
+  EXPECT_EQ(server.calls(), 5u);
+  const std::string row = "mnist   Running   3/3     90s   (there is no pod mnist-chief-0)\n";
+  const std::string table = "NAME    STATE     READY   AGE   PROGRESS\n" + row;
+  EXPECT_EQ(world_.Out(), table + table);
+  const std::string err = world_.Err();
+  EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 2) << err;
+  EXPECT_NE(err.find("does not answer: connection refused"), std::string::npos) << err;
+  EXPECT_NE(err.find("does not answer: late"), std::string::npos) << err;
+}
+
+TEST_F(TopTest, AWatchEndsIfTheServerRefusesOrNeverAnswered) {
+  const std::vector<std::vector<Status>> cases = {{OkStatus(), PermissionDenied("no"), OkStatus()},
+                                                  {Unavailable("away"), OkStatus()}};
+  for (const std::vector<Status>& answers : cases) {
+    StopSource stop;
+    UnsteadyServer server(world_.cluster.store(), answers, stop);
+    world_.cluster.Serve(server);
+    EXPECT_EQ(Top({.watch = true, .interval = 1ms}, world_.context), view::kFailed);
+    EXPECT_EQ(server.calls(), answers.size() - 1);
+    EXPECT_NE(world_.Err(), "");
+  }
 }
 
 TEST(ProgressLogTest, ReadsBothLogFormats) {

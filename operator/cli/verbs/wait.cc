@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <map>
 #include <ostream>
 #include <set>
 
@@ -61,7 +62,11 @@ class Waiter {
  private:
   Status ReadJobs();
   Status Watch();
+  // Processes the changes that the watch has reported since the last call.
+  Status CheckChanges(view::ObjectCache& cache);
   void CheckJob(const client::Object& object);
+  // Reads jobs directly, and settles them if they are gone: a watch may begin with an old list.
+  Status Reread(const std::set<std::string>& names);
   void HandleDeletion(const std::string& name);
   // Reports whether the job reached a goal, and stops waiting for it.
   void SettleJob(const std::string& name, const Status& status);
@@ -69,7 +74,9 @@ class Waiter {
 
   const WaitOptions& options_;
   const VerbContext& context_;
-  std::set<std::string> open_;  // names of the jobs that have not reached a goal yet
+  // The UIDs of the jobs that have not reached a goal yet, by name. A job of the same name with
+  // another UID is a different job.
+  std::map<std::string, std::string> open_;
   bool failed_ = false;
 };
 
@@ -82,7 +89,8 @@ void Waiter::SettleJob(const std::string& name, const Status& status) {
 
 void Waiter::CheckJob(const client::Object& object) {
   const api::TFJob job = ReadStoredJob(object).job;
-  if (!open_.contains(job.metadata.name)) return;
+  const auto known = open_.find(job.metadata.name);
+  if (known == open_.end() || known->second != job.metadata.uid) return;
   const auto reached = Reached(job, options_.goals);
   if (!reached.ok() || *reached) SettleJob(job.metadata.name, reached.status());
 }
@@ -104,28 +112,61 @@ Status Waiter::ReadJobs() {
     } else if (!object.ok()) {
       return Explain(object.status(), context_.cluster, client::ToString(key));
     } else {
-      open_.insert(key.name);
+      open_.emplace(key.name, client::MetadataOf(*object).uid);
       CheckJob(*object);
     }
   }
   return OkStatus();
 }
 
+Status Waiter::Reread(const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    const client::Key key{objects::Kind::kTFJob, context_.cluster.name_space(), name};
+    const auto object = context_.cluster.client().Get(key);
+    const bool away =
+        absl::IsUnavailable(object.status()) || absl::IsDeadlineExceeded(object.status());
+    if (away) return OkStatus();  // read again later
+    if (!object.ok() && !absl::IsNotFound(object.status())) {
+      return Explain(object.status(), context_.cluster, client::ToString(key));
+    }
+    if (object.ok() && client::MetadataOf(*object).uid == open_[name]) {
+      CheckJob(*object);
+    } else {
+      HandleDeletion(name);
+    }
+  }
+  return OkStatus();
+}
+
+Status Waiter::CheckChanges(view::ObjectCache& cache) {
+  for (const view::ObjectCache::Change& change : cache.TakeChanges()) CheckJob(change.object);
+  const auto objects = cache.Objects();
+  std::set<std::string> gone;
+  for (const auto& [name, uid] : open_) {
+    const auto found = objects.find({objects::Kind::kTFJob, context_.cluster.name_space(), name});
+    if (found == objects.end() || client::MetadataOf(found->second).uid != uid) gone.insert(name);
+  }
+  return Reread(gone);
+}
+
 Status Waiter::Watch() {
+  // How often to read the jobs while the watch has no list, in units of kPollInterval.
+  constexpr int kPollsPerRead = 5;
   Cluster& cluster = context_.cluster;
   const auto cache =
       view::ObjectCache::Create(cluster.client(), objects::Kind::kTFJob, cluster.name_space());
   if (!cache.ok()) return Explain(cache.status(), cluster, "TFJobs");
   const Duration begun = context_.clock.Monotonic();
-  while (!open_.empty() && !context_.stop.requested()) {
+  for (int polls = 1; !open_.empty() && !context_.stop.requested(); ++polls) {
     if (options_.timeout && context_.clock.Monotonic() - begun >= *options_.timeout) break;
     (*cache)->AwaitChange(kPollInterval);
-    for (const view::ObjectCache::Change& change : (*cache)->TakeChanges()) CheckJob(change.object);
-    if (!(*cache)->AwaitList(Duration::zero())) continue;
-    const auto objects = (*cache)->Objects();
-    for (const std::string& name : std::set(open_)) {
-      const client::Key key{objects::Kind::kTFJob, cluster.name_space(), name};
-      if (!objects.contains(key)) HandleDeletion(name);
+    if ((*cache)->AwaitList(Duration::zero())) {
+      RETURN_IF_ERROR(CheckChanges(**cache));
+    } else if (polls % kPollsPerRead == 0) {
+      // The user may be allowed to get the jobs, but not to list or watch them.
+      std::set<std::string> names;
+      for (const auto& [name, uid] : open_) names.insert(name);
+      RETURN_IF_ERROR(Reread(names));
     }
   }
   return OkStatus();
@@ -136,7 +177,7 @@ void Waiter::FailOpenJobs() {
       context_.stop.requested()
           ? ", and the wait was stopped"
           : StrCat(" after ", view::HumanDuration(options_.timeout.value_or(0s)));
-  for (const std::string& name : std::set(open_)) {
+  for (const auto& [name, uid] : std::map(open_)) {
     SettleJob(name, DeadlineExceeded(context_.cluster.name_space(), "/", name, ": it is not ",
                                      GoalsText(options_.goals), why, "; tfjob describe ", name,
                                      " shows why"));

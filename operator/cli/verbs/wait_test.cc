@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "operator/cli/verbs/testing.h"
+#include "operator/client/forwarding_client.h"
 
 namespace tfjob::cli {
 namespace {
@@ -78,6 +79,85 @@ TEST_F(WaitTest, ADeletedJobReachesNothingButDeletion) {
   second.join();
   EXPECT_EQ(Call({"Succeeded"}), view::kFailed);
   EXPECT_NE(world_.Err().find("there is no TFJob ns/mnist"), std::string::npos);
+}
+
+// A watch that breaks at once, misses what `missed` does, and lists again.
+class BrokenWatch : public client::ForwardingClient {
+ public:
+  using ForwardingClient::ForwardingClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(objects::Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    sink.OnReplaced(*List(kind, name_space, selector));
+    missed();
+    sink.OnReplaced(*List(kind, name_space, selector));
+    return std::make_unique<client::Subscription>();
+  }
+
+  std::function<void()> missed;
+};
+
+TEST_F(WaitTest, AJobThatWasCreatedAgainIsAnotherJob) {
+  const struct {
+    const char* goal;
+    int code;
+    const char* out;
+    const char* err;
+  } cases[] = {
+      {"delete", view::kSucceeded, "tfjob.kubeflow.org/mnist condition met\n", ""},
+      {"Succeeded", view::kFailed, "", "tfjob: ns/mnist: it was deleted before it was Succeeded\n"},
+  };
+  for (const auto& each : cases) {
+    testing::World world;
+    BrokenWatch watch(world.cluster.store());
+    world.cluster.CreateJob("mnist", "{Worker: {}}");
+    watch.missed = [&] {
+      EXPECT_TRUE(world.cluster.store().Delete({Kind::kTFJob, "ns", "mnist"}, {}).ok());
+      world.cluster.CreateJob("mnist", "{Worker: {}}",
+                              "{" + Conditions({{"Succeeded", "True"}}) + "}");
+    };
+    world.cluster.Serve(watch);
+    std::thread timeout([&] {  // ends a wait that would last forever
+      for (int i = 0; i < 200 && !world.stop.WaitFor(50ms); ++i) {
+      }
+      world.stop.Request(2);
+    });
+    EXPECT_EQ(Wait({{"mnist"}, Goals({each.goal}), std::nullopt}, world.context), each.code);
+    world.stop.Request(2);
+    timeout.join();
+    EXPECT_EQ(world.Out(), each.out);
+    EXPECT_EQ(world.Err(), each.err);
+  }
+}
+
+// A server that refuses to list and watch jobs: the client keeps trying, and calls no sink.
+class GetOnly : public client::ForwardingClient {
+ public:
+  using ForwardingClient::ForwardingClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(objects::Kind, const std::string&,
+                                                            const client::LabelSelector&,
+                                                            client::WatchSink&) override {
+    return std::make_unique<client::Subscription>();
+  }
+  StatusOr<client::Object> Get(const client::Key& key) override {
+    if (++gets_ == 2) return Unavailable("away for a moment");
+    if (gets_ == 3) change();
+    return ForwardingClient::Get(key);
+  }
+
+  std::function<void()> change;  // called before the third read
+
+ private:
+  int gets_ = 0;
+};
+
+TEST_F(WaitTest, ReadsTheJobsOfAUserWhoMayNotWatch) {
+  world_.cluster.CreateJob("mnist", "{Worker: {}}");
+  GetOnly server(world_.cluster.store());
+  server.change = [this] { Become({{"Succeeded", "True"}}); };
+  world_.cluster.Serve(server);
+  EXPECT_EQ(Call({"Succeeded"}, std::nullopt), view::kSucceeded) << world_.Err();
 }
 
 TEST(WaitGoalTest, RefusesOtherWords) {

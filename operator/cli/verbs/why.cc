@@ -35,7 +35,7 @@ std::string ListNames(const Names& names) {
   return text;
 }
 
-// Ends a text with exactly one full stop. Messages from other components may lack one.
+// Ends `text` with exactly one full stop. Messages from other components may lack one.
 std::string WithFullStop(std::string text) {
   while (!text.empty() &&
          (text.back() == '.' || std::isspace(static_cast<unsigned char>(text.back()))))

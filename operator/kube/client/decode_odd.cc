@@ -1,6 +1,7 @@
 #include "operator/kube/client/decode_odd.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -22,6 +23,13 @@ constexpr size_t kMaxKeyInPath = 60;
 
 bool IsNotSpec(const JsonMember& member) {
   return member.key != "spec";
+}
+
+// Returns at most kMaxKeyInPath bytes of a key, which is UTF-8, not cut within a character.
+std::string BeginningOf(const std::string& key) {
+  size_t bytes = std::min(key.size(), kMaxKeyInPath);
+  while (bytes < key.size() && (static_cast<uint8_t>(key[bytes]) & 0xc0) == 0x80) --bytes;
+  return key.substr(0, bytes);
 }
 
 class OddReader {
@@ -80,7 +88,7 @@ class OddReader {
         continue;
       }
       const auto& name = key->get_ref<const std::string&>();
-      const std::string shown = name.substr(0, kMaxKeyInPath);
+      const std::string shown = BeginningOf(name);
       const std::string member_path = path.empty() ? shown : StrCat(path, ".", shown);
       if (member_path == "metadata.managedFields") continue;
       Json value = Read(member.value, member_path, depth + 1);
@@ -113,7 +121,7 @@ class OddReader {
 }  // namespace
 
 bool HasTooManyValues(std::string_view text) {
-  // A value takes at least one byte.
+  // Does not measure short text, because a value takes at least one byte.
   return text.size() > kMaxJsonValues && MeasureJson(text).values > kMaxJsonValues;
 }
 

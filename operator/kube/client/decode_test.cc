@@ -168,6 +168,9 @@ const Odd kOdd[] = {
     {"\"\xff\xfe\"", ": not valid UTF-8"},
     {"[" + Repeated("{},", 450'000) + "{}]", "has more than 50000 JSON values"},
     {"{\"a\":1e999}", ".a: the value is not valid JSON: "},
+    // A long key is cut, but not within a character.
+    {"{\"" + Repeated("a", 59) + "é\":1e999}",
+     "." + Repeated("a", 59) + ": the value is not valid"},
 };
 
 const objects::CustomResource& JobIn(const StatusOr<Object>& object) {

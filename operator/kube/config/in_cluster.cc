@@ -39,8 +39,8 @@ Status CheckInCluster(const InClusterOptions& options) {
 
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
-  // The transport does not support IPv6 addresses. The server's certificate is also valid for
-  // kubernetes.default.svc.
+  // Replaces an IPv6 address, which the transport does not support, with a name for which the
+  // server's certificate is also valid.
   if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));

@@ -122,7 +122,8 @@ StatusOr<std::string> ParseProxyUrl(std::string_view text) {
     return InvalidArgument("expected a proxy http://host:port, got one of scheme \"", url.scheme,
                            "\", which is not supported");
   }
-  // If a password contains a '/', its beginning looks like a port. A proxy has no use for a path.
+  // Rejects a path that contains an '@', because the path may be the end of a password with a '/',
+  // whose beginning then looks like a port. Ignores any other path, for which a proxy has no use.
   if (url.path.find('@') != url.path.npos) {
     return InvalidArgument(
         "expected a proxy http://user:password@host:port, got a '/' before '@': "

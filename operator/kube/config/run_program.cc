@@ -90,7 +90,10 @@ class Program {
     output_.write.Close();
     errors_.write.Close();
     exited_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    if (exited_.get() < 0) return ErrnoStatus(errno, "pidfd_open");
+    if (exited_.get() < 0) {
+      return ErrnoStatus(
+          errno, "pidfd_open, which needs Linux 5.3 or newer, and a container that permits it");
+    }
     return OkStatus();
   }
 

@@ -39,7 +39,7 @@ StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object) {
   ASSIGN_OR_RETURN(record.acquire_time, ReadTime(spec["acquireTime"]));
   ASSIGN_OR_RETURN(record.renew_time, ReadTime(spec["renewTime"]));
   ASSIGN_OR_RETURN(const int64_t transitions, spec["leaseTransitions"].IntOr(0));
-  // An API server stores this number in 32 bits.
+  // Clamps the number, because an API server stores it in 32 bits.
   record.transitions = std::clamp<int64_t>(transitions, 0, std::numeric_limits<int32_t>::max());
   ASSIGN_OR_RETURN(record.resource_version, root["metadata"]["resourceVersion"].StringOr(""));
   record.object = std::move(object);

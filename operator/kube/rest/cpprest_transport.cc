@@ -366,12 +366,12 @@ StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
   RETURN_IF_ERROR(StartPool());
   const std::string host = HostOf(config.server);
   if (host.find(':') != std::string::npos) {
-    // cpprestsdk would try to resolve the address including its brackets.
+    // Rejects an IPv6 address, because cpprestsdk would try to resolve it including its brackets.
     return InvalidArgument("server ", config.server,
                            ": IPv6 addresses are not supported; use the server's name");
   }
   for (const auto& [name, value] : config.headers) {
-    // A line break would begin another header.
+    // Rejects control characters, because a line break would begin another header.
     if (std::any_of(value.begin(), value.end(), IsControl)) {
       return InvalidArgument("control characters in the value of the header ", name);
     }

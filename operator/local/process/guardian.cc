@@ -1,12 +1,17 @@
 #include "operator/local/process/guardian.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 
 namespace tfjob::process {
 namespace {
@@ -18,6 +23,8 @@ struct Word {
 };
 
 constexpr size_t kMaximumGroups = 8192;
+// How many files to close without /proc, which lists the open ones.
+constexpr long kMostFiles = 1 << 20;
 
 // Runs in the guardian, which is forked but never execs, so it uses only system calls and
 // static memory.
@@ -39,11 +46,33 @@ constexpr size_t kMaximumGroups = 8192;
   _exit(0);
 }
 
-// Closes every file except the socket. Otherwise the guardian might keep open, for example, the
-// write end of a pipe, and the reader would never see end-of-file.
+// Closes all files above standard input one by one. Does not allocate, because another thread may
+// have held the allocator's lock when this process was forked.
+void CloseEach() {
+  const int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
+  if (folder < 0) {
+    const auto limit = static_cast<int>(std::min<long>(sysconf(_SC_OPEN_MAX), kMostFiles));
+    for (int fd = 1; fd < limit; ++fd) close(fd);
+    return;
+  }
+  alignas(dirent64) static std::array<char, 4096> buffer;
+  for (long got; (got = syscall(SYS_getdents64, folder, buffer.data(), buffer.size())) > 0;) {
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
+      at += entry->d_reclen;
+      const int fd = atoi(entry->d_name);  // 0 for "." and ".."
+      if (fd > 0 && fd != folder) close(fd);
+    }
+  }
+  close(folder);
+}
+
+// Closes every file except the socket, which becomes standard input. Otherwise the guardian might
+// keep open, for example, the write end of a pipe, and the reader would never see end-of-file.
 int KeepOnly(int fd) {
   dup2(fd, 0);
-  close_range(1, ~0U, 0);
+  // Linux before 5.9 lacks close_range, and some containers forbid it.
+  if (close_range(1, ~0U, 0) != 0) CloseEach();
   return 0;
 }
 

@@ -282,7 +282,8 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
   RETURN_IF_ERROR(ReadFailure(plan, read_end.get(), process.pid));
   process.pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!process.pidfd.valid()) {
-    const Status status = ErrnoStatus(errno, "pidfd_open");
+    const Status status = ErrnoStatus(
+        errno, "pidfd_open, which needs Linux 5.3 or newer, and a container that permits it");
     kill(process.pid, SIGKILL);
     waitpid(process.pid, nullptr, 0);
     return status;

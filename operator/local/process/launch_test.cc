@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "operator/local/process/guardian.h"
@@ -19,6 +20,19 @@
 
 namespace tfjob::process {
 namespace {
+
+// Makes a system call fail in this process.
+void Forbid(int call, int error) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(code), code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
 
 class LaunchTest : public ::testing::Test {
  protected:
@@ -143,6 +157,44 @@ TEST_F(LaunchTest, TheDeathOfTheGuardianDoesNotEndTheProgram) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
   (*guardian)->Protect(getpid());  // by default, SIGPIPE would end this program
   (*guardian)->Release(getpid());
+}
+
+// Otherwise the guardian would hold its own end of the socket open, and never see that the program
+// has exited.
+TEST_F(LaunchTest, TheGuardianClosesFilesOnAKernelWithoutCloseRange) {
+  const pid_t program = fork();
+  if (program == 0) {
+    Forbid(SYS_close_range, ENOSYS);
+    auto guardian = Guardian::Create();
+    if (!guardian.ok()) _exit(1);
+    const std::string files = StrCat("/proc/", (*guardian)->pid(), "/fd");
+    for (int i = 0; i < 2000; ++i) {
+      if (ListDirectory(files).value_or(std::vector<std::string>()) ==
+          std::vector<std::string>{"0"}) {
+        _exit(0);
+      }
+      usleep(5000);
+    }
+    kill((*guardian)->pid(), SIGKILL);
+    _exit(2);
+  }
+  int status = -1;
+  waitpid(program, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(LaunchTest, AKernelWithoutPidfdsIsNamed) {
+  Script("true");
+  const pid_t program = fork();
+  if (program == 0) {
+    Forbid(SYS_pidfd_open, ENOSYS);
+    const Status status = Launch(plan_).status();
+    _exit(WriteFileAtomically(folder_ + "/message", Message(status)).ok() ? 0 : 1);
+  }
+  waitpid(program, nullptr, 0);
+  EXPECT_EQ(ReadFile(folder_ + "/message").value_or("?"),
+            "pidfd_open, which needs Linux 5.3 or newer, and a container that permits it: Function "
+            "not implemented");
 }
 
 TEST_F(LaunchTest, ReleasedGroupsAreNobodysBusiness) {
@@ -291,24 +343,11 @@ TEST_F(MountTest, ErrorsNameTheVolume) {
   EXPECT_FALSE(RunMounted("true").ok());
 }
 
-// Makes unshare fail, as in a container without permission to mount.
-void ForbidUnshare() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(code), code};
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
 TEST_F(MountTest, AMachineThatRefusesMountsIsNamedWithTheVolume) {
   Mount("data", Folder("source"), "/tfjob-nowhere");
   const pid_t child = fork();
   if (child == 0) {
-    ForbidUnshare();
+    Forbid(SYS_unshare, EPERM);  // as in a container without permission to mount
     const Status status = RunMounted("true");
     _exit(WriteFileAtomically(folder_ + "/message", Message(status)).ok() ? 0 : 1);
   }

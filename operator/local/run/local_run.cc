@@ -28,7 +28,6 @@
 #include "operator/view/pod_key.h"
 #include "operator/view/screen.h"
 #include "operator/view/training_slot.h"
-#include "runtime/base/file.h"
 
 namespace tfjob::local {
 namespace {
@@ -53,6 +52,9 @@ class LocalRun {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
     std::string training_address, evaluation_address;  // "" if unknown
+    bool deleted = false;  // before it had ended, and not by this run's end
+
+    bool ended() const { return deleted || api::IsFinished(job.status); }
   };
 
   Status Start();
@@ -76,11 +78,13 @@ class LocalRun {
   const Workload& workload_;
   const process::RunnerOptions& process_;
   view::Screen screen_;
+  const LogSizes earlier_logs_;
   LogFollower follower_;
   view::PodReporter pods_reporter_;
   // The log paths of failed containers, by the job's namespace/name.
   std::map<std::string, std::set<std::string>> failed_logs_;
   std::map<std::string, JobState> states_;  // by namespace/name
+  bool taking_down_ = false;                // the run itself deletes the jobs
   Duration started_{0}, reported_{0};
   std::map<std::string, std::string> last_progress_;               // by job: its last progress line
   std::map<std::string, std::vector<std::string>> told_problems_;  // by job
@@ -96,7 +100,8 @@ LocalRun::LocalRun(const RunOptions& options, const Workload& workload,
       workload_(workload),
       process_(process),
       screen_(console),
-      follower_(process_.state_dir + "/logs",
+      earlier_logs_(SizesOfLogs(process_.state_dir + "/logs")),
+      follower_(process_.state_dir + "/logs", earlier_logs_,
                 [this](std::string_view line) { screen_.Line(line); }) {}
 
 Status LocalRun::Run(StopSource& stop) {
@@ -155,7 +160,7 @@ void LocalRun::Watch(StopSource& stop) {
 
 bool LocalRun::Finished() const {
   return std::all_of(states_.begin(), states_.end(),
-                     [](const auto& entry) { return api::IsFinished(entry.second.job.status); });
+                     [](const auto& entry) { return entry.second.ended(); });
 }
 
 bool LocalRun::all_succeeded() const {
@@ -179,6 +184,7 @@ void LocalRun::ReportChanges() {
       ReportLine(job->metadata.name, line);
     }
     state->second.job = *job;
+    state->second.deleted |= change.deleted && !taking_down_ && !api::IsFinished(job->status);
   }
 }
 
@@ -214,7 +220,7 @@ void LocalRun::ReportProgress() {
   const bool due = RealClock().Monotonic() - reported_ >= options_.report_interval;
   if (due) reported_ = RealClock().Monotonic();
   for (const auto& [key, state] : states_) {
-    if (api::IsFinished(state.job.status)) continue;
+    if (state.ended()) continue;
     const view::JobView view = ViewOf(state);
     ReportProblems(key, view);
     if (screen_.width() == 0 && !due) continue;
@@ -253,6 +259,7 @@ void LocalRun::ReportLine(const std::string& name, const std::string& text) {
 
 // Deletes the jobs and waits for their pods, which terminate gracefully, as in a cluster.
 Status LocalRun::TakeDown(bool stopped) {
+  taking_down_ = true;
   for (const auto& [key, state] : states_) {
     const objects::ObjectMeta& metadata = state.job.metadata;
     const Status status =
@@ -272,7 +279,7 @@ Status LocalRun::TakeDown(bool stopped) {
 
 void LocalRun::ReportEnd(const JobState& state) {
   const api::TFJob& job = state.job;
-  std::string end = "stopped";
+  std::string end = state.deleted ? "deleted before it had ended" : "stopped";
   for (const api::Condition& condition : job.status.conditions) {
     const bool final = condition.type == api::ConditionType::kSucceeded ||
                        condition.type == api::ConditionType::kFailed;
@@ -294,7 +301,7 @@ void LocalRun::PrintFailedLogs(const JobState& state) {
   for (const std::string& path : failed_logs_[state.job.key()]) {
     if (shown++ == kLogs) return;
     screen_.Line(StrCat("last lines of ", path, ":"));
-    for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {
+    for (const std::string& line : LastLines(ReadLog(path, earlier_logs_), kLines)) {
       screen_.Line(StrCat("  ", line));
     }
   }
@@ -306,9 +313,9 @@ std::string LocalRun::LastAccuracy(const JobState& state) const {
   const auto slot = evaluation ? evaluation : view::TrainingSlot(job);
   if (!slot) return "";
   const std::string pod = api::ReplicaName(job.metadata.name, slot->type, slot->index);
-  const auto log =
-      ReadFile(process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName));
-  return LastMetric(log.value_or(""), "accuracy", evaluation ? "" : "eval");
+  const std::string path =
+      process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName);
+  return LastMetric(ReadLog(path, earlier_logs_), "accuracy", evaluation ? "" : "eval");
 }
 
 }  // namespace

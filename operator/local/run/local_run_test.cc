@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "operator/local/process/options.h"
@@ -42,26 +43,65 @@ int CountLines(const std::string& text, const std::string& line) {
   return count;
 }
 
+class LocalRunTest : public ::testing::Test {
+ protected:
+  LocalRunTest() {
+    ConfigureLogging(LogLevel::kError, LogFormat::kText);
+    process_.state_dir = StrCat(::testing::TempDir(), "local_run_test.", getpid());
+    process_.claims_dir = process_.state_dir + "/claims";
+    process_.environment = {{"PATH", "/usr/bin:/bin"}};
+  }
+  ~LocalRunTest() override { std::filesystem::remove_all(process_.state_dir); }
+
+  Workload Make(const std::string& manifest) {
+    auto workload = MakeWorkload(manifest::CheckManifest(manifest, "jobs"), process_, "jobs");
+    EXPECT_TRUE(workload.ok()) << workload.status();
+    return workload.ok() ? *std::move(workload) : Workload();
+  }
+  // Runs the jobs and returns what was printed. The run must fail.
+  std::string Fail(const Workload& workload, const RunOptions& options = {}) {
+    std::istringstream in;
+    std::ostringstream out, err;
+    view::Console console{in, out, err};
+    StopSource stop;
+    const auto succeeded = RunWorkload(options, workload, process_, stop, console);
+    EXPECT_TRUE(succeeded.ok()) << succeeded.status();
+    EXPECT_FALSE(succeeded.value_or(true));
+    return out.str();
+  }
+
+  process::RunnerOptions process_;
+};
+
 // Two jobs with the same name fail after printing different words. Each log must be printed once.
-TEST(LocalRun, PrintsTheLogsOfTheFailedPodsOfEachJobOnce) {
-  ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  process::RunnerOptions process;
-  process.state_dir = StrCat(::testing::TempDir(), "local_run_test.", getpid());
-  process.claims_dir = process.state_dir + "/claims";
-  process.environment = {{"PATH", "/usr/bin:/bin"}};
-  const std::string manifest = FailingJob("red", "rose") + FailingJob("blue", "violet");
-  const auto workload = MakeWorkload(manifest::CheckManifest(manifest, "jobs"), process, "jobs");
-  ASSERT_TRUE(workload.ok()) << workload.status();
-  std::istringstream in;
-  std::ostringstream out, err;
-  view::Console console{in, out, err};
-  StopSource stop;
-  const auto succeeded = RunWorkload(RunOptions(), *workload, process, stop, console);
-  ASSERT_TRUE(succeeded.ok()) << succeeded.status();
-  EXPECT_FALSE(*succeeded);
-  EXPECT_EQ(CountLines(out.str(), "  rose"), 1) << out.str();
-  EXPECT_EQ(CountLines(out.str(), "  violet"), 1) << out.str();
-  std::filesystem::remove_all(process.state_dir);
+TEST_F(LocalRunTest, PrintsTheLogsOfTheFailedPodsOfEachJobOnce) {
+  const std::string out = Fail(Make(FailingJob("red", "rose") + FailingJob("blue", "violet")));
+  EXPECT_EQ(CountLines(out, "  rose"), 1) << out;
+  EXPECT_EQ(CountLines(out, "  violet"), 1) << out;
+}
+
+// The store deletes an object whose owner does not exist.
+TEST_F(LocalRunTest, EndsWhenAJobIsDeleted) {
+  Workload workload = Make(FailingJob("red", "rose"));
+  auto owned = std::make_shared<Json>(*workload.jobs.at(0).object);
+  (*owned)["metadata"]["ownerReferences"] = Json::array(
+      {{{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"name", "gone"}, {"uid", "gone"}}});
+  workload.jobs[0].object = owned;
+  const std::string out = Fail(workload);
+  EXPECT_NE(out.find("mnist: deleted before it had ended\n"), std::string::npos) << out;
+}
+
+// Logs continue in the same files if a state folder is used again.
+TEST_F(LocalRunTest, ReportsNothingOfEarlierRuns) {
+  const std::string first = Fail(Make(FailingJob("red", "eval accuracy=0.5")));
+  EXPECT_NE(first.find("mnist: test accuracy 0.5\n"), std::string::npos) << first;
+  RunOptions options;
+  const Workload again = Make(FailingJob("red", "rose"));
+  const std::string second = Fail(again, options);
+  EXPECT_EQ(second.find("accuracy"), std::string::npos) << second;
+  options.follow = true;
+  const std::string third = Fail(again, options);
+  EXPECT_EQ(CountLines(third, "red.mnist-worker-0 | rose"), 1) << third;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "operator/local/run/log_follower.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,21 +13,51 @@
 
 namespace tfjob::local {
 
-LogFollower::LogFollower(std::string folder, std::function<void(std::string_view)> print)
-    : folder_(std::move(folder)), print_(std::move(print)) {}
+namespace {
 
-void LogFollower::Poll(bool last) {
-  const auto pods = ListDirectory(folder_);
+// Calls `take` with the names of the pod and the log and the log's path, for each log in `folder`.
+void ForEachLog(const std::string& folder,
+                const std::function<void(const std::string& pod, const std::string& log,
+                                         const std::string& path)>& take) {
+  const auto pods = ListDirectory(folder);
   if (!pods.ok()) return;
   for (const std::string& pod : *pods) {
-    const auto logs = ListDirectory(StrCat(folder_, "/", pod));
+    const auto logs = ListDirectory(StrCat(folder, "/", pod));
     if (!logs.ok()) continue;
-    for (const std::string& log : *logs) {
-      const std::string container = log.substr(0, log.rfind('.'));
-      const bool usual = container == api::kContainerName;
-      Read(StrCat(folder_, "/", pod, "/", log), usual ? pod : StrCat(pod, "/", container), last);
-    }
+    for (const std::string& log : *logs) take(pod, log, StrCat(folder, "/", pod, "/", log));
   }
+}
+
+}  // namespace
+
+LogSizes SizesOfLogs(const std::string& folder) {
+  LogSizes sizes;
+  ForEachLog(folder, [&](const std::string&, const std::string&, const std::string& path) {
+    struct stat file{};
+    if (stat(path.c_str(), &file) == 0) sizes[path] = file.st_size;
+  });
+  return sizes;
+}
+
+std::string ReadLog(const std::string& path, const LogSizes& earlier) {
+  std::string text = ReadFile(path).value_or("");
+  const auto found = earlier.find(path);
+  if (found != earlier.end()) text.erase(0, static_cast<size_t>(found->second));
+  return text;
+}
+
+LogFollower::LogFollower(std::string folder, const LogSizes& earlier,
+                         std::function<void(std::string_view)> print)
+    : folder_(std::move(folder)), print_(std::move(print)) {
+  for (const auto& [path, size] : earlier) tails_[path].offset = size;
+}
+
+void LogFollower::Poll(bool last) {
+  ForEachLog(folder_, [&](const std::string& pod, const std::string& log, const std::string& path) {
+    const std::string container = log.substr(0, log.rfind('.'));
+    const bool usual = container == api::kContainerName;
+    Read(path, usual ? pod : StrCat(pod, "/", container), last);
+  });
 }
 
 void LogFollower::Read(const std::string& path, const std::string& prefix, bool last) {

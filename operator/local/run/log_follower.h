@@ -2,6 +2,7 @@
 // name or, for a container other than the main one ("tensorflow"), with "pod/container".
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,11 +11,24 @@
 
 namespace tfjob::local {
 
+// How many bytes of each log, by path, were written by earlier runs with the same state folder: a
+// log continues in the same file.
+using LogSizes = std::map<std::string, int64_t>;
+
+// Returns the sizes of the logs in `folder`, which contains <pod>/<container>.log; empty if the
+// folder does not exist.
+LogSizes SizesOfLogs(const std::string& folder);
+
+// Returns the text of a log without its first bytes, which earlier runs wrote; "" if the log cannot
+// be read.
+std::string ReadLog(const std::string& path, const LogSizes& earlier);
+
 class LogFollower {
  public:
   // `folder` contains <pod>/<container>.log; it need not exist yet. `print` receives whole lines
-  // without line ends.
-  LogFollower(std::string folder, std::function<void(std::string_view)> print);
+  // without line ends, but not those that earlier runs wrote.
+  LogFollower(std::string folder, const LogSizes& earlier,
+              std::function<void(std::string_view)> print);
 
   // Prints the lines written since the last call and, if `last` is true, also an unterminated line.
   void Poll(bool last = false);

@@ -10,7 +10,7 @@ namespace {
 TEST(LogFollowerTest, PrintsWholeLinesWithTheirPod) {
   const std::string folder = StrCat(::testing::TempDir(), "follow.", getpid());
   std::vector<std::string> lines;
-  LogFollower follower(folder, [&](std::string_view line) { lines.emplace_back(line); });
+  LogFollower follower(folder, {}, [&](std::string_view line) { lines.emplace_back(line); });
   follower.Poll();
   ASSERT_TRUE(MakeDirectories(folder + "/job-ps-0").ok());
   const auto write = [&](const std::string& log, const std::string& text) {
@@ -25,6 +25,24 @@ TEST(LogFollowerTest, PrintsWholeLinesWithTheirPod) {
   follower.Poll(true);
   EXPECT_EQ(lines, (std::vector<std::string>{"job-ps-0/init | x", "job-ps-0 | one",
                                              "job-ps-0 | two", "job-ps-0 | three"}));
+}
+
+TEST(LogFollowerTest, LeavesOutWhatEarlierRunsWrote) {
+  const std::string folder = StrCat(::testing::TempDir(), "earlier.", getpid());
+  EXPECT_EQ(SizesOfLogs(folder), LogSizes());
+  ASSERT_TRUE(MakeDirectories(folder + "/job-ps-0").ok());
+  const std::string path = folder + "/job-ps-0/tensorflow.log";
+  ASSERT_TRUE(WriteFileAtomically(path, "old\n").ok());
+  const LogSizes earlier = SizesOfLogs(folder);
+  EXPECT_EQ(earlier, (LogSizes{{path, 4}}));
+  std::vector<std::string> lines;
+  LogFollower follower(folder, earlier, [&](std::string_view line) { lines.emplace_back(line); });
+  ASSERT_TRUE(WriteFileAtomically(path, "old\nnew\n").ok());
+  follower.Poll(true);
+  EXPECT_EQ(lines, std::vector<std::string>{"job-ps-0 | new"});
+  EXPECT_EQ(ReadLog(path, earlier), "new\n");
+  EXPECT_EQ(ReadLog(path, {{path, 100}}), "");
+  EXPECT_EQ(ReadLog(folder + "/none", earlier), "");
 }
 
 TEST(LogFollowerTest, GivesTheLastLines) {

@@ -1,11 +1,7 @@
 #include "operator/local/run/run.h"
 
 #include <signal.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <ostream>
 #include <vector>
@@ -13,10 +9,10 @@
 #include "operator/local/process/options.h"
 #include "operator/local/run/local_images.h"
 #include "operator/local/run/local_run.h"
+#include "operator/local/run/state_dir.h"
 #include "operator/local/run/workload.h"
 #include "operator/manifest/manifest.h"
 #include "runtime/base/env.h"
-#include "runtime/base/file.h"
 
 namespace tfjob::local {
 namespace {
@@ -44,20 +40,8 @@ StatusOr<process::RunnerOptions> ProcessOptions(const RunOptions& options) {
   return process;
 }
 
-StatusOr<std::string> MakeStateDir(const RunOptions& options, const Workload& workload) {
-  if (!options.state_dir.empty()) {
-    RETURN_IF_ERROR(MakeDirectories(options.state_dir));
-    return std::filesystem::absolute(options.state_dir).lexically_normal().string();
-  }
-  const std::string parent = GetEnv("TMPDIR").value_or("/tmp");
-  std::string path = StrCat(parent, "/tfjob-", workload.jobs.front().job.metadata.name, "-XXXXXX");
-  if (mkdtemp(path.data()) == nullptr)
-    return ErrnoStatus(errno, StrCat("creating a folder in ", parent));
-  return path;
-}
-
-// Returns whether this run will create the folder. A folder that already exists belongs to another
-// run or was kept by an earlier one, so it is left alone.
+// Returns whether this run will create the folder. A folder that already exists was kept by an
+// earlier run, so it is left alone.
 bool WillCreate(const std::string& folder) {
   std::error_code ignored;
   return !std::filesystem::exists(std::filesystem::symlink_status(folder, ignored));
@@ -81,14 +65,15 @@ int Run(const RunOptions& options, StopSource& stop, view::Console& console) {
     return view::kBadInput;
   }
   for (const std::string& warning : workload->warnings) view::PrintWarning(console, warning);
-  const auto state_dir = MakeStateDir(options, *workload);
+  const auto state_dir =
+      StateDir::Create(options.state_dir, workload->jobs.front().job.metadata.name);
   if (!state_dir.ok()) {
     view::PrintError(console, state_dir.status());
-    return view::kFailed;
+    return absl::IsFailedPrecondition(state_dir.status()) ? view::kBadInput : view::kFailed;
   }
-  process->state_dir = *state_dir;
+  process->state_dir = state_dir->path();
   process->claim_folders = workload->claim_folders;
-  const std::string pods = *state_dir + "/pods";
+  const std::string pods = state_dir->path() + "/pods";
   const bool removes_pods = !options.keep && WillCreate(pods);
   const auto succeeded = RunWorkload(options, *workload, *process, stop, console);
   std::error_code ignored;

@@ -27,7 +27,8 @@ struct RunOptions {
 // Runs the jobs and returns the exit code:
 //   kSucceeded      every job Succeeded
 //   kFailed         a job Failed, or the run itself could not continue
-//   kBadInput       the manifest cannot be run; nothing was started
+//   kBadInput       the manifest cannot be run, or another run is using the state folder; nothing
+//                   was started
 //   128 + signal    `stop` was requested; the jobs are deleted and their pods terminate gracefully
 // Requests `stop` itself, with the reason SIGPIPE, if `out` can no longer be written.
 int Run(const RunOptions& options, StopSource& stop, view::Console& console);

@@ -23,15 +23,15 @@ namespace {
 
 constexpr char kDefaultNamespace[] = "default";
 
-std::shared_ptr<const Json> WithNamespace(const Json& object) {
-  auto copy = std::make_shared<Json>(object);
-  Json& metadata = (*copy)["metadata"];
-  if (!metadata.contains("namespace") || metadata["namespace"] == "") {
-    metadata["namespace"] = kDefaultNamespace;
-  }
-  copy->erase("status");
-  return copy;
-}
+// Fields of metadata that refer to objects or controllers which a run does not have.
+struct ForeignField {
+  const char* name;
+  const char* consequence;
+};
+constexpr ForeignField kOwnerReferences = {
+    "ownerReferences", "the owners are not part of this run, so the object would be deleted"};
+constexpr ForeignField kFinalizers = {
+    "finalizers", "nothing on this machine would remove them, so the run could not end"};
 
 constexpr char kClaimKind[] = "PersistentVolumeClaim";
 
@@ -60,6 +60,11 @@ class Builder {
 
  private:
   void AddJob(manifest::ManifestObject& object);
+  // Returns the object as it will be created: with a namespace, and without a status and the fields
+  // that a run cannot honour.
+  std::shared_ptr<const Json> ForThisMachine(const manifest::ManifestObject& object);
+  // Removes the field from an object or template. Adds a warning if it was not empty.
+  void LeaveOut(const ForeignField& field, const std::string& where, Json& object);
   void AddClaim(const manifest::ManifestObject& object);
   void CheckTemplates(const api::TFJob& job, const std::string& where);
   void CheckConfigMaps(const Workload::Job& job);
@@ -85,7 +90,7 @@ void Builder::Add(manifest::ManifestObject object) {
   }
   if (object.job) return AddJob(object);
   if (object.kind == "ConfigMap") {
-    workload_.config_maps.push_back(WithNamespace(*object.object));
+    workload_.config_maps.push_back(ForThisMachine(object));
     AddError(dry_run_.AddConfigMap(*workload_.config_maps.back(), object.where));
     return;
   }
@@ -93,6 +98,36 @@ void Builder::Add(manifest::ManifestObject object) {
   workload_.warnings.push_back(StrCat(
       object.where,
       ": skipped: only TFJobs, ConfigMaps and PersistentVolumeClaims are used on this machine"));
+}
+
+std::shared_ptr<const Json> Builder::ForThisMachine(const manifest::ManifestObject& object) {
+  auto copy = std::make_shared<Json>(*object.object);
+  Json& metadata = (*copy)["metadata"];
+  if (!metadata.contains("namespace") || metadata["namespace"] == "") {
+    metadata["namespace"] = kDefaultNamespace;
+  }
+  copy->erase("status");
+  LeaveOut(kOwnerReferences, object.where + ": ", *copy);
+  LeaveOut(kFinalizers, object.where + ": ", *copy);
+  if (!object.job) return copy;
+  // The templates' owners have no effect in a cluster either.
+  for (auto& [type, replica] : (*copy)["spec"]["tfReplicaSpecs"].items()) {
+    if (!replica.is_object() || !replica.contains("template")) continue;
+    LeaveOut(kFinalizers, StrCat(object.where, ": spec.tfReplicaSpecs.", type, ".template."),
+             replica["template"]);
+  }
+  return copy;
+}
+
+void Builder::LeaveOut(const ForeignField& field, const std::string& where, Json& object) {
+  if (!object.is_object() || !object.contains("metadata")) return;
+  Json& metadata = object["metadata"];
+  if (!metadata.is_object() || !metadata.contains(field.name)) return;
+  if (!metadata[field.name].empty()) {
+    workload_.warnings.push_back(
+        StrCat(where, "metadata.", field.name, ": left out: ", field.consequence));
+  }
+  metadata.erase(field.name);
 }
 
 void Builder::AddClaim(const manifest::ManifestObject& object) {
@@ -130,7 +165,7 @@ void Builder::AddJob(manifest::ManifestObject& object) {
                "]: has no effect here: no NetworkPolicy protects the tasks' ports on 127.0.0.1"));
   }
   CheckTemplates(*object.job, object.where);
-  Workload::Job job{WithNamespace(*object.object), *std::move(object.job), "", object.where};
+  Workload::Job job{ForThisMachine(object), *std::move(object.job), "", object.where};
   if (job.job.metadata.name_space.empty()) job.job.metadata.name_space = kDefaultNamespace;
   api::SetDefaults(job.job);
   AddError(dry_run_.AddJob(*job.object, job.job, job.where));

@@ -200,6 +200,44 @@ TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
             "PersistentVolumeClaims are used on this machine");
 }
 
+// Either field would keep the run from ending: the store would delete the owned object at once, and
+// would keep what has finalizers.
+TEST_F(WorkloadTest, LeavesOutOwnersAndFinalizers) {
+  const std::string foreign =
+      "ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}], finalizers: [a/b]";
+  std::string text = Manifest();
+  text.replace(text.find("{name: mnist}"), 13, StrCat("{name: mnist, ", foreign, "}"));
+  text.insert(text.find("        spec:"), "        metadata: {finalizers: [c/d]}\n");
+  const auto workload = Make(
+      StrCat(text, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, ", foreign, "}\n"));
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const std::string owners =
+      "metadata.ownerReferences: left out: the owners are not part of this run, so the object "
+      "would be deleted";
+  const std::string finalizers =
+      "finalizers: left out: nothing on this machine would remove them, so the run could not end";
+  const std::string job = "job.yaml, document 1 (TFJob \"mnist\"): ";
+  const std::string map = "job.yaml, document 2 (ConfigMap \"m\"): ";
+  EXPECT_EQ(
+      workload->warnings,
+      (std::vector<std::string>{job + owners, job + "metadata." + finalizers,
+                                job + "spec.tfReplicaSpecs.Worker.template.metadata." + finalizers,
+                                map + owners, map + "metadata." + finalizers}));
+  for (const Json* object : {workload->jobs[0].object.get(), workload->config_maps[0].get()}) {
+    EXPECT_EQ(object->dump().find("ownerReferences"), std::string::npos);
+    EXPECT_EQ(object->dump().find("finalizers"), std::string::npos);
+  }
+}
+
+TEST_F(WorkloadTest, SaysNothingOfEmptyOwnersAndFinalizers) {
+  std::string text = Manifest();
+  text.replace(text.find("{name: mnist}"), 13,
+               "{name: mnist, ownerReferences: [], finalizers: []}");
+  const auto workload = Make(text);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  EXPECT_EQ(workload->warnings, std::vector<std::string>());
+}
+
 constexpr char kClaim[] = R"(
 ---
 apiVersion: v1

@@ -53,7 +53,7 @@ std::string PrintStatus(const Json& object) {
   return status == object.end() || status->is_null() ? "" : PrintJson(*status);
 }
 
-// Parses a text that this file printed.
+// Parses JSON that this file printed.
 Json Reparse(const std::string& text) {
   StatusOr<Json> value = ParseJson(text, "stored object");
   ENFORCE(value.ok(), "the store's own text does not parse");

@@ -28,13 +28,13 @@ struct Restarted {
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const Snapshot& snapshot, const api::TFJobStatus& status);
 
-// Used if restartScope is Replica. Counts each failure as one restart, and adds the container
-// restarts of all pods in `restarts`.
+// Counts each failure as one restart, and adds the container restarts of all pods in `restarts`.
+// Used if restartScope is Replica.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
 
-// Used if restartScope is Job. Starts a new attempt. If any replica failed (and was not only
-// disrupted), counts one restart for the type of the first such replica. Also counts the container
-// restarts of all pods of the old attempt, and forgets which Chiefs, Masters and Workers had
+// Starts a new attempt. Used if restartScope is Job. Counts one restart for the type of the first
+// replica that failed rather than being disrupted, if there is one. Also counts the container
+// restarts of all pods of the old attempt, and forgets which Chiefs, Masters and Workers have
 // completed.
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status);

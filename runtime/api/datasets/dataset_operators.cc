@@ -5,12 +5,14 @@
 #include "runtime/api/access.h"
 #include "runtime/api/datasets/examples.h"
 #include "runtime/data/operators/cache.h"
+#include "runtime/data/operators/cache_file.h"
 #include "runtime/data/operators/computed.h"
 #include "runtime/data/operators/filter.h"
 #include "runtime/data/operators/join.h"
 #include "runtime/data/operators/map.h"
 #include "runtime/data/operators/select.h"
 #include "runtime/data/operators/stream.h"
+#include "runtime/data/operators/zip.h"
 
 namespace tfjob::api {
 namespace {
@@ -109,6 +111,13 @@ Dataset Dataset::Cache() const {
   });
 }
 
+Dataset Dataset::CacheFile(const std::string& path) const {
+  if (path.empty()) return Refused(InvalidArgument("CacheFile: expected a path, got none"));
+  return Operator({*this}, [path](const DatasetContext&, SourceList parts) {
+    return operators::CacheInFile(std::move(parts[0]), path);
+  });
+}
+
 Dataset Dataset::Map(std::function<Result<data::Example>(const data::Example&)> function) const {
   if (function == nullptr) return Refused(InvalidArgument("Map: expected a function, got none"));
   return Operator({*this}, [function](const DatasetContext& context, SourceList parts) {
@@ -177,6 +186,18 @@ Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t 
         return operators::Interleave(std::move(parts),
                                      {.cycle_length = cycle_length, .block_length = block_length});
       });
+}
+
+Dataset Zip(std::vector<Dataset> datasets) {
+  if (datasets.empty())
+    return Refused(InvalidArgument("Zip: expected at least one dataset, got none"));
+  DatasetData made;
+  made.parts = std::move(datasets);
+  made.zip = true;
+  made.open = [](const DatasetContext&, SourceList sources) {
+    return operators::Zip(std::move(sources));
+  };
+  return Access::MakeDataset(std::move(made));
 }
 
 }  // namespace data

@@ -225,10 +225,53 @@ TEST(Dataset, WrongArgumentsAreErrorsOfFit) {
   EXPECT_EQ(ErrorOf(tj::data::From(nullptr)), "data.train: From: expected a source, got null");
 }
 
+TEST(Dataset, ZipTakesInputsAndLabelsFromDifferentDatasets) {
+  const auto alone = [](bool inputs) {
+    tj::Tensor values(tj::DType::kFloat32, {40, 1});
+    for (int64_t i = 0; i < 40; ++i) {
+      const Example point = Point(i);
+      values.float32()[static_cast<size_t>(i)] = (inputs ? point.x : point.y).float32()[0];
+    }
+    return tj::Dataset(inputs ? tj::data::Arrays{.x = values} : tj::data::Arrays{.y = values});
+  };
+  const tj::Dataset points = Points(Range(0, 40));
+  EXPECT_EQ(Trained(tj::data::Zip({alone(true), alone(false)})), Trained(points));
+  EXPECT_EQ(Trained(tj::data::Zip({alone(true).Take(30), alone(false)})), Trained(points.Take(30)));
+  EXPECT_EQ(Trained(tj::data::Zip({alone(true), alone(false)}).Skip(10).Concatenate(points)),
+            Trained(points.Skip(10).Concatenate(points)));
+  EXPECT_NE(ErrorOf(tj::data::Zip({points, alone(false)})).find("from one dataset only"),
+            std::string::npos);
+  EXPECT_EQ(ErrorOf(tj::data::Zip({})), "data.train: Zip: expected at least one dataset, got none");
+  const tj::Dataset unnamed = tj::data::Npz{.file = "a.npz"};
+  EXPECT_NE(ErrorOf(tj::data::Zip({unnamed, alone(false)})).find("Zip: expected the inputs"),
+            std::string::npos);
+}
+
 struct Rows : tj::data::Source {
+  explicit Rows(std::atomic<int>* reads = nullptr) : reads(reads) {}
   int64_t size() const override { return 40; }
-  tj::Result<Example> Row(int64_t i) const override { return Point(i); }
+  tj::Result<Example> Row(int64_t i) const override {
+    if (reads != nullptr) ++*reads;
+    return Point(i);
+  }
+  std::atomic<int>* reads;
 };
+
+TEST(Dataset, ACacheFileIsReadByLaterRuns) {
+  const std::string path = ::testing::TempDir() + "/points.cache";
+  std::filesystem::remove(path);
+  std::atomic<int> reads = 0;
+  const tj::Dataset cached = tj::data::From(std::make_shared<Rows>(&reads)).CacheFile(path);
+  const std::vector<float> weights = Trained(Points(Range(0, 40)));
+  EXPECT_EQ(Trained(cached), weights);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  const int first = reads;
+  EXPECT_GE(first, 40);
+  EXPECT_EQ(Trained(cached), weights);
+  EXPECT_LE(reads, first + 1) << "only example 0, for the types of the values";
+  EXPECT_EQ(ErrorOf(Points({1, 2}).CacheFile("")),
+            "data.train: CacheFile: expected a path, got none");
+}
 
 TEST(Source, TrainsAsTheSameArrays) {
   EXPECT_EQ(Trained(tj::data::From(std::make_shared<Rows>())), Trained(Points(Range(0, 40))));

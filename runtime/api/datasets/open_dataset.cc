@@ -4,7 +4,9 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/base/env.h"
+#include "runtime/config/token_keys.h"
 #include "runtime/data/operators/scale.h"
+#include "runtime/train/batch_source.h"
 #include "runtime/train/image_classes.h"
 #include "runtime/train/job_definition.h"
 
@@ -15,9 +17,22 @@ config::SourceConfig& SourceIn(config::TrainingConfig& config, train::Split spli
   return split == train::Split::kTrain ? config.data.train : config.data.eval;
 }
 
+// Checks that a part of Zip names what it provides, if it can. Other formats, such as images,
+// provide an input and labels.
+tfjob::Status CheckNames(const config::SourceConfig& source) {
+  const bool names = source.format == config::DataFormat::kNpz ||
+                     source.format == config::DataFormat::kTfRecord ||
+                     source.format == config::DataFormat::kJsonLines || !source.features.empty();
+  if (!names || !source.inputs.empty() || !source.targets.empty() || !source.sample_weights.empty())
+    return OkStatus();
+  return InvalidArgument("Zip: expected the inputs or targets that each dataset provides; name ",
+                         "them in `inputs` or `targets`");
+}
+
 // Opens files or arrays. Sets data.train or data.eval of `config`.
 StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const model::Model& model,
-                             config::TrainingConfig& config) {
+                             config::TrainingConfig& config,
+                             train::Extent extent = train::Extent::kAll) {
   config::TrainingConfig checked = config;
   checked.data.train = checked.data.eval = {};
   const bool files = !data.keys.is_null();
@@ -28,8 +43,10 @@ StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const 
   }
   RETURN_IF_ERROR(config::Validate(checked, {.model = true, .data = true}));
   SourceIn(config, split) = files ? SourceIn(checked, split) : data.source;
-  if (files) return train::LoadDataset(config, split, model);
-  return train::ArraySource(data.source, split, model, data.arrays);
+  const config::SourceConfig& source = SourceIn(config, split);
+  if (extent == train::Extent::kNamed) RETURN_IF_ERROR(CheckNames(source));
+  if (files) return train::LoadDataset(config, split, model, extent);
+  return train::ArraySource(source, split, model, data.arrays, extent);
 }
 
 // Limits, approximately, the total number of threads of the parts of a Dataset.
@@ -43,16 +60,18 @@ class Parts {
   Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
       : model_(model), split_(split), threads_(threads), config_(config) {}
 
-  // Opens a part, and applies the scale to its inputs. The part has at most about `most` threads.
-  StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads) {
+  // Opens a part, with the scale of its inputs. It has about `most` threads at most.
+  StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads,
+                           train::Extent extent = train::Extent::kAll) {
     const DatasetData& data = Access::Data(dataset);
     RETURN_IF_ERROR(data.error);
     const int threads = std::min(threads_, most);
-    if (data.open == nullptr) return OpenFiles(data, threads);
+    if (data.open == nullptr) return OpenFiles(data, threads, extent);
+    if (data.zip) extent = train::Extent::kNamed;
     const auto count = static_cast<int>(std::clamp<size_t>(data.parts.size(), 1, kMostThreads));
     std::vector<SourcePtr> parts;
     for (size_t i = 0; i < data.parts.size(); ++i) {
-      StatusOr<SourcePtr> part = Open(data.parts[i], std::max(1, most / count));
+      StatusOr<SourcePtr> part = Open(data.parts[i], std::max(1, most / count), extent);
       if (part.ok()) {
         parts.push_back(*std::move(part));
       } else if (data.parts.size() == 1) {
@@ -64,15 +83,16 @@ class Parts {
     return data.open({.model = model_, .threads = threads, .seed = config_.seed}, std::move(parts));
   }
 
-  // Returns the configs of the folders of images that have been opened.
+  // Returns data.train or data.eval of the folders of images and texts that have been opened.
   std::vector<config::SourceConfig> TakeFolders() { return std::move(folders_); }
 
  private:
-  StatusOr<SourcePtr> OpenFiles(const DatasetData& data, int threads) {
+  StatusOr<SourcePtr> OpenFiles(const DatasetData& data, int threads, train::Extent extent) {
     config_.data.threads = threads;
-    ASSIGN_OR_RETURN(SourcePtr source, OpenLeaf(data, split_, model_, config_));
+    ASSIGN_OR_RETURN(SourcePtr source, OpenLeaf(data, split_, model_, config_, extent));
     const config::SourceConfig& opened = SourceIn(config_, split_);
-    if (opened.format == config::DataFormat::kImages) folders_.push_back(opened);
+    if (opened.format == config::DataFormat::kImages || opened.format == config::DataFormat::kTexts)
+      folders_.push_back(opened);
     return tfjob::data::Scale(std::move(source), train::ScaledInputs(model_),
                               static_cast<float>(opened.scale));
   }
@@ -86,11 +106,40 @@ class Parts {
 
 }  // namespace
 
+tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
+                           const std::optional<MaskTokens>& mask, config::TrainingConfig& config) {
+  Json data = Json::object();
+  if (buckets) {
+    Json& keys = data["bucket_by_length"];
+    keys = {{"boundaries", buckets->boundaries}, {"padding", buckets->padding}};
+    if (!buckets->batch_sizes.empty()) keys["batch_sizes"] = buckets->batch_sizes;
+  }
+  if (mask) {
+    Json& keys = data["mask_tokens"];
+    keys = {{"mask_token", mask->mask_token},
+            {"vocabulary_size", mask->vocabulary_size},
+            {"rate", mask->rate}};
+    if (!mask->special_tokens.empty()) keys["special_tokens"] = mask->special_tokens;
+  }
+  if (data.empty()) return OkStatus();
+  RETURN_IF_ERROR(config::SetOpenKeys(config, {{"data", data}}));
+  // The sizes of the buckets replace the batch size.
+  if (buckets && !buckets->batch_sizes.empty()) {
+    config.batch_size.reset();
+    config.global_batch_size.reset();
+  }
+  RETURN_IF_ERROR(config::CheckBuckets(config));
+  return config::CheckMasking(config.data);
+}
+
 StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
                                 const model::Model& model, config::TrainingConfig& config) {
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
-  if (data.open == nullptr) return OpenLeaf(data, split, model, config);
+  if (data.open == nullptr) {
+    ASSIGN_OR_RETURN(SourcePtr leaf, OpenLeaf(data, split, model, config));
+    return train::BatchSource(config, split, model, std::move(leaf));
+  }
   const int64_t given = config.data.threads;
   Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
   StatusOr<SourcePtr> opened = parts.Open(dataset);
@@ -101,7 +150,7 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
   SourceIn(config, split).datasets = parts.TakeFolders();
   if (!opened.ok()) return Annotate(opened.status(), train::KeyOf(split));
   RETURN_IF_ERROR(train::AgreeOnClasses(config, split));
-  return opened;
+  return train::BatchSource(config, split, model, *std::move(opened));
 }
 
 }  // namespace tfjob::api

@@ -118,7 +118,8 @@ int EvaluationsIn(const std::string& folder) {
   return found;
 }
 
-TEST(TrainAndEvaluate, EvaluatesEachCheckpointUnlessItIsTooSoon) {
+// evaluation_throttle_test.cc tests which checkpoints are evaluated, on a clock of its own.
+TEST(TrainAndEvaluate, EvaluatesTheLastStateWhateverTheThrottle) {
   for (const double throttle : {0.0, 1000.0}) {
     const std::string folder = Folder("throttle");
     tj::RunConfig config = ConfigIn(folder);

@@ -10,7 +10,7 @@
 namespace tfjob::api {
 
 tfjob::Status LocalEvaluations::OnStart(train::Trainer& run) {
-  start_step_ = run.global_step();
+  throttle_.Start(run.global_step());
   if (evaluation_ != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(const exec::Device device, context_.device());
   ASSIGN_OR_RETURN(evaluation_,
@@ -27,16 +27,14 @@ tfjob::Status LocalEvaluations::OnStart(train::Trainer& run) {
 }
 
 tfjob::Status LocalEvaluations::OnCheckpoint(train::Trainer& run) {
-  if (run.global_step() == start_step_) return OkStatus();
-  const Duration now = context_.clock().Monotonic();
-  if (evaluated_at_ && now - *evaluated_at_ < throttle_) return OkStatus();
+  if (!throttle_.Wants(run.global_step(), context_.clock().Monotonic())) return OkStatus();
   const tfjob::Status evaluated = Evaluate(run);
   // The run itself ends a task that is asked to stop.
   return WasStopped(evaluated) ? OkStatus() : evaluated;
 }
 
 tfjob::Status LocalEvaluations::OnEnd(train::Trainer& run) {
-  if (run.global_step() == evaluated_) return OkStatus();
+  if (!throttle_.WantsLast(run.global_step())) return OkStatus();
   const tfjob::Status evaluated = Evaluate(run);
   if (!WasStopped(evaluated)) return evaluated;
   return Cancelled("asked to stop during the evaluation of step ", run.global_step(),
@@ -48,16 +46,17 @@ bool LocalEvaluations::WasStopped(const tfjob::Status& evaluated) const {
 }
 
 tfjob::Status LocalEvaluations::Evaluate(train::Trainer& run) {
-  evaluated_at_ = context_.clock().Monotonic();
+  throttle_.Began(context_.clock().Monotonic());
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run.strategy().TakeSnapshot());
   // The last evaluation uses the moving averages, as the last checkpoint does.
   if (run.global_step() >= run.total_steps()) state::UseAverages(run.state(), snapshot);
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                    evaluation_->Run(snapshot, context_.stop()));
-  evaluated_ = snapshot.global_step;
-  train::PublishEvaluation(evaluation_->definition(), evaluated_, totals, context_.board(),
-                           summaries_.get());
-  context_.OnEvaluation(evaluated_, train::NamedValues(evaluation_->definition(), totals));
+  throttle_.Evaluated(snapshot.global_step);
+  train::PublishEvaluation(evaluation_->definition(), snapshot.global_step, totals,
+                           context_.board(), summaries_.get());
+  context_.OnEvaluation(snapshot.global_step,
+                        train::NamedValues(evaluation_->definition(), totals));
   return OkStatus();
 }
 

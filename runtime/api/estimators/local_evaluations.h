@@ -3,8 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <utility>
 
+#include "runtime/api/estimators/evaluation_throttle.h"
 #include "runtime/base/clock.h"
 #include "runtime/data/source.h"
 #include "runtime/train/evaluation.h"
@@ -15,11 +16,8 @@
 
 namespace tfjob::api {
 
-// Evaluates the same checkpoints as tf.estimator.train_and_evaluate: the first one after the one
-// from which training starts, later ones if at least `throttle` has passed since the last
-// evaluation began, and always the state of the last step.
-//
-// Owned by the thread that trains. The context must outlive it.
+// EvaluationThrottle says which checkpoints are evaluated. Owned by the thread that trains. The
+// context must outlive it.
 class LocalEvaluations : public train::RunGuest {
  public:
   LocalEvaluations(train::TaskContext& context, std::shared_ptr<const tfjob::data::Source> source,
@@ -42,12 +40,9 @@ class LocalEvaluations : public train::RunGuest {
 
   train::TaskContext& context_;
   const std::shared_ptr<const tfjob::data::Source> source_;
-  const Duration throttle_;
+  EvaluationThrottle throttle_;
   std::unique_ptr<train::Evaluation> evaluation_;
   std::unique_ptr<train::SummaryWriter> summaries_;
-  int64_t start_step_ = 0;
-  int64_t evaluated_ = -1;                // the step of the last evaluation
-  std::optional<Duration> evaluated_at_;  // when that evaluation began
 };
 
 }  // namespace tfjob::api

@@ -50,6 +50,7 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   Json keys = Json::object();
   if (!weights.empty()) keys["class_weight"] = std::move(weights);
   RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
+  RETURN_IF_ERROR(SetBatchKeys(options.bucket_by_length, options.mask_tokens, config));
   if (TerminatesOnNan(options.callbacks)) config.on_non_finite = config::OnNonFinite::kContinue;
   config.eval.batch_size =
       options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
@@ -153,11 +154,10 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   ASSIGN_OR_RETURN(const config::StrategyKind kind,
                    strategy::Select(made.config.strategy.kind, tf_config));
   const bool together = strategy::MakesGlobalBatches(kind);
-  const int64_t examples = made.train->size();
   made.drawn.per_pass =
-      std::max<int64_t>(1, train::BatchesPerEpoch(made.config, examples, tasks, together));
+      std::max<int64_t>(1, train::BatchesPerEpoch(made.config, *made.train, tasks, together));
   made.batches_per_epoch = made.drawn.per_pass;
-  made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, examples, tasks, together);
+  made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, *made.train, tasks, together);
   if (options.steps_per_epoch > 0) {
     const int64_t per_step = together ? 1 : config::GradientsPerStep(made.config.strategy, tasks);
     if (options.steps_per_epoch > kMostSteps / per_step)

@@ -8,6 +8,7 @@
 #include "runtime/api/session.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/steps/nodes.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::api {
 namespace {
@@ -32,7 +33,7 @@ StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
   for (const Input& input : inputs) {
     const std::string name = input.name.empty() ? StrCat("input ", made.size()) : input.name;
     const std::optional<tfjob::DType> dtype = ParseDType(input.dtype);
-    if (!dtype) {
+    if (!dtype || IsHalf(*dtype)) {
       return InvalidArgument(name, ": dtype: expected float32, float64, int32, int64, uint8 or ",
                              "bool, got ", input.dtype);
     }

@@ -8,7 +8,6 @@
 #include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
 #include "runtime/data/row_pool.h"
-#include "runtime/io/random_access_file.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
@@ -28,8 +27,8 @@ struct DamagedFiles {
   std::string first;  // the error message
 };
 
-// Decodes all files, and removes the damaged ones from the list.
-StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ImageFiles& files) {
+// Decodes all files. Leaves out those that are damaged.
+StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ClassFiles& files) {
   RowPool pool(options.threads);
   std::vector<ImageDecoder> decoders;
   for (size_t i = 0; i < pool.lanes(); ++i)
@@ -40,7 +39,7 @@ StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ImageF
     const auto file = static_cast<int64_t>(row);
     const std::string path = files.Path(file);
     ASSIGN_OR_RETURN(const std::string_view bytes,
-                     ReadImageFile(path, files.Bytes(file), buffers[lane]));
+                     ReadClassFile(path, files.Bytes(file), buffers[lane]));
     const Status decoded = decoders[lane].Decode(bytes).status();
     damaged[row] = absl::IsDataLoss(decoded) ? 1 : 0;
     return damaged[row] != 0 ? OkStatus() : Annotate(decoded, path);
@@ -49,7 +48,7 @@ StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ImageF
   if (found.count == 0) return found;
   const auto first = std::ranges::find(damaged, 1) - damaged.begin();
   ASSIGN_OR_RETURN(const std::string_view bytes,
-                   ReadImageFile(files.Path(first), files.Bytes(first), buffers[0]));
+                   ReadClassFile(files.Path(first), files.Bytes(first), buffers[0]));
   found.first = Message(Annotate(decoders[0].Decode(bytes).status(), files.Path(first)));
   files.Filter([&](int64_t file) { return damaged[static_cast<size_t>(file)] == 0; });
   if (files.size() > 0) return found;
@@ -59,7 +58,7 @@ StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ImageF
 
 class ImageSource : public Source {
  public:
-  ImageSource(ImageFolderOptions options, ImageFiles files, DamagedFiles damaged)
+  ImageSource(ImageFolderOptions options, ClassFiles files, DamagedFiles damaged)
       : options_(std::move(options)), files_(std::move(files)), damaged_(std::move(damaged)) {
     const ResizeOptions& size = options_.image.resize;
     fields_ = {{.name = kFeaturesArray,
@@ -90,11 +89,11 @@ class ImageSource : public Source {
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override;
 
   const ImageFolderOptions& options() const { return options_; }
-  const ImageFiles& files() const { return files_; }
+  const ClassFiles& files() const { return files_; }
 
  private:
   const ImageFolderOptions options_;
-  const ImageFiles files_;
+  const ClassFiles files_;
   const DamagedFiles damaged_;
   std::vector<Field> fields_;
 };
@@ -181,7 +180,7 @@ class ImageRowReader : public RowReader {
   Status ReadImage(Lane& lane, int64_t file, std::span<float> to) const {
     const std::string path = source_.files().Path(file);
     ASSIGN_OR_RETURN(const std::string_view bytes,
-                     ReadImageFile(path, source_.files().Bytes(file), lane.bytes));
+                     ReadClassFile(path, source_.files().Bytes(file), lane.bytes));
     const Status read = lane.images.Read(bytes, to);
     return read.ok() ? read : ErrorOf(read, path, source_.options());
   }
@@ -202,21 +201,10 @@ StatusOr<std::unique_ptr<RowReader>> ImageSource::Open(const std::vector<Column>
 
 }  // namespace
 
-StatusOr<std::string_view> ReadImageFile(const std::string& path, uint64_t size,
-                                         std::string& buffer) {
-  ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
-  if (file.size() != size) {
-    return FailedPrecondition(path, ": the file has changed since this task listed it: it had ",
-                              size, " bytes, and has ", file.size(),
-                              "; change images only between runs");
-  }
-  buffer.resize(size);
-  RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(buffer))));
-  return std::string_view(buffer);
-}
-
 StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options) {
-  ASSIGN_OR_RETURN(ImageFiles files, ImageFiles::List(options.folder, options.classes));
+  ASSIGN_OR_RETURN(
+      ClassFiles files,
+      ClassFiles::List({.path = options.folder, .classes = options.classes, .content = "images"}));
   DamagedFiles damaged;
   if (options.skip_damaged) {
     ASSIGN_OR_RETURN(damaged, LeaveOutDamaged(options, files));

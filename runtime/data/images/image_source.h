@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/data/folders/class_files.h"
 #include "runtime/data/images/decode/image_reader.h"
-#include "runtime/data/images/image_files.h"
 #include "runtime/data/source.h"
 
 namespace tfjob::data {
@@ -26,20 +25,13 @@ struct ImageFolderOptions {
   int threads = 1;  // that decode the images of a batch, including the reader's own
 };
 
-// Returns a source whose examples have the fields kFeaturesArray (float32 [height, width,
-// channels], from 0 to 255) and kLabelsArray (int64, the index of the class). Propagates errors
-// from ImageFiles::List.
-//
-// RowReader::Read returns DataLoss if a file is damaged or is not an image, InvalidArgument if an
-// image is too large or of an unsupported kind, FailedPrecondition if the size of a file has
-// changed since the folder was opened, and ResourceExhausted if there is no memory to decode a
-// file. It propagates I/O errors. The message names the file. With `skip_damaged`, OpenImages also
-// returns these errors, except for damage, and InvalidArgument if no image is left.
+// An example has the fields kFeaturesArray (float32 [height, width, channels], from 0 to 255) and
+// kLabelsArray (int64, the number of the class). Returns the errors of ClassFiles::List. With
+// `skip_damaged`, returns InvalidArgument if no image is left, and the other errors of
+// RowReader::Read: DataLoss if a file is damaged or is not an image, InvalidArgument if an image is
+// too large or of a kind that is not supported, FailedPrecondition if a file has another size than
+// when the folder was opened, ResourceExhausted if there is no memory to decode a file, and the
+// errors of reading files. The message names the file.
 StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options);
-
-// Reads a whole file into `buffer`, and returns its content. Returns FailedPrecondition if the file
-// does not have `size` bytes.
-StatusOr<std::string_view> ReadImageFile(const std::string& path, uint64_t size,
-                                         std::string& buffer);
 
 }  // namespace tfjob::data

@@ -74,7 +74,8 @@ void WriteNumbered(const ImageFolder& folder, int count) {
 }
 
 Files PathsIn(const ImageFolder& folder, const Files& classes = {}) {
-  const StatusOr<ImageFiles> files = ImageFiles::List(folder.path(), classes);
+  const StatusOr<ClassFiles> files =
+      ClassFiles::List({.path = folder.path(), .classes = classes, .content = "images"});
   EXPECT_TRUE(files.ok()) << files.status();
   Files paths;
   for (int64_t i = 0; files.ok() && i < files->size(); ++i)
@@ -83,7 +84,7 @@ Files PathsIn(const ImageFolder& folder, const Files& classes = {}) {
   return paths;
 }
 
-TEST(ImageFiles, HaveTheOrderOfKeras) {
+TEST(ClassFiles, HaveTheOrderOfKeras) {
   const ImageFolder folder;
   for (const char* name :
        {"b/2.jpg", "b/10.jpg", "b/sub/1.png", "b/sub-2/1", "b/sub/0.JPG", "b/sub/deep/1", "B/x",
@@ -99,7 +100,7 @@ TEST(ImageFiles, HaveTheOrderOfKeras) {
                    "b/sub/deep/1 1", "B/x 2"}));
 }
 
-TEST(ImageFiles, LinksToClassesAndFilesAreFollowed) {
+TEST(ClassFiles, LinksToClassesAndFilesAreFollowed) {
   const ImageFolder elsewhere, folder;
   elsewhere.Write("1.png", "x");
   elsewhere.Write("sub/2.png", "x");
@@ -111,10 +112,12 @@ TEST(ImageFiles, LinksToClassesAndFilesAreFollowed) {
             (Files{"linked/1.png 0", "linked/sub/2.png 0", "own/3.png 1", "own/4.png 1"}));
 }
 
-TEST(ImageFiles, ThatAreMissing) {
+TEST(ClassFiles, ThatAreMissing) {
   const ImageFolder folder;
   const auto error = [&](const Files& classes = {}) {
-    const std::string text(Message(ImageFiles::List(folder.path(), classes).status()));
+    const std::string text(
+        Message(ClassFiles::List({.path = folder.path(), .classes = classes, .content = "images"})
+                    .status()));
     return text.substr(std::min(text.size(), folder.path().size()));
   };
   EXPECT_EQ(error(),
@@ -127,7 +130,8 @@ TEST(ImageFiles, ThatAreMissing) {
   EXPECT_EQ(error({"cats", "dgos"}),
             ": expected a folder dgos, which classes names, but there is none; did you mean "
             "\"dogs\"?");
-  EXPECT_EQ(ImageFiles::List(folder.path() + "/x", {}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(ClassFiles::List({.path = folder.path() + "/x"}).status().code(),
+            StatusCode::kNotFound);
 }
 
 TEST(Images, AreReadWithTheirLabels) {

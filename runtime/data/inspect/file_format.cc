@@ -49,6 +49,11 @@ bool IsImageFile(const FileStart& start) {
   return IsImage(start.bytes);
 }
 
+// Any file may be text, so --format or the name (".text") must say so.
+bool IsNoOtherText(const FileStart&) {
+  return false;
+}
+
 constexpr FileFormat kFormats[] = {
     {"tfrecord", IsTfRecord, SummariseTfRecords},
     {"npy", IsNpy, SummariseNpy},
@@ -57,6 +62,7 @@ constexpr FileFormat kFormats[] = {
     {"jsonl", IsJsonLines, SummariseJsonLines},
     {kImages, IsImageFile, SummariseImages},
     {"csv", IsCsv, SummariseCsv},
+    {"text", IsNoOtherText, SummariseText},
 };
 
 // Returns the unpacked content of the first bytes of a compressed file.

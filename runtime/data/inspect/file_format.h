@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/stop.h"
 #include "runtime/data/inspect/file_summary.h"
+#include "runtime/data/text/tokenizer.h"
 
 namespace tfjob::data {
 
@@ -18,6 +20,9 @@ struct SummaryOptions {
   int64_t examples = 3;      // how many of the first examples to describe
   int64_t most_damage = 20;  // how many damaged places to list
   std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
+  // Of lines of text (format "text"); null: they are not divided into tokens.
+  std::shared_ptr<const text::Tokenizer> tokenizer = nullptr;
+  int64_t most_tokens = 0;  // lines with more are counted; 0: they are not
 };
 
 // Holds the beginning of a file, by which its format is recognised.
@@ -66,8 +71,10 @@ StatusOr<FileSummary> SummariseNpz(const std::string& path, const SummaryOptions
                                    const StopSource& stop);
 StatusOr<FileSummary> SummariseIdx(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);
+StatusOr<FileSummary> SummariseText(const std::string& path, const SummaryOptions& options,
+                                    const StopSource& stop);
 
-// Summarises an image, or a folder with a folder of images for each class (image_files.h).
+// `path` is an image, or a folder as folders/class_files.h describes it.
 StatusOr<FileSummary> SummariseImages(const std::string& path, const SummaryOptions& options,
                                       const StopSource& stop);
 

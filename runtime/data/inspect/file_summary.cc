@@ -100,6 +100,7 @@ std::string FieldText(const FieldSummary& field) {
   text += StrCat(", in ", CountOf(field.examples, "example", "examples"));
   if (!field.steps.empty) text += StrCat(", ", RangeText(field.steps), " steps");
   if (!field.values.empty) text += StrCat(field.steps.empty ? ", " : " of ", ValuesText(field));
+  if (field.total > 0) text += StrCat(", ", field.total, " in all");
   if (field.values.empty && !field.bytes.empty)
     text += StrCat(", of ", RangeText(field.bytes), " bytes");
   text += NumbersText(field);

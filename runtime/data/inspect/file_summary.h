@@ -33,13 +33,14 @@ struct FieldSummary {
   std::string kind;  // "int64_list", "float32"
   int64_t examples = 0;
   std::optional<Shape> shape;  // of one example, for formats whose fields have shapes
-  Range<int64_t> steps;        // number of steps per sequence
-  Range<int64_t> values;       // number of values per example or step, for formats with lists
-  Range<int64_t> bytes;        // size of a string
-  Range<int64_t> integers;     // the values that are integers
-  Range<double> numbers;       // other finite values
-  int64_t not_finite = 0;      // how many values are NaN or infinite
-  std::string problem;         // why the field cannot be read; "" if it can
+  Range<int64_t> steps;        // of a sequence
+  Range<int64_t> values;       // of an example or of a step, for formats with lists
+  int64_t total = 0;           // of the values of all examples; 0: not counted
+  Range<int64_t> bytes;        // in a string
+  Range<int64_t> integers;
+  Range<double> numbers;   // the finite ones
+  int64_t not_finite = 0;  // NaN and infinite numbers
+  std::string problem;     // why the field cannot be read; "" if it can
 
   void AddNumber(double number);
 };

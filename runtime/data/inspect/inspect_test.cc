@@ -6,6 +6,7 @@
 
 #include "runtime/data/images/test_folder.h"
 #include "runtime/data/inspect/file_format.h"
+#include "runtime/data/text/word_piece.h"
 #include "runtime/data/tfrecord/test_records.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/npz.h"
@@ -116,15 +117,53 @@ TEST(Inspect, ListsDamagedRecordsAndReadsOn) {
   EXPECT_TRUE(summary->Describe().ends_with("  and 1 more\n")) << summary->Describe();
 }
 
+TEST(Inspect, DescribesLinesOfText) {
+  const Folder folder;
+  const std::string path = folder.Write("a.txt", "a film\r\n\nfilm film odd\n\xFF\n");
+  const auto described = [&](const SummaryOptions& options) {
+    const StatusOr<FileSummary> summary = Summary(path, options, "text");
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary->Describe().substr(path.size());
+  };
+  EXPECT_EQ(described({.examples = 1}),
+            ": text, 3 examples, no damage\n"
+            "fields:\n"
+            "  line: not UTF-8, in 1 example, of 1 bytes\n"
+            "  line: text, in 2 examples, of 6 to 13 bytes\n"
+            "first examples:\n"
+            "  " +
+                path +
+                ": line 1\n"
+                "    line: \"a film\"\n");
+  const auto tokenizer =
+      text::WordPieceTokenizer::Read({.vocabulary = folder.Write("vocab.txt", "[UNK]\na\nfilm\n")});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ(described({.examples = 1, .tokenizer = *tokenizer, .most_tokens = 2}),
+            ": text, 3 examples, no damage\n"
+            "fields:\n"
+            "  line: not UTF-8, in 1 example, of 1 bytes\n"
+            "  line: text, in 2 examples, of 6 to 13 bytes\n"
+            "  tokens: ids, in 3 examples, 0 to 3 values, 5 in all\n"
+            "  tokens: more than 2, in 1 example, 3 values, 3 in all\n"
+            "  tokens: unknown, in 1 example, 1 value, 1 in all\n"
+            "first examples:\n"
+            "  " +
+                path +
+                ": line 1\n"
+                "    line: \"a film\"\n"
+                "    tokens: 1, 2\n");
+}
+
 TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
   const Folder folder;
   EXPECT_EQ(Described(folder, folder.Write("a.tfrecord", "")),
             "FOLDER/a.tfrecord: TFRecord, 0 examples, 1 damaged place\n"
             "damaged:\n"
             "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
-  EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
-            "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
-            "jsonl, images, csv; if the file has one of these formats, name it with --format");
+  EXPECT_EQ(
+      Described(folder, folder.Write("a.txt", "some text")),
+      "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
+      "jsonl, images, csv, text; if the file has one of these formats, name it with --format");
   for (const char* name : {"b.tfrecord-00000-of-00010", "b.tfrecord.gz", "b.2.tfrecord"}) {
     EXPECT_TRUE(Described(folder, folder.Write(name, "")).ends_with("expected a record\n")) << name;
   }
@@ -138,8 +177,9 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
   const StatusOr<FileSummary> named = Summary(folder.path() + "/a.txt", {}, "tfrecord");
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->damaged(), 1);
-  EXPECT_EQ(Message(Summary(folder.path() + "/a.txt", {}, "hdf5").status()),
-            "--format: expected one of tfrecord, npy, npz, idx, jsonl, images, csv, got hdf5");
+  EXPECT_EQ(
+      Message(Summary(folder.path() + "/a.txt", {}, "hdf5").status()),
+      "--format: expected one of tfrecord, npy, npz, idx, jsonl, images, csv, text, got hdf5");
   EXPECT_EQ(Summary(folder.path() + "/missing").status().code(), StatusCode::kNotFound);
 }
 

@@ -31,6 +31,9 @@ void WithElements(const Tensor& tensor, const Use& use) {
       return use(tensor.data<int64_t>());
     case DType::kBool:
       return use(tensor.data<bool>());
+    case DType::kBFloat16:  // the readers of arrays convert these to float32
+    case DType::kFloat16:
+      return;
   }
 }
 

@@ -3,9 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/data/folders/class_files.h"
 #include "runtime/data/images/decode/image_decoder.h"
-#include "runtime/data/images/image_files.h"
-#include "runtime/data/images/image_source.h"
 #include "runtime/data/inspect/file_format.h"
 #include "runtime/io/random_access_file.h"
 
@@ -31,7 +30,7 @@ class ImageSummary {
   // Adds a file of `bytes` bytes. `label` is the index of its class, and is ignored if there are no
   // classes.
   Status Add(const std::string& path, uint64_t bytes, size_t label) {
-    ASSIGN_OR_RETURN(const std::string_view content, ReadImageFile(path, bytes, buffer_));
+    ASSIGN_OR_RETURN(const std::string_view content, ReadClassFile(path, bytes, buffer_));
     const StatusOr<DecodedImage> image = decoder_.Decode(content);
     if (absl::IsResourceExhausted(image.status())) return Annotate(image.status(), path);
     if (!image.ok()) {
@@ -84,7 +83,7 @@ class ImageSummary {
 
 StatusOr<FileSummary> SummariseFolder(const std::string& path, const SummaryOptions& options,
                                       const StopSource& stop) {
-  ASSIGN_OR_RETURN(const ImageFiles files, ImageFiles::List(path, {}));
+  ASSIGN_OR_RETURN(const ClassFiles files, ClassFiles::List({.path = path, .content = "images"}));
   ImageSummary images(FileSummary(path, "folder of images", options.most_damage), files.classes(),
                       options);
   for (int64_t i = 0; i < files.size(); ++i) {

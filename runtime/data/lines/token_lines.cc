@@ -22,8 +22,9 @@ StatusOr<std::span<T>> TakeValues(ExampleRow& row, size_t feature) {
 
 class TokenParser : public RecordParser {
  public:
-  TokenParser(const text::SequenceOptions& sequence, int64_t length)
-      : encoder_(sequence), ids_(static_cast<size_t>(length) + 1) {}
+  // The labels are the tokens `shift` places ahead.
+  TokenParser(const text::SequenceOptions& sequence, int64_t length, size_t shift)
+      : encoder_(sequence), shift_(shift), ids_(static_cast<size_t>(length) + shift) {}
 
   Status Parse(std::string_view line, ExampleRow& row) override {
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -31,24 +32,25 @@ class TokenParser : public RecordParser {
     ASSIGN_OR_RETURN(const std::span<int64_t> tokens, TakeValues<int64_t>(row, kTokens));
     ASSIGN_OR_RETURN(const std::span<int64_t> next, TakeValues<int64_t>(row, kNext));
     ASSIGN_OR_RETURN(const std::span<float> weights, TakeValues<float>(row, kWeights));
-    std::copy(ids_.begin(), ids_.end() - 1, tokens.begin());
-    std::copy(ids_.begin() + 1, ids_.end(), next.begin());
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] = i + 1 < count ? 1 : 0;
+    std::ranges::copy(std::span(ids_).first(tokens.size()), tokens.begin());
+    std::ranges::copy(std::span(ids_).subspan(shift_), next.begin());
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = i + shift_ < count ? 1 : 0;
     return OkStatus();
   }
 
  private:
   text::SequenceEncoder encoder_;
+  const size_t shift_;
   std::vector<int64_t> ids_;  // all tokens of a line
 };
 
 class TokenLines : public LineFormat {
  public:
-  TokenLines(text::SequenceOptions sequence, int64_t length)
-      : sequence_(std::move(sequence)), length_(length) {}
+  TokenLines(text::SequenceOptions sequence, int64_t length, size_t shift)
+      : sequence_(std::move(sequence)), length_(length), shift_(shift) {}
 
   std::unique_ptr<RecordParser> MakeParser(const std::vector<ExampleFeature>&) const override {
-    return std::make_unique<TokenParser>(sequence_, length_);
+    return std::make_unique<TokenParser>(sequence_, length_, shift_);
   }
 
  private:
@@ -57,6 +59,7 @@ class TokenLines : public LineFormat {
 
   const text::SequenceOptions sequence_;
   const int64_t length_;
+  const size_t shift_;
 };
 
 }  // namespace
@@ -69,17 +72,19 @@ StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& 
                         .cache_dir = options.cache_dir,
                         .threads = options.threads};
   text::SequenceOptions sequence = options.sequence;
-  sequence.end_if_complete = true;
-  // The first feature includes `sequence` only so that the fingerprint covers the tokenizer.
+  const bool next = options.labels == TokenLabels::kNextToken;
+  sequence.end_if_complete = next;
+  // The tokens are part of the first feature, so that the fingerprint covers them.
   records.features = {
       {.name = "tokens", .dtype = DType::kInt64, .shape = shape, .tokens = sequence},
-      {.name = "next_token", .dtype = DType::kInt64, .shape = shape},
+      {.name = next ? "next_token" : "same_token", .dtype = DType::kInt64, .shape = shape},
       {.name = "weights", .dtype = DType::kFloat32, .shape = shape}};
   records.fields = {{options.tokens, records.features[kTokens].name},
                     {options.next, records.features[kNext].name},
                     {options.weights, records.features[kWeights].name}};
-  return OpenRecords(std::make_unique<const TokenLines>(std::move(sequence), options.length),
-                     records);
+  return OpenRecords(
+      std::make_unique<const TokenLines>(std::move(sequence), options.length, next ? size_t{1} : 0),
+      records);
 }
 
 }  // namespace tfjob::data

@@ -1,5 +1,5 @@
-// Makes a source of examples for language models from text files. Each line is an example: the
-// inputs are its tokens, and the labels are the tokens that follow each of them.
+// Makes a source of examples for language models from text files: each line is an example, whose
+// inputs are its tokens, and whose labels are the tokens that follow them, or the same tokens.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,17 @@
 
 namespace tfjob::data {
 
+// The label of each place. Masked language models (operators/mask_tokens.h) learn the same tokens.
+enum class TokenLabels { kNextToken, kSameToken };
+
 struct TokenLinesOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   text::SequenceOptions sequence;
-  int64_t length = 0;  // number of inputs, at least 1; a line may have one token more
-  // The names of the fields of an example. `tokens` and `next` are int64 [length]. `weights` is
-  // float32 [length]: 1 where `next` is a token, and 0 where it is padding. A truncated line has no
-  // end token, because the text does not end there.
+  int64_t length = 0;  // number of inputs; with kNextToken, a line may have one more. At least 1
+  TokenLabels labels = TokenLabels::kNextToken;
+  // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights`
+  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding. With kNextToken, a
+  // line that is truncated has no end token, which would be a wrong label.
   std::string tokens = "tokens", next = "next", weights = "weights";
   bool skip_damaged = false;  // as in RecordOptions
   std::string cache_dir;      // as in RecordOptions

@@ -110,6 +110,22 @@ TEST(TokenLines, LinesThatAreTruncatedHaveNoEnd) {
   EXPECT_EQ(rows->weights, std::vector<float>(9, 1));
 }
 
+TEST(TokenLines, TheLabelsMayBeTheSameTokens) {
+  const TextFolder folder;
+  TokenLinesOptions options = BytesOf(folder.Write("a.txt", "abc\nx\n"), 3);
+  const auto next = OpenTokenLines(options);
+  options.labels = TokenLabels::kSameToken;
+  const auto source = OpenTokenLines(options);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto rows = ReadRows(**source, {0, 1});
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->tokens, (Ids{Byte('a'), Byte('b'), Byte('c'), Byte('x'), 0, 0}));
+  EXPECT_EQ(rows->next, rows->tokens);
+  EXPECT_EQ(rows->weights, (std::vector<float>{1, 1, 1, 1, 0, 0}));
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_NE((*source)->fingerprint(), (*next)->fingerprint());
+}
+
 TEST(TokenLines, EmptyFilesAreErrorsUnlessDamageIsSkipped) {
   const TextFolder folder;
   const std::string empty = folder.Write("empty.txt", "");

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "runtime/data/operators/bucket_by_length.h"
 #include "runtime/data/operators/cache.h"
 #include "runtime/data/operators/join.h"
 #include "runtime/data/operators/scale.h"
@@ -272,6 +273,47 @@ TEST(Operators, NeedNoMemoryForABatchOfSourcesInMemory) {
   for (int i = 0; i < 60; ++i) (*pipeline)->Next();
   const int64_t before = allocations;
   for (int i = 0; i < 30; ++i) (*pipeline)->Next();
+  EXPECT_EQ(allocations, before);
+}
+
+TEST(Operators, KeepTheMemoryForABatchOfSourcesOnDisk) {
+  const auto on_disk = [](int64_t first, int64_t count) {
+    return std::make_shared<OnDisk>(Numbers(first, count));
+  };
+  const SourcePtr sources[] = {
+      Made(Mix({on_disk(0, 40), on_disk(100, 17)}, {.weights = {2, 1}})),
+      Made(Concatenate({on_disk(0, 40), on_disk(100, 17)})),
+      Made(Interleave({on_disk(0, 40), on_disk(100, 17)}, {.block_length = 3}))};
+  for (const SourcePtr& source : sources) {
+    PipelineOptions options = InOrder(*source, 8);
+    options.epochs = 0;
+    const auto pipeline = Pipeline::Create(source, options);
+    ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+    for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+    const int64_t before = allocations;
+    for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+    EXPECT_EQ(allocations, before) << source->Describe();
+  }
+}
+
+TEST(Operators, NeedNoMemoryForABatchByLength) {
+  Tensor tokens(DType::kInt64, {60, 6});
+  for (size_t i = 0; i < 60; ++i) {
+    for (size_t place = 0; place <= i % 6; ++place) tokens.data<int64_t>()[i * 6 + place] = 1;
+  }
+  const SourcePtr source = Made(BucketByLength(
+      TableSource(std::make_shared<const Dataset>(Dataset{.arrays = {{"x", "x.npy", tokens}}})),
+      {.fields = {"x"}, .boundaries = {2, 4}}));
+  PipelineOptions options = InOrder(*source, 8);
+  options.columns[0].by_length = true;
+  options.bucket_batches = {7, 5, 3};
+  options.epochs = 0;
+  options.shuffle = true;
+  const auto pipeline = Pipeline::Create(source, options);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  for (int i = 0; i < 60; ++i) (*pipeline)->Next();
+  const int64_t before = allocations;
+  for (int i = 0; i < 60; ++i) (*pipeline)->Next();
   EXPECT_EQ(allocations, before);
 }
 

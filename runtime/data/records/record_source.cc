@@ -1,8 +1,8 @@
 #include "runtime/data/records/record_source.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,6 +12,7 @@
 #include "runtime/data/column_rows.h"
 #include "runtime/data/records/record_files.h"
 #include "runtime/data/records/record_index.h"
+#include "runtime/data/row_memory.h"
 #include "runtime/data/row_pool.h"
 
 namespace tfjob::data {
@@ -38,35 +39,23 @@ std::string Print(const ExampleFeature& feature) {
                 "\n");
 }
 
-// Returns one tensor per feature, for `rows` examples.
-std::vector<Tensor> TensorsFor(const std::vector<ExampleFeature>& features, int64_t rows) {
-  std::vector<Tensor> tensors;
-  for (const ExampleFeature& feature : features) {
-    std::vector<int64_t> dims = feature.shape.dims();
-    dims.insert(dims.begin(), rows);
-    // Uninitialised memory is safe: a reader fills the whole tensor, which is not used if the
-    // reader fails.
-    tensors.emplace_back(feature.dtype, Shape(std::move(dims)), Buffer::Contents::kUndefined);
-  }
-  return tensors;
-}
-
-// Holds the values of the features for the examples of one batch.
+// The values of the features for the examples of one batch.
 class Staging {
  public:
-  // `fields` and `options.fields` have the same order. `options` must outlive this object.
-  Staging(const RecordOptions& options, const std::vector<Field>& fields, int64_t rows,
-          size_t lanes)
-      : rows_(static_cast<size_t>(rows)), tensors_(TensorsFor(options.features, rows)) {
-    for (size_t i = 0; i < lanes; ++i) lanes_.emplace_back(options.features, tensors_);
+  // There are at most `most` examples. `fields` and `options.fields` have the same order. Both must
+  // outlive this object.
+  Staging(const RecordOptions& options, const std::vector<Field>& fields, size_t most, size_t lanes)
+      : options_(options), fields_(fields), rows_(most) {
     std::iota(rows_.begin(), rows_.end(), 0);
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const size_t number = *lanes_[0].Find(options.fields[i].feature);
-      dataset_.arrays.push_back({fields[i].name, fields[i].file, tensors_[number]});
-    }
+    // A reader fills the values of all examples, or none.
+    for (const ExampleFeature& feature : options.features)
+      memory_.emplace_back(feature.dtype, feature.shape, static_cast<int64_t>(most));
+    const std::vector<Tensor> tensors = TensorsFor(static_cast<int64_t>(most));
+    for (size_t i = 0; i < lanes; ++i) lanes_.emplace_back(options.features, tensors);
   }
 
-  // Returns the row in which this lane stores the features of an example.
+  size_t most() const { return rows_.size(); }
+  // Returns the memory for the features of an example. It belongs to one lane at a time.
   ExampleRow& Row(size_t lane, size_t example) {
     lanes_[lane].Begin(static_cast<int64_t>(example));
     return lanes_[lane];
@@ -76,15 +65,34 @@ class Staging {
   void Replace(size_t feature, const Tensor& tensor) {
     for (ExampleRow& lane : lanes_) lane.Replace(feature, tensor);
   }
-  // Returns a dataset that shares the memory of the rows.
-  Dataset& dataset() { return dataset_; }
-  std::span<const int64_t> rows() const { return rows_; }  // 0, 1, …
+  // Returns the first `count` examples, in the memory of the rows. A batch of joined sources has a
+  // different number of examples of each every time.
+  Dataset& First(size_t count) {
+    Dataset& dataset = datasets_[count];
+    if (!dataset.arrays.empty()) return dataset;
+    const std::vector<Tensor> tensors = TensorsFor(static_cast<int64_t>(count));
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      const size_t number = *lanes_[0].Find(options_.fields[i].feature);
+      dataset.arrays.push_back({fields_[i].name, fields_[i].file, tensors[number]});
+    }
+    return dataset;
+  }
+  // Returns the numbers 0, 1, … of `count` examples.
+  std::span<const int64_t> rows(size_t count) const { return std::span(rows_).first(count); }
 
  private:
+  std::vector<Tensor> TensorsFor(int64_t rows) const {
+    std::vector<Tensor> tensors;
+    for (const RowMemory& memory : memory_) tensors.push_back(memory.First(rows));
+    return tensors;
+  }
+
+  const RecordOptions& options_;
+  const std::vector<Field>& fields_;
   std::vector<int64_t> rows_;
-  std::vector<Tensor> tensors_;    // one per feature: [rows, …]
-  std::vector<ExampleRow> lanes_;  // share the memory of the tensors
-  Dataset dataset_;
+  std::vector<RowMemory> memory_;       // one per feature
+  std::vector<ExampleRow> lanes_;       // share the memory
+  std::map<size_t, Dataset> datasets_;  // by the number of examples
 };
 
 class RecordSource : public Source {
@@ -180,13 +188,14 @@ class RecordReader : public RowReader {
     // damaged.
     for (Lane& lane : lanes_) RETURN_IF_ERROR(lane.files.CheckUnchanged());
     RETURN_IF_ERROR(read);
-    staging.dataset().place = [this, rows](int64_t index) {
+    Dataset& dataset = staging.First(rows.size());
+    dataset.place = [this, rows](int64_t index) {
       return PlaceOf(lanes_[0], source_.index().At(rows[static_cast<size_t>(index)]));
     };
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (direct_[i]) continue;
-      ASSIGN_OR_RETURN(const ColumnValues values, ReadColumn(staging.dataset(), columns_[i]));
-      CopyRows(values, staging.rows(), tensors[i].value);
+      ASSIGN_OR_RETURN(const ColumnValues values, ReadColumn(dataset, columns_[i]));
+      CopyRows(values, staging.rows(rows.size()), tensors[i].value);
     }
     return OkStatus();
   }
@@ -226,14 +235,11 @@ class RecordReader : public RowReader {
   }
 
   Staging& StagingFor(size_t rows) {
-    for (const std::unique_ptr<Staging>& staging : staging_) {
-      if (staging != nullptr && staging->rows().size() == rows) return *staging;
+    if (staging_ == nullptr || staging_->most() < rows) {
+      staging_ =
+          std::make_unique<Staging>(source_.options(), source_.fields(), rows, lanes_.size());
     }
-    // An epoch has batches of at most two sizes, so two Stagings are kept. Replaces the older one.
-    std::swap(staging_[0], staging_[1]);
-    staging_[1] = std::make_unique<Staging>(source_.options(), source_.fields(),
-                                            static_cast<int64_t>(rows), lanes_.size());
-    return *staging_[1];
+    return *staging_;
   }
 
   std::string PlaceOf(Lane& lane, const RecordPlace& place) const {
@@ -255,20 +261,28 @@ class RecordReader : public RowReader {
   RowPool pool_;
   std::vector<Lane> lanes_;
   std::vector<std::optional<size_t>> direct_;  // by column: see DirectFeature
-  std::array<std::unique_ptr<Staging>, 2> staging_;
+  std::unique_ptr<Staging> staging_;
 };
 
 StatusOr<std::unique_ptr<RowReader>> RecordSource::Open(const std::vector<Column>& columns) const {
   return std::make_unique<RecordReader>(*this, columns);
 }
 
-// Parses records to find those whose images are damaged.
+// Returns memory for the features of one example.
+std::vector<Tensor> MemoryForOne(const std::vector<ExampleFeature>& features) {
+  std::vector<Tensor> tensors;
+  for (const ExampleFeature& feature : features)
+    tensors.push_back(RowMemory(feature.dtype, feature.shape, 1).First(1));
+  return tensors;
+}
+
+// Decodes the images of records, to find those that are damaged.
 class ImageCheck {
  public:
   // The arguments must outlive this object.
   ImageCheck(const RecordFormat& format, const RecordOptions& options)
       : parser_(format.MakeParser(options.features)),
-        row_(options.features, TensorsFor(options.features, 1)) {}
+        row_(options.features, MemoryForOne(options.features)) {}
 
   Status Run(std::string_view record) {
     row_.Begin(0);

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/base/fnv1a.h"
 #include "runtime/data/text/code_points.h"
 #include "runtime/data/text/word_cache.h"
 #include "runtime/data/text/word_merger.h"
@@ -13,9 +14,14 @@ namespace {
 
 class BytePairEncoder : public TokenEncoder {
  public:
-  explicit BytePairEncoder(const MergeTable& table) : merger_(table) {}
+  BytePairEncoder(const MergeTable& table, bool add_prefix_space)
+      : merger_(table), add_prefix_space_(add_prefix_space) {}
 
   Status Encode(std::string_view text, TokenSink& to) override {
+    if (add_prefix_space_ && !text.empty() && !text.starts_with(' ')) {
+      spaced_.assign(1, ' ').append(text);
+      text = spaced_;
+    }
     while (!text.empty() && !to.overflown()) {
       const size_t bytes = FirstPart(Beginning(text));
       for (const int32_t id : TokensOf(text.substr(0, bytes))) to.Add(id);
@@ -56,22 +62,30 @@ class BytePairEncoder : public TokenEncoder {
 
   WordMerger merger_;
   WordCache cache_;
-  std::string repaired_;
+  const bool add_prefix_space_;
+  std::string repaired_, spaced_;
 };
 
 }  // namespace
 
-BytePairTokenizer::BytePairTokenizer(MergeTable table) : table_(std::move(table)) {
-  if (table_.end_of_text() >= 0) special_.end = special_.padding = table_.end_of_text();
-}
+BytePairTokenizer::BytePairTokenizer(MergeTable table, const BytePairOptions& options)
+    : table_(std::move(table)), options_(options) {}
 
 StatusOr<std::shared_ptr<const Tokenizer>> BytePairTokenizer::Read(const BytePairFiles& files) {
   ASSIGN_OR_RETURN(MergeTable table, MergeTable::Read(files));
-  return std::shared_ptr<const Tokenizer>(new BytePairTokenizer(std::move(table)));
+  BytePairOptions options;
+  if (const int32_t end = table.end_of_text(); end >= 0)
+    options.special.end = options.special.padding = end;
+  return std::make_shared<const BytePairTokenizer>(std::move(table), options);
+}
+
+uint64_t BytePairTokenizer::fingerprint() const {
+  const uint64_t hash = table_.fingerprint();
+  return options_.add_prefix_space ? Fnv1a().Add("prefix space").AddWord(hash).hash() : hash;
 }
 
 std::unique_ptr<TokenEncoder> BytePairTokenizer::MakeEncoder() const {
-  return std::make_unique<BytePairEncoder>(table_);
+  return std::make_unique<BytePairEncoder>(table_, options_.add_prefix_space);
 }
 
 }  // namespace tfjob::text

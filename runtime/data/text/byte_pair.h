@@ -3,6 +3,7 @@
 // (word_pattern.h), and merges the bytes of each word into tokens (word_merger.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -13,25 +14,30 @@
 
 namespace tfjob::text {
 
-// Uses the special token "<|endoftext|>", if the vocabulary has it, as the end and the padding.
+struct BytePairOptions {
+  bool add_prefix_space = false;  // before texts that do not begin with a space
+  SpecialTokens special = {};
+  int64_t least_size = 0;  // special tokens that no text contains may have ids up to it
+};
+
 class BytePairTokenizer : public Tokenizer {
  public:
   // Limits the bytes of a word. A longer word is split, so that work and memory are bounded.
   static constexpr size_t kMostWord = 64 << 10;
 
-  // Propagates errors from MergeTable::Read.
+  BytePairTokenizer(MergeTable table, const BytePairOptions& options);
+  // The special token "<|endoftext|>", if the vocabulary has it, is the end and the padding.
+  // Returns the errors of MergeTable::Read.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const BytePairFiles& files);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;
-  int64_t size() const override { return table_.size(); }
-  const SpecialTokens& special() const override { return special_; }
-  uint64_t fingerprint() const override { return table_.fingerprint(); }
+  int64_t size() const override { return std::max(table_.size(), options_.least_size); }
+  const SpecialTokens& special() const override { return options_.special; }
+  uint64_t fingerprint() const override;
 
  private:
-  explicit BytePairTokenizer(MergeTable table);
-
   const MergeTable table_;
-  SpecialTokens special_;
+  const BytePairOptions options_;
 };
 
 }  // namespace tfjob::text

@@ -79,13 +79,26 @@ Status MergeTable::AddMerge(std::string_view line, const Ids& ids) {
   const size_t space = line.find(' ');
   if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
     return InvalidArgument("expected two tokens, separated by one space, got ", Quote(line));
-  const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
+  return AddMerge(line.substr(0, space), line.substr(space + 1), ids);
+}
+
+Status MergeTable::AddMerge(std::string_view left, std::string_view right, const Ids& ids) {
   ASSIGN_OR_RETURN(const int32_t left_id, IdOfToken(ids, left));
   ASSIGN_OR_RETURN(const int32_t right_id, IdOfToken(ids, right));
   ASSIGN_OR_RETURN(const int32_t id, IdOfToken(ids, StrCat(left, right)));
   const Merge merge{.rank = static_cast<int32_t>(merges_.size()), .id = id};
   if (merges_.emplace(KeyOf(left_id, right_id), merge).second) return OkStatus();
-  return InvalidArgument("expected each merge once, got ", Quote(line), " again");
+  return InvalidArgument("expected each merge once, got ", Quote(StrCat(left, " ", right)),
+                         " again");
+}
+
+Status MergeTable::AddMerge(const JsonField& merge, const Ids& ids) {
+  const Json& value = *merge.value();
+  if (value.is_string()) return AddMerge(value.get_ref<const std::string&>(), ids);
+  if (!value.is_array() || value.size() != 2 || !value[0].is_string() || !value[1].is_string())
+    return InvalidArgument("expected two tokens, got ", DescribeJson(value));
+  return AddMerge(value[0].get_ref<const std::string&>(), value[1].get_ref<const std::string&>(),
+                  ids);
 }
 
 Status MergeTable::AddMerges(std::string_view content, const std::string& path, const Ids& ids) {
@@ -104,6 +117,26 @@ StatusOr<MergeTable> MergeTable::Read(const BytePairFiles& files) {
   ASSIGN_OR_RETURN(const std::string merges, ReadSmallFile(files.merges, kMostTokenizerBytes));
   RETURN_IF_ERROR(table.AddMerges(merges, files.merges, ids));
   table.fingerprint_ = Fnv1a().Add("bpe\n").Add(tokens).Add("\n").Add(merges).hash();
+  return table;
+}
+
+StatusOr<MergeTable> MergeTable::Parse(const JsonField& vocabulary, const JsonField& merges) {
+  MergeTable table;
+  Ids ids;
+  if (!vocabulary.IsObject()) return vocabulary.Mismatch("an object that maps tokens to ids");
+  RETURN_IF_ERROR(Annotate(table.AddTokens(*vocabulary.value(), ids), vocabulary.path()));
+  ASSIGN_OR_RETURN(const std::vector<JsonField> list, merges.Elements());
+  for (const JsonField& merge : list) {
+    if (!merge.present()) return merge.Mismatch("two tokens");
+    RETURN_IF_ERROR(Annotate(table.AddMerge(merge, ids), merge.path()));
+  }
+  const Json none = Json::array();
+  table.fingerprint_ = Fnv1a()
+                           .Add("bpe\n")
+                           .Add(PrintJson(*vocabulary.value()))
+                           .Add("\n")
+                           .Add(PrintJson(merges.present() ? *merges.value() : none))
+                           .hash();
   return table;
 }
 

@@ -32,6 +32,9 @@ class MergeTable {
   // token, if a line is not a merge or repeats one, or if a merge needs a token that the vocabulary
   // lacks. Also returns I/O errors.
   static StatusOr<MergeTable> Read(const BytePairFiles& files);
+  // Reads the same from JSON: an object of tokens and ids, and a list of merges, each of which is a
+  // list of two tokens, or a string like a line. Messages begin with the path of the field.
+  static StatusOr<MergeTable> Parse(const JsonField& vocabulary, const JsonField& merges);
 
   int32_t IdOf(unsigned char byte) const { return bytes_[byte]; }
   // Returns null if the two tokens are not merged.
@@ -57,6 +60,8 @@ class MergeTable {
   Status AddBytes(const Ids& ids);
   Status AddMerges(std::string_view content, const std::string& path, const Ids& ids);
   Status AddMerge(std::string_view line, const Ids& ids);
+  Status AddMerge(std::string_view left, std::string_view right, const Ids& ids);
+  Status AddMerge(const JsonField& merge, const Ids& ids);
 
   std::array<int32_t, 256> bytes_{};
   absl::flat_hash_map<uint64_t, Merge> merges_;

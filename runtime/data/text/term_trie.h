@@ -25,7 +25,8 @@ class TermTrie {
   explicit TermTrie(std::vector<Term> terms);
 
   int32_t root() const { return 0; }
-  // Returns the node to which the bytes of `prefix` lead from the root, or kNone.
+  size_t bytes() const { return nodes_.size() * (sizeof(Node) + 1); }  // of memory
+  // Returns the node that the bytes of `prefix` lead to, or kNone.
   int32_t Find(std::string_view prefix) const;
 
   struct Match {

@@ -44,6 +44,7 @@ class TokenEncoder {
 // Holds the ids of the tokens that no text contains; nullopt for those that the vocabulary lacks.
 struct SpecialTokens {
   std::optional<int64_t> begin, end, padding;
+  std::optional<int64_t> unknown;  // stands for words that the vocabulary lacks
 };
 
 // Makes encoders that share the tokenizer's vocabulary. Immutable. Any number of threads may use a

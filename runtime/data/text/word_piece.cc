@@ -1,6 +1,8 @@
 #include "runtime/data/text/word_piece.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -15,8 +17,8 @@ namespace {
 constexpr std::string_view kUnknown = "[UNK]";
 constexpr std::string_view kContinuation = "##";
 
-// The maximum size of a token that a word can contain: kMostCharacters of 4 bytes each, and "##".
-constexpr size_t kMostTokenBytes = 4 * BasicTokenizer::kMostCharacters + kContinuation.size();
+// No word has a longer token: it has at most kMostCharacters of at most four bytes.
+constexpr size_t kMostTokenBytes = 4 * BasicTokenizer::kMostCharacters + kMostContinuationBytes;
 
 std::string_view WithoutSpaceAtTheEnd(std::string_view line) {
   size_t end = 0;
@@ -28,35 +30,41 @@ std::string_view WithoutSpaceAtTheEnd(std::string_view line) {
   return line.substr(0, end);
 }
 
-}  // namespace
+bool CanBePart(std::string_view token) {
+  return !token.empty() && token.size() <= kMostTokenBytes;
+}
 
-struct WordPieceTokenizer::Tokens {
-  std::vector<TermTrie::Term> terms;  // all tokens of at most kMostTokenBytes
-  int64_t lines = 0;
-  uint64_t hash = 0;
-};
-
-// Reads the tokens, whose strings are views into `content`.
-StatusOr<WordPieceTokenizer::Tokens> WordPieceTokenizer::ReadTokens(std::string_view content,
-                                                                    const std::string& path) {
-  Tokens tokens;
+// Returns the tokens, which are parts of `content`.
+StatusOr<WordPieceTokens> ReadTokens(std::string_view content, const std::string& path) {
+  WordPieceTokens tokens{.unknown = kUnknown, .continuation = kContinuation};
   Fnv1a hash;
   absl::flat_hash_map<std::string_view, size_t> places;  // in tokens.terms
   RETURN_IF_ERROR(VisitLines(content, path, [&](std::string_view line, int64_t number) -> Status {
     const std::string_view token = WithoutSpaceAtTheEnd(line);
-    tokens.lines = number;
+    tokens.size = number;
     hash.Add("\n").Add(token);
-    if (token.empty() || token.size() > kMostTokenBytes) return OkStatus();
+    if (!CanBePart(token)) return OkStatus();
     const auto [place, added] = places.emplace(token, tokens.terms.size());
     if (added) tokens.terms.push_back({.text = token});
     tokens.terms[place->second].id = static_cast<int32_t>(number - 1);
     return OkStatus();
   }));
   tokens.hash = hash.hash();
-  if (places.contains(kUnknown)) return tokens;
-  return InvalidArgument(path, ": expected the token ", kUnknown,
-                         ", which stands for unknown words, but it is missing");
+  for (const TermTrie::Term& token : tokens.terms) {
+    if (token.text == "[CLS]") tokens.special.begin = token.id;
+    if (token.text == "[SEP]") tokens.special.end = token.id;
+    if (token.text == "[PAD]") tokens.special.padding = token.id;
+  }
+  return tokens;
 }
+
+std::vector<TermTrie::Term> PartsOfWords(const std::vector<TermTrie::Term>& terms) {
+  std::vector<TermTrie::Term> parts;
+  std::ranges::copy_if(terms, std::back_inserter(parts), CanBePart, &TermTrie::Term::text);
+  return parts;
+}
+
+}  // namespace
 
 class WordPieceTokenizer::Encoder : public TokenEncoder {
  public:
@@ -91,26 +99,37 @@ class WordPieceTokenizer::Encoder : public TokenEncoder {
   BasicTokenizer words_;
 };
 
-WordPieceTokenizer::WordPieceTokenizer(const Tokens& tokens, BasicOptions words)
-    : words_(words), trie_(tokens.terms), size_(tokens.lines) {
+WordPieceTokenizer::WordPieceTokenizer(const WordPieceTokens& tokens, BasicOptions words)
+    : words_(words),
+      trie_(PartsOfWords(tokens.terms)),
+      size_(tokens.size),
+      continuation_(trie_.Find(tokens.continuation)),
+      special_(tokens.special) {
   const std::string options =
       StrCat("wordpiece ", words.lower_case ? "lower " : "", words.strip_accents ? "strip" : "");
   fingerprint_ = Fnv1a().Add(options).AddWord(tokens.hash).hash();
-  for (const TermTrie::Term& token : tokens.terms) {
-    if (token.text == kUnknown) unknown_ = token.id;
-    if (token.text == "[CLS]") special_.begin = token.id;
-    if (token.text == "[SEP]") special_.end = token.id;
-    if (token.text == "[PAD]") special_.padding = token.id;
+}
+
+StatusOr<std::shared_ptr<const Tokenizer>> WordPieceTokenizer::Make(const WordPieceTokens& tokens,
+                                                                    BasicOptions words) {
+  const auto unknown = std::ranges::find(tokens.terms, tokens.unknown, &TermTrie::Term::text);
+  if (unknown == tokens.terms.end()) {
+    return InvalidArgument("expected the token ", tokens.unknown,
+                           ", which stands for unknown words, but it is missing");
   }
-  continuation_ = trie_.Find(kContinuation);
+  std::shared_ptr<WordPieceTokenizer> made(new WordPieceTokenizer(tokens, words));
+  made->unknown_ = unknown->id;
+  made->special_.unknown = unknown->id;
+  return std::shared_ptr<const Tokenizer>(std::move(made));
 }
 
 StatusOr<std::shared_ptr<const Tokenizer>> WordPieceTokenizer::Read(
     const WordPieceOptions& options) {
   ASSIGN_OR_RETURN(const std::string content,
                    ReadSmallFile(options.vocabulary, kMostTokenizerBytes));
-  ASSIGN_OR_RETURN(const Tokens tokens, ReadTokens(content, options.vocabulary));
-  return std::shared_ptr<const Tokenizer>(new WordPieceTokenizer(tokens, options.words));
+  ASSIGN_OR_RETURN(const WordPieceTokens tokens, ReadTokens(content, options.vocabulary));
+  auto made = Make(tokens, options.words);
+  return made.ok() ? std::move(made) : Annotate(made.status(), options.vocabulary);
 }
 
 std::unique_ptr<TokenEncoder> WordPieceTokenizer::MakeEncoder() const {

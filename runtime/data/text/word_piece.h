@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/data/text/basic_tokenizer.h"
@@ -24,29 +26,44 @@ struct WordPieceOptions {
   BasicOptions words = {};
 };
 
-// Uses the special tokens "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them, as the
-// beginning, the end and the padding.
+inline constexpr size_t kMostContinuationBytes = 16;
+
+// The tokens of a tokenizer.
+struct WordPieceTokens {
+  std::vector<TermTrie::Term> terms;  // different ones; empty and very long ones are ignored
+  std::string_view unknown;           // the token for words that consist of no known tokens
+  // The beginning of tokens that continue a word. At most kMostContinuationBytes.
+  std::string_view continuation;
+  SpecialTokens special;
+  int64_t size = 0;   // every id is below it
+  uint64_t hash = 0;  // of all tokens and ids
+};
+
 class WordPieceTokenizer : public Tokenizer {
  public:
-  // Reads the vocabulary. Returns InvalidArgument, with the file, if a line is not UTF-8 or if
-  // "[UNK]" is missing. Also returns I/O errors.
+  // Makes a tokenizer of tokens that have been read elsewhere, which need not outlive it. Returns
+  // InvalidArgument if `unknown` is not among them.
+  static StatusOr<std::shared_ptr<const Tokenizer>> Make(const WordPieceTokens& tokens,
+                                                         BasicOptions words);
+  // The special tokens are "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them. Returns
+  // InvalidArgument, with the file and the line, if the vocabulary is not as described above, and
+  // the errors of reading it.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;
   int64_t size() const override { return size_; }  // the number of lines
   const SpecialTokens& special() const override { return special_; }
   uint64_t fingerprint() const override { return fingerprint_; }
+  size_t bytes() const { return trie_.bytes(); }  // of memory for the tokens
 
  private:
   class Encoder;
-  struct Tokens;
-  WordPieceTokenizer(const Tokens& tokens, BasicOptions words);
-  static StatusOr<Tokens> ReadTokens(std::string_view content, const std::string& path);
+  WordPieceTokenizer(const WordPieceTokens& tokens, BasicOptions words);
 
   const BasicOptions words_;
   const TermTrie trie_;
   const int64_t size_;
-  int32_t continuation_ = TermTrie::kNone;  // the node of "##"
+  int32_t continuation_ = TermTrie::kNone;  // the node of the beginning of tokens that continue
   int32_t unknown_ = TermTrie::kNone;
   SpecialTokens special_;
   uint64_t fingerprint_ = 0;

@@ -119,6 +119,7 @@ TEST(WordPiece, LeavesOutTokensThatNoWordHas) {
   const auto tokenizer = Read(std::string(1 << 20, 'a') + "\n[UNK]\nb\n");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ(IdsOf(*(*tokenizer)->MakeEncoder(), "b a"), (Ids{2, 1}));
+  EXPECT_LT(dynamic_cast<const WordPieceTokenizer&>(**tokenizer).bytes(), 200u);
   const std::string longest = std::string(100, 'x');
   const auto both = Read("[UNK]\n" + longest + "\n");
   ASSERT_TRUE(both.ok()) << both.status();

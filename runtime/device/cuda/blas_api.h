@@ -1,5 +1,5 @@
-// Declares the functions of NVIDIA's library for matrix products, libcublasLt.so.13, that this
-// project calls. Like the driver (driver_api.h), the library is opened only when a GPU is
+// Declares the functions that this project calls in NVIDIA's matrix-product library,
+// libcublasLt.so.13. Like the driver (driver_api.h), the library is opened only when a GPU is
 // requested, and the declarations are this project's own; with --config=cuda, blas_api_check.cc
 // compares them with NVIDIA's header.
 //

@@ -189,8 +189,8 @@ StatusOr<CudaKernel> CudaRuntime::FindKernel(const std::string& name) {
 
 void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
   if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
-  // The driver copies as many bytes as the image declares, so it would read past the end of a
-  // smaller parameter.
+  // Rejects a parameter of another size, because the driver copies as many bytes as the image
+  // declares, so it would read past the end of a smaller parameter.
   if (launch.bytes != launch.kernel.parameter_bytes) {
     return Keep(Internal(description_, ": ", launch.name, " got a parameter of ", launch.bytes,
                          " bytes, but its image has one of ", launch.kernel.parameter_bytes));
@@ -206,7 +206,8 @@ void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
 StatusOr<Memory> CudaRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                                        std::string_view name) {
   if (kind == MemoryKind::kHost) return CpuRuntime()->Allocate(kind, bytes, contents, name);
-  // The driver refuses to allocate 0 bytes, but empty tensors need an address, too.
+  // Allocates at least 1 byte: the driver refuses to allocate 0 bytes, but empty tensors need an
+  // address, too.
   const size_t rounded = std::max<size_t>(bytes, 1);
   Enter();
   return kind == MemoryKind::kDevice ? AllocateDevice(rounded, contents, name)
@@ -329,7 +330,7 @@ Status CudaRuntime::AwaitNullStream() {
   return Check(driver_.StreamSynchronize(nullptr), "cuStreamSynchronize");
 }
 
-// In this mode, other threads may allocate memory during the capture.
+// Uses the thread-local mode, in which other threads may allocate memory during the capture.
 Status CudaRuntime::BeginCapture(Stream& stream) {
   Enter();
   return Check(driver_.StreamBeginCapture(HandleOf(stream), kCaptureThreadLocal),

@@ -36,7 +36,7 @@ struct SupportedGpu {
 // Returns the number of GPUs that CUDA_VISIBLE_DEVICES leaves visible.
 StatusOr<int> CountGpus(const DriverApi& driver);
 
-// Returns the GPU with this number (CudaOptions::gpu), without creating a context on it. Returns
+// Returns the GPU at this index (CudaOptions::gpu), without creating a context on it. Returns
 // InvalidArgument if there is no such GPU, and FailedPrecondition if the kernels do not support it
 // because it is too old.
 StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number);
@@ -72,7 +72,7 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   const std::string& description() const { return description_; }  // SupportedGpu::description
 
   // Returns the kernel of this name, or NotFound if no image contains it. The first call for a name
-  // loads the kernel, which the driver refuses to do on a thread that captures a stream.
+  // loads the kernel, which the driver refuses to do on a thread that is capturing a stream.
   StatusOr<CudaKernel> FindKernel(const std::string& name);
   // Submits a kernel, unless the grid has no blocks. The submission fails if the parameter's size
   // differs from its size in the image.

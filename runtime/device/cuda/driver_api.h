@@ -1,4 +1,4 @@
-// Declares the functions of NVIDIA's driver, libcuda.so.1, that this project calls. The library
+// Declares the functions that this project calls in NVIDIA's driver, libcuda.so.1. The library
 // comes with the driver, so no program is linked with it: OpenDriver loads it when a GPU is
 // requested. The declarations are this project's own, so that every build contains the code that
 // calls them; with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.

@@ -9,9 +9,9 @@
 //   - an algorithm that was chosen for other descriptors or for better aligned addresses;
 //   - a workspace that is too small or not aligned;
 //   - a bias that is missing.
-// It also refuses the first run of an algorithm while the stream captures a sequence, because that
-// run may load a kernel, and an algorithm that may add in any order, because results must be
-// reproducible.
+// It also refuses the first run of an algorithm while the stream is capturing a sequence, because
+// that run may load a kernel. It refuses algorithms that may add in any order, because results must
+// be reproducible.
 //
 // Like the real library, it exists once per process.
 #pragma once
@@ -26,7 +26,7 @@
 namespace tfjob::device::cuda {
 
 struct FakeBlasOptions {
-  // Submits the operation of a product. The default is SubmitToFakeDriver.
+  // Submits the operation that computes a product. The default is SubmitToFakeDriver.
   std::function<Result(Operation, StreamHandle)> submit;
   // Returns whether a stream is capturing a sequence. The default is FakeDriverCaptures.
   std::function<bool(StreamHandle)> captures;

@@ -5,7 +5,7 @@
 //
 // It is as strict as the real driver about rules that are easy to forget: memsets and copies from
 // pageable memory return before they have run, and no stream is ordered after them; most functions
-// need a context on the calling thread; a thread that captures a stream may not allocate, free,
+// need a context on the calling thread; a thread that is capturing a stream may not allocate, free,
 // wait or load a kernel.
 //
 // Like the real driver, it exists once per process. It simulates a machine with the GPUs that

@@ -21,7 +21,7 @@ std::string_view LastError() {
 }
 
 // Returns whether this value of CUDA_VISIBLE_DEVICES hides all GPUs on every machine. The driver
-// ignores the list from the first entry on that names no GPU.
+// ignores the list from the first entry that names no GPU.
 bool HidesEveryGpu(const std::string& visible) {
   return visible.empty() || visible.front() == '-' || visible == "NoDevFiles";
 }

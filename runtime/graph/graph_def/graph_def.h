@@ -19,14 +19,14 @@ enum class Constants {
 // Returns the graph as the bytes of a GraphDef, which are the same for equal graphs. Returns
 // ResourceExhausted if they would be 2 GiB or more, the limit of protobuf.
 StatusOr<std::string> WriteGraphDef(const Graph& graph, Constants constants = Constants::kWhole);
-// Returns the graph as the text form of a GraphDef. Large constants are left out.
+// Returns the graph as a GraphDef in protobuf's text format. Large constants are left out.
 std::string PrintGraphDef(const Graph& graph);
 
 // Reads what WriteGraphDef has written with Constants::kWhole; the result equals the graph that was
 // written. The bytes may come from anyone: types and shapes are derived again, and compared with
 // those in the GraphDef. Errors name the node.
 //  - Unimplemented: this program does not know an op, or knows another version of it.
-//  - InvalidArgument: the bytes are no GraphDef, or the graph is malformed.
+//  - InvalidArgument: the bytes are not a GraphDef, or the graph is malformed.
 StatusOr<Graph> ReadGraphDef(std::string_view bytes);
 
 }  // namespace tfjob::graph

@@ -57,6 +57,9 @@ Graph LargeGraph() {
   const ScanBuilder::Results results = scan.Finish();
   const Output table = ReadVariable(b, "table", DType::kFloat64, {3});
   Assign(b, "table", Cast(b, Sum(b, results.outputs[0], {0}), DType::kFloat64));
+  const Output half = Cast(b, results.states[0], DType::kFloat16);
+  const Output product = Mul(b, half, Scalar(b, DType::kFloat16, 0.1));
+  b.AddFetch("brain", Add(b, Cast(b, product, DType::kBFloat16), Scalar(b, DType::kBFloat16, 3)));
   const Output loss = Mean(b, Square(b, results.states[0]), {});
   b.AddFetch("loss", loss);
   b.AddFetch("table", table);

@@ -17,7 +17,7 @@ namespace tfjob::graph {
 namespace {
 
 constexpr char kOutputShapes[] = "_output_shapes";
-// A body may contain a loop, whose body may contain a loop, … This many levels are read.
+// The maximum number of levels of graphs, because the body of a loop may contain another loop.
 constexpr int kMostLevels = 8;
 
 StatusOr<DType> ReadDType(DataType type) {
@@ -26,7 +26,7 @@ StatusOr<DType> ReadDType(DataType type) {
   return *dtype;
 }
 
-// The argument of Reshape may contain a -1.
+// Does not reject negative dimensions, because the argument of Reshape may contain a -1.
 Shape ReadShape(const TensorShapeProto& proto) {
   std::vector<int64_t> dims;
   for (const auto& dim : proto.dim()) dims.push_back(dim.size());

@@ -45,7 +45,7 @@ struct AttributeWriter {
     WriteTensor(value, constants, *proto.mutable_tensor());
   }
   void operator()(const GraphPointer& value) const {
-    // Subgraph is the only class of graphs that are attributes.
+    // The cast cannot fail, because Subgraph is the only class derived from GraphAttribute.
     WriteGraph(dynamic_cast<const Subgraph&>(*value).graph(), constants, *proto.mutable_graph());
   }
 

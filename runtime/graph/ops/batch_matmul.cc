@@ -26,7 +26,7 @@ InferResult InferBatchMatMul(InferenceContext& context) {
     const TensorType& type = context.inputs[i];
     const bool swap = context.attributes.Get(i == 0 ? "swap_x" : "swap_y", false);
     if (!IsFloat(type.dtype) || type.shape.rank() < (swap ? 3 : 2))
-      return InvalidArgument("expected float32 or float64 of rank ", swap ? 3 : 2, " or more");
+      return InvalidArgument("expected a float type of rank ", swap ? 3 : 2, " or more");
     shapes[i] = Exchanged(type.shape, swap);
   }
   if (context.inputs[0].dtype != context.inputs[1].dtype)

@@ -12,7 +12,7 @@ namespace {
 // Checks that x has channels, and that the inputs from `first` to `last` are [channels].
 Status CheckChannels(const InferenceContext& context, const TensorType& x, size_t first,
                      size_t last) {
-  if (!IsFloat(x.dtype)) return InvalidArgument("expected float32 or float64");
+  if (!IsFloat(x.dtype)) return InvalidArgument("expected a float type");
   if (x.shape.rank() < 2 || x.shape.dim(-1) < 1)
     return InvalidArgument("expected at least two axes, and at least one channel");
   const TensorType channels{x.dtype, {x.shape.dim(-1)}};

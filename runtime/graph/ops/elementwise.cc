@@ -15,7 +15,7 @@ constexpr Effect kNoEffect = Effect::kNone;
 // ---- inference
 
 Status ExpectFloat(const TensorType& type) {
-  return IsFloat(type.dtype) ? OkStatus() : InvalidArgument("expected float32 or float64");
+  return IsFloat(type.dtype) ? OkStatus() : InvalidArgument("expected a float type");
 }
 
 Status ExpectNumeric(const TensorType& type) {
@@ -256,8 +256,7 @@ Gradient ClipGradient(GradientContext& c) {
 
 Gradient CastGradient(GradientContext& c) {
   const DType from = c.b.dtype(c.input(0));
-  const bool floats = from == DType::kFloat32 || from == DType::kFloat64;
-  return {floats ? Cast(c.b, c.dy(), from) : Output()};
+  return {IsFloat(from) ? Cast(c.b, c.dy(), from) : Output()};
 }
 
 Gradient DropoutGradient(GradientContext& c) {

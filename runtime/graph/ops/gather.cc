@@ -15,7 +15,7 @@ bool IsIndex(DType dtype) {
 // Checks that the inputs are indices [n] and a matrix of n rows.
 Status ExpectIndexedRows(const TensorType& indices, const TensorType& rows) {
   if (rows.shape.rank() != 2 || !IsFloat(rows.dtype))
-    return InvalidArgument("expected rows of float32 or float64, a matrix");
+    return InvalidArgument("expected rows of a float type, a matrix");
   if (!IsIndex(indices.dtype) || indices.shape != Shape{rows.shape.dim(0)})
     return InvalidArgument("expected one int32 or int64 index per row");
   return OkStatus();

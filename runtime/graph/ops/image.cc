@@ -18,7 +18,7 @@ Shape Windowed(const Window& window, const Shape& image, int64_t channels) {
 
 Status ExpectFloats(const std::vector<TensorType>& types) {
   for (const TensorType& type : types) {
-    if (!IsFloat(type.dtype)) return InvalidArgument("expected float32 or float64");
+    if (!IsFloat(type.dtype)) return InvalidArgument("expected a float type");
     if (type.dtype != types[0].dtype)
       return InvalidArgument("expected inputs of one dtype; add a Cast");
   }

@@ -14,7 +14,7 @@ constexpr int64_t kMostPixels = int64_t{1} << 31;
 Status CheckTransforms(const std::vector<TensorType>& inputs, int64_t images,
                        const TensorType& transforms) {
   for (const TensorType& input : inputs) {
-    if (!IsFloat(input.dtype)) return InvalidArgument("expected float32 or float64");
+    if (!IsFloat(input.dtype)) return InvalidArgument("expected a float type");
     if (input.dtype != inputs[0].dtype)
       return InvalidArgument("expected inputs of one dtype; add a Cast");
   }

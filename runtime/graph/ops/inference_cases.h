@@ -74,7 +74,7 @@ inline void CheckAll(const std::vector<const char*>& names, const std::vector<Te
   for (const char* name : names) Check({{name, inputs, {}, expected}});
 }
 
-inline const std::string kFloats = "refused: expected float32 or float64";
+inline const std::string kFloats = "refused: expected a float type";
 inline const std::string kNumbers = "refused: expected float32, float64, int32 or int64";
 inline const std::string kOneType = "refused: expected inputs of one dtype; add a Cast";
 inline const std::string kScalars = "refused: expected step and seed as int64[]";

@@ -275,7 +275,7 @@ TEST(Inference, OfSourcesAndVariables) {
         {op, {I64(), I64()}, floats, "float64[2]"},
         {op, {I64(), I32()}, floats, kScalars},
         {op, {I64({1}), I64()}, floats, kScalars},
-        {op, {I64(), I64()}, type, "refused: expected dtype float32 or float64"},
+        {op, {I64(), I64()}, type, "refused: expected a float type as dtype"},
         {op, {I64(), I64()}, {}, "refused: expected attributes dtype and shape"},
     });
   }
@@ -289,6 +289,10 @@ TEST(Inference, OfSourcesAndVariables) {
       {"ApplyOptimizer", {F32({2}), I64()}, {}, unnamed},
       {"ApplyOptimizer",
        {I32({2}), I64()},
+       variable,
+       "refused: expected a gradient of float32 or float64"},
+      {"ApplyOptimizer",
+       {TensorType{DType::kFloat16, {2}}, I64()},
        variable,
        "refused: expected a gradient of float32 or float64"},
       {"ApplyOptimizer", {F32({2}), I64({1})}, variable, "refused: expected the step as int64[]"},
@@ -309,7 +313,7 @@ TEST(Inference, RefusesAWrongNumberOfInputsOfEveryOp) {
   Attributes attributes;
   EXPECT_EQ(InferTypes("relu", {F32()}, attributes).status(), Unimplemented("there is no op relu"));
   EXPECT_EQ(Message(InferTypes("MatMul", {F32({2, 3}), Bool()}, attributes).status()),
-            "MatMul(float32[2,3], bool[]): expected float32 or float64 of rank 2");
+            "MatMul(float32[2,3], bool[]): expected a float type of rank 2");
 }
 
 TEST(BuilderFunctions, ReturnTheTypesTheyDocument) {

@@ -9,7 +9,7 @@ namespace {
 
 Status ExpectFloatMatrix(const TensorType& type) {
   if (IsFloat(type.dtype) && type.shape.rank() == 2) return OkStatus();
-  return InvalidArgument("expected float32 or float64 of rank 2");
+  return InvalidArgument("expected a float type of rank 2");
 }
 
 InferResult LossAndBackprop(const TensorType& logits) {
@@ -21,12 +21,12 @@ std::vector<int64_t> LeadingDims(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end() - 1};
 }
 
-// The factors may have more than two axes if their leading axes can together be treated as the rows
-// of one matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the
+// The factors may have more than two axes if their leading axes can be flattened into the rows of
+// one matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the
 // product then sums over them.
 Status ExpectFactors(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
   if (!IsFloat(a.dtype) || a.shape.rank() < 2 || b.shape.rank() < 2)
-    return InvalidArgument("expected float32 or float64 of rank 2");
+    return InvalidArgument("expected a float type of rank 2");
   if (a.dtype != b.dtype) return InvalidArgument("expected inputs of one dtype; add a Cast");
   if (a.shape.rank() == 2 && b.shape.rank() == 2) return OkStatus();
   const bool sums = transpose_a && !transpose_b && LeadingDims(a.shape) == LeadingDims(b.shape);
@@ -71,7 +71,7 @@ InferResult InferFusedMatMul(InferenceContext& context) {
 
 InferResult InferRows(InferenceContext& context) {
   if (!IsFloat(context.inputs[0].dtype) || context.inputs[0].shape.rank() < 1) {
-    return InvalidArgument("expected float32 or float64 of rank 1 or more");
+    return InvalidArgument("expected a float type of rank 1 or more");
   }
   return std::vector{context.inputs[0]};
 }

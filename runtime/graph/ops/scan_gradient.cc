@@ -266,7 +266,7 @@ class ScanDifferentiator {
   }
 
   // Stacks a backward value in the order of the forward steps, or in reverse order. Returns the
-  // number of the output.
+  // index of the output.
   int Stack(Output value, bool reversed) {
     const auto [found, added] = outputs_.try_emplace({value, reversed}, 0);
     if (added) found->second = scan_.Stack(now_[value], !reversed);

@@ -54,13 +54,13 @@ InferResult InferReduceNumeric(InferenceContext& context) {
 }
 
 InferResult InferReduceFloat(InferenceContext& context) {
-  if (!IsFloat(context.inputs[0].dtype)) return InvalidArgument("expected float32 or float64");
+  if (!IsFloat(context.inputs[0].dtype)) return InvalidArgument("expected a float type");
   return InferReduceNumeric(context);
 }
 
 InferResult InferArgMax(InferenceContext& context) {
   const TensorType& x = context.inputs[0];
-  if (!IsFloat(x.dtype)) return InvalidArgument("expected float32 or float64");
+  if (!IsFloat(x.dtype)) return InvalidArgument("expected a float type");
   const int rank = x.shape.rank();
   int64_t axis = context.attributes.Get<int64_t>("axis", -1);
   if (axis < -rank || axis >= rank) {

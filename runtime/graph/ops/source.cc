@@ -5,6 +5,7 @@
 
 #include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::graph {
 namespace {
@@ -41,13 +42,18 @@ InferResult InferRandom(InferenceContext& context) {
     return InvalidArgument("expected step and seed as int64[]");
   }
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferFromAttributes(context));
-  if (!IsFloat(types[0].dtype)) return InvalidArgument("expected dtype float32 or float64");
+  if (!IsFloat(types[0].dtype)) return InvalidArgument("expected a float type as dtype");
   return types;
+}
+
+// Optimizers have no half types: the gradient of a float32 variable has its type.
+bool IsTrained(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
 InferResult InferApplyOptimizer(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::string variable, VariableOf(context));
-  if (!IsFloat(context.inputs[0].dtype)) {
+  if (!IsTrained(context.inputs[0].dtype)) {
     return InvalidArgument("expected a gradient of float32 or float64");
   }
   if (context.inputs[1] != TensorType{DType::kInt64, {}}) {
@@ -59,7 +65,7 @@ InferResult InferApplyOptimizer(InferenceContext& context) {
 InferResult InferApplyOptimizerRows(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::string variable, VariableOf(context));
   const TensorType &indices = context.inputs[0], &values = context.inputs[1];
-  if (!IsFloat(values.dtype) || values.shape.rank() != 2)
+  if (!IsTrained(values.dtype) || values.shape.rank() != 2)
     return InvalidArgument("expected values of float32 or float64, a matrix");
   if (indices != TensorType{DType::kInt64, {values.shape.dim(0)}})
     return InvalidArgument("expected one int64 index per row of the values");
@@ -138,6 +144,10 @@ Output Scalar(Builder& b, DType dtype, double value) {
       return IntegerScalar<uint8_t>(b, value);
     case DType::kBool:
       return Const(b, CastScalar<bool>(value));
+    case DType::kBFloat16:
+      return Const(b, Tensor::Scalar(BFloat16(static_cast<float>(value))));
+    case DType::kFloat16:
+      return Const(b, Tensor::Scalar(Float16(static_cast<float>(value))));
   }
   return b.Fail(InvalidArgument("a scalar of an unknown dtype"));
 }

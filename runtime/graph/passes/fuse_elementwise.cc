@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/op.h"
 #include "runtime/graph/passes.h"
 #include "runtime/graph/passes/constants.h"
@@ -24,8 +25,7 @@ std::string Number(double value) {
 
 bool IsFusible(const Node& node) {
   const Op* op = FindOp(node.op);
-  const bool floats = !node.outputs.empty() && (node.outputs[0].dtype == DType::kFloat32 ||
-                                                node.outputs[0].dtype == DType::kFloat64);
+  const bool floats = !node.outputs.empty() && IsFloat(node.outputs[0].dtype);
   return op != nullptr && op->elementwise && floats;
 }
 

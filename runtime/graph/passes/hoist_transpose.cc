@@ -19,7 +19,7 @@ bool IsTransposedOperand(const Node& node, size_t input) {
   return node.op == "MatMul" && input == 1 && node.attributes.Get("transpose_b", false);
 }
 
-// Returns the numbers of the invariants that are matrices and that the body reads only as
+// Returns the indices of the invariants that are matrices and that the body reads only as
 // transposed second operands of products.
 std::set<int> TransposedInvariants(const Graph& body, int invariants) {
   std::map<int, int> numbers;  // by node

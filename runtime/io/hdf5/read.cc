@@ -62,8 +62,8 @@ std::optional<std::string> StoredName(hid_t type, const std::string& stated) {
   }
 }
 
-// Returns the texts in a buffer that contains either pointers to the texts or `size` bytes per
-// text.
+// Returns the strings in a buffer that contains either pointers to the strings or `size` bytes per
+// string.
 std::vector<std::string> TextsOf(const std::vector<char>& buffer, size_t count, size_t size,
                                  bool pointers) {
   std::vector<std::string> texts;
@@ -80,8 +80,8 @@ std::vector<std::string> TextsOf(const std::vector<char>& buffer, size_t count, 
   return texts;
 }
 
-// Reads an attribute that is a text, a list of texts, or an empty list. Returns null for any other
-// attribute.
+// Reads an attribute that is a string, a list of strings, or an empty list. Returns null for any
+// other attribute.
 StatusOr<Json> ReadAttribute(hid_t attribute, uint64_t most_bytes) {
   const Hdf5Handle type(H5Aget_type(attribute), H5Tclose);
   const Hdf5Handle space(H5Aget_space(attribute), H5Sclose);

@@ -11,9 +11,9 @@ namespace tfjob::io {
 
 // Appends a safetensors file to `output`. It contains each dataset of numbers, named by its path
 // without the leading slash, and two entries of metadata. "attributes" is JSON of the form {"PATH":
-// {"NAME": "text" or ["text", …]}}, and contains the attributes that are texts, lists of texts or
-// empty lists. "skipped" is JSON of the form {"PATH": "reason"}, and lists the datasets and links
-// that cannot be converted. Links to other files are not followed.
+// {"NAME": "text" or ["text", …]}}, and contains the attributes that are strings, lists of strings
+// or empty lists. "skipped" is JSON of the form {"PATH": "reason"}, and lists the datasets and
+// links that cannot be converted. Links to other files are not followed.
 //
 // Returns DataLoss if the file is damaged, or if it unpacks to more than 64 MiB and to more than 16
 // times its size. Calls `opened` once the file is open, before converting it.

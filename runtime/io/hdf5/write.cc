@@ -23,6 +23,9 @@ hid_t FileType(DType dtype) {
     case DType::kUInt8:
     case DType::kBool:
       return H5T_STD_U8LE;
+    case DType::kBFloat16:  // the reader of safetensors converts these to float32
+    case DType::kFloat16:
+      break;
   }
   return H5T_STD_U8LE;
 }
@@ -47,7 +50,7 @@ Status AddDataset(hid_t file, hid_t with_groups, const std::string& path, const 
   return OkStatus();
 }
 
-// `value` is a text or a list of texts.
+// `value` is a string or a list of strings.
 Status AddAttribute(hid_t object, const std::string& name, const Json& value) {
   std::vector<std::string> texts;
   if (value.is_string())

@@ -21,7 +21,7 @@ constexpr int64_t kLeastNormChunk = 32768;  // elements
 constexpr int64_t kNormBlock = 8192;
 constexpr int64_t kLeastNormRows = 8;
 
-// Divides the rows of an operation into chunks, which are computed in parallel, and the chunks into
+// Splits the rows of an operation into chunks, which are computed in parallel, and the chunks into
 // blocks.
 struct ChannelSplit {
   int64_t rows = 0, channels = 0;
@@ -176,7 +176,7 @@ class BatchNorm : public Kernel {
   }
 
  private:
-  // Returns moments number `i` in the workspace.
+  // Returns the moments at index `i` in the workspace.
   ChannelMoments<T> At(T* space, int64_t i) const {
     T* const first = space + 2 * i * split_.width;
     return {first, first + split_.width};

@@ -18,7 +18,7 @@ StatusOr<StridedLoop> BroadcastLoop(const KernelRequest& request) {
   return StridedLoop::Create(output.shape, strides);
 }
 
-// Divides the loop among the threads, and calls body(first, last, begin, end) for each part. A part
+// Splits the loop among the threads, and calls body(first, last, begin, end) for each part. A part
 // consists of the inner iterations [begin, end) of each of the outer iterations [first, last).
 // Splits the innermost loop only if there is no other loop.
 template <typename Body>

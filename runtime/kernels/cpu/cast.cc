@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/rows.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -11,8 +12,12 @@ namespace {
 // Here, such a float becomes the nearest integer in the range, and NaN becomes 0.
 template <typename Out, typename In>
 Out Convert(In value) {
-  if constexpr (std::is_same_v<Out, bool>) {
+  if constexpr (sizeof(In) == 2) {
+    return Convert<Out>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<Out, bool>) {
     return value != 0;
+  } else if constexpr (sizeof(Out) == 2) {
+    return Out(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
     // The limits may be rounded away from zero when they are converted to floating point, so the
     // comparisons must include equality.
@@ -26,6 +31,14 @@ Out Convert(In value) {
   } else {
     return static_cast<Out>(value);
   }
+}
+
+// Calls f as ForAny does, also for the half types.
+template <typename F>
+Prepared ForEvery(DType dtype, F f) {
+  if (dtype == DType::kBFloat16) return f(Type<BFloat16>());
+  if (dtype == DType::kFloat16) return f(Type<Float16>());
+  return ForAny(dtype, f);
 }
 
 template <typename In, typename Out>
@@ -70,8 +83,8 @@ Prepared PrepareCast(const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
   RETURN_IF_ERROR(ExpectShape(in, out.shape));
-  return ForAny(in.dtype, [&]<typename In>(Type<In>) {
-    return ForAny(out.dtype, [&]<typename Out>(Type<Out>) {
+  return ForEvery(in.dtype, [&]<typename In>(Type<In>) {
+    return ForEvery(out.dtype, [&]<typename Out>(Type<Out>) {
       return Make<Cast>(in, out, &ConvertAll<In, Out>);
     });
   });

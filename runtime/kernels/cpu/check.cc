@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/kernels/stream.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -150,6 +151,10 @@ double ValueAt(const Tensor& tensor, int64_t index) {
       return tensor.data<uint8_t>()[i];
     case DType::kBool:
       return tensor.data<bool>()[i];
+    case DType::kBFloat16:
+      return static_cast<float>(tensor.data<BFloat16>()[i]);
+    case DType::kFloat16:
+      return static_cast<float>(tensor.data<Float16>()[i]);
   }
   return 0;
 }
@@ -174,6 +179,12 @@ void SetValue(Tensor& tensor, int64_t index, double value) {
       return;
     case DType::kBool:
       tensor.data<bool>()[i] = value != 0;
+      return;
+    case DType::kBFloat16:
+      tensor.data<BFloat16>()[i] = BFloat16(static_cast<float>(value));
+      return;
+    case DType::kFloat16:
+      tensor.data<Float16>()[i] = Float16(static_cast<float>(value));
       return;
   }
 }

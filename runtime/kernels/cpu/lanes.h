@@ -20,7 +20,7 @@ inline T CombineLanes(T* lanes, const Combine& combine) {
   return lanes[0];
 }
 
-// Combines `start` and map(x[i]) for all i. `start` must be the neutral element of `combine`.
+// Combines `start` and map(x[i]) for all i. `start` must be the identity of `combine`.
 template <typename T, typename Combine, typename MapElement>
 inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
                      const MapElement& map) {

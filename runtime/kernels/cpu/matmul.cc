@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// A product is divided into blocks of whole tiles, whose sizes suit the vector units. A block has
-// at least about kGrainMultiplications multiplications, so that it justifies waking a thread.
+// A product is split into blocks of whole tiles, whose sizes suit the vector units. A block has at
+// least about kGrainMultiplications multiplications, so that it justifies waking a thread.
 constexpr int64_t kTileRows = 16, kTileColumns = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 

@@ -1,5 +1,5 @@
 // Limits oneDNN to the calling thread. Debian's oneDNN is built with OpenMP, whose spinning
-// barriers become very slow if other threads use the same cores. Kernels instead divide their work
+// barriers become very slow if other threads use the same cores. Kernels instead split their work
 // into parts, and run the parts on the threads of their stream.
 #pragma once
 

@@ -102,7 +102,7 @@ Primitive MakePrimitive(ConvolutionPass pass, const Convolution& c, int64_t imag
           backward.scratchpad_desc()};
 }
 
-// Returns oneDNN's argument numbers for the image, the filter and the output of a pass.
+// Returns oneDNN's argument indices for the image, the filter and the output of a pass.
 std::array<int, 3> ArgumentsOf(ConvolutionPass pass) {
   switch (pass) {
     case ConvolutionPass::kForward:

@@ -20,8 +20,8 @@ struct Seen {
   int64_t count() const { return (bottom - top) * (right - left); }
 };
 
-// Calls body(seen, pixel) for each window over image number `image`, where `pixel` is the window's
-// row in the pooled operand.
+// Calls body(seen, pixel) for each window over image `image`, where `pixel` is the window's row in
+// the pooled operand.
 template <typename Body>
 void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
   const int64_t height = p.image.shape.dim(1), width = p.image.shape.dim(2);

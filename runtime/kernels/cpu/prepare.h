@@ -1,5 +1,5 @@
-// Declares functions for use by those that prepare kernels (PrepareFunction in kernel.h). They
-// check the operands of a request, and instantiate a template for a dtype.
+// Declares functions that a PrepareFunction (kernel.h) uses to check the operands of a request, and
+// to instantiate a template for a dtype.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ struct Type {
 
 // Returns f(Type<float>()) or f(Type<double>()), which must be a Prepared. Returns
 // NoKernelFor(dtype) for any other dtype. ForNumber also accepts int32 and int64. ForAny accepts
-// every dtype.
+// every dtype but the half types (half.h).
 template <typename F>
 Prepared ForFloat(DType dtype, F f) {
   if (dtype == DType::kFloat32) return f(Type<float>());
@@ -67,6 +67,8 @@ Prepared ForSize(DType dtype, F f) {
   switch (SizeOf(dtype)) {
     case 1:
       return f(Type<uint8_t>());
+    case 2:
+      return f(Type<uint16_t>());
     case 4:
       return f(Type<uint32_t>());
     default:

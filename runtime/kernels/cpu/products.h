@@ -15,7 +15,8 @@ struct ProductLayout {
   bool transpose_a = false, transpose_b = false;
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;
 };
-// Returns InvalidArgument if the first two inputs and the output do not fit each other.
+// Returns InvalidArgument if the first two inputs and the output have incompatible shapes or
+// different dtypes.
 StatusOr<ProductLayout> ProductLayoutOf(const KernelRequest& request);
 
 // One operand of BatchMatMulV2: its matrices [rows, cols], and the distances between them in
@@ -32,7 +33,7 @@ struct BatchLayout {
   bool adj_x = false, adj_y = false;
   int64_t m = 0, n = 0, k = 0;
 };
-// Returns InvalidArgument if the operands do not fit each other.
+// Returns InvalidArgument if the operands have incompatible shapes or different dtypes.
 StatusOr<BatchLayout> BatchLayoutOf(const KernelRequest& request);
 
 }  // namespace tfjob::kernels::cpu

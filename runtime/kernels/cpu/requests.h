@@ -36,12 +36,13 @@ StatusOr<Block> PadBlock(const KernelRequest& request);
 // for each axis of the index.
 int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides);
 
-// Return InvalidArgument unless the operands fit. The ids are int32 or int64.
+// Return InvalidArgument if the operands have incompatible shapes or dtypes. The ids are int32 or
+// int64.
 Status CheckGather(const KernelRequest& request);
 Status CheckDeduplicateIndexedSlices(const KernelRequest& request);
 Status CheckUnsortedSegmentSum(const KernelRequest& request);
-// Returns the error for an id of the batch that is not a row of the table, which has `rows` rows.
-// The name of the table may be empty.
+// Returns the error for an id that is not a row of the table. `position` is the id's position in
+// the batch, and `rows` is the number of rows of the table. The table's name may be empty.
 Status NoSuchRow(int64_t id, int64_t position, const std::string& table, int64_t rows);
 
 }  // namespace tfjob::kernels::cpu

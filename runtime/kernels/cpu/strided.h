@@ -30,8 +30,8 @@ class StridedLoop {
   // Returns Unimplemented if `shape` has more than kMaxRank dimensions.
   static StatusOr<StridedLoop> Create(const Shape& shape, std::span<const Strides> operands);
 
-  // Return the number of iterations of the innermost loop (inner), and of all other loops
-  // together (outer).
+  // Return the number of iterations of the innermost loop (inner), and of all other loops combined
+  // (outer).
   int64_t outer() const { return outer_; }
   int64_t inner() const { return dims_[rank_ - 1]; }
   int64_t inner_stride(int operand) const { return strides_[operand][rank_ - 1]; }

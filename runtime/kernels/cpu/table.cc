@@ -1,4 +1,7 @@
+#include <utility>
+
 #include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/cpu/half.h"
 #include "runtime/kernels/kernel.h"
 
 namespace tfjob::kernels {
@@ -14,7 +17,7 @@ KernelTable::Entries AllEntries() {
         cpu::FusedElementwiseKernels}) {
     all.merge(family());
   }
-  return all;
+  return cpu::WithHalfTypes(std::move(all));
 }
 
 }  // namespace

@@ -71,8 +71,9 @@ class GatherKernel final : public Kernel {
 // Adds the rows of equal ids: sorts the ids, numbers the distinct ones, and adds their rows.
 class GroupSums {
  public:
-  // If `rows` is 0, the sum for an id is written to the row with the id's number. Otherwise, it is
-  // written to the row with the id itself, if the id is below `rows`.
+  // If `rows` is 0, the sum for an id is written to the row whose index is the id's number among
+  // the distinct ids. Otherwise, it is written to the row whose index is the id itself, if the id
+  // is below `rows`.
   GroupSums(Launcher launcher, const Operand& ids, const Operand& values, const Operand& out,
             int64_t rows)
       : launcher_(std::move(launcher)),

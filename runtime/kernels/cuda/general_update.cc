@@ -27,7 +27,7 @@ static_assert(static_cast<int>(RateDecay::kNone) == static_cast<int>(optimizer::
                   static_cast<int>(optimizer::Decay::kPiecewiseConstant));
 static_assert(kUpdateSlots == optimizer::kMaxSlots);
 
-// The numbers of an op's inputs. The step is always the first input.
+// The indices of an op's inputs. The step is always the first input.
 struct UpdateInputs {
   size_t rows = 0;  // 0: the gradient is not given by rows
   size_t values = 1, variable = 2;

@@ -24,7 +24,7 @@ class RowIndex {
 
   size_t bytes() const { return static_cast<size_t>(rows_) * sizeof(int32_t); }
   // Submits the kernels that write the index to `space`, which must have bytes() bytes. `numbers`
-  // contains, for each row of the gradient, the number of the variable's row.
+  // contains, for each row of the gradient, the index of the variable's row.
   const int32_t* Submit(const int64_t* numbers, void* space, Stream& stream) const;
 
  private:
@@ -37,7 +37,7 @@ class RowIndex {
 };
 
 // Prepares ApplyOptimizer or ApplyOptimizerRows with the kernel GeneralUpdate. The caller must have
-// checked that the operands fit the optimizer (update.cc).
+// checked that the operands match the optimizer (update.cc).
 Prepared PrepareGeneralUpdate(const Launcher& launcher, const KernelRequest& request,
                               const optimizer::Optimizer& o);
 

@@ -347,6 +347,14 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
   const Operand doubles = Operand::Dense(DType::kFloat64, Shape({2, 3}));
   EXPECT_EQ(Message(prepare("Exp", {}, {doubles}, {doubles})),
             "device CUDA: Exp(float64[2,3]) -> float64[2,3]: no kernel for dtype float64");
+  for (const DType half : {DType::kBFloat16, DType::kFloat16}) {
+    const Operand halves = Operand::Dense(half, Shape({2, 3}));
+    for (const char* op : {"Exp", "Identity", "Transpose"}) {
+      const Status refused = prepare(op, {}, {halves}, {halves});
+      EXPECT_TRUE(absl::IsUnimplemented(refused)) << op << ": " << refused;
+    }
+    EXPECT_TRUE(absl::IsUnimplemented(prepare("Cast", {}, {matrix}, {halves})));
+  }
   EXPECT_EQ(prepare("Conv9D", {}, {matrix}, {matrix}).code(), StatusCode::kUnimplemented);
   const Operand row = Operand::Dense(DType::kFloat32, Shape({2}));
   EXPECT_EQ(prepare("Add", {}, {matrix, row}, {matrix}).code(), StatusCode::kInvalidArgument);

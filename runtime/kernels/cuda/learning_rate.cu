@@ -40,7 +40,8 @@ TFJOB_DEVICE double LengthOf(const LearningRateParameter& p, double count) {
 TFJOB_DEVICE double RestartingRate(const LearningRateParameter& p, double step) {
   const double passed = step / p.decay_steps;
   double restarts = floor(p.t_mul == 1 ? passed : log(1 + passed * (p.t_mul - 1)) / log(p.t_mul));
-  // Corrects rounding errors of the logarithms.
+  // Corrects rounding errors of the logarithms, because of which the result could be the end of one
+  // decay instead of the start of the next.
   if (LengthOf(p, restarts + 1) <= passed) restarts += 1;
   if (LengthOf(p, restarts) > passed) restarts -= 1;
   const double part = (passed - LengthOf(p, restarts)) / pow(p.t_mul, restarts);

@@ -325,7 +325,7 @@ struct MergeIdsParameter {
 // NumberIds numbers the distinct ids of a sorted list. It runs as a single block.
 struct NumberIdsParameter {
   const int64_t* ids;
-  uint32_t* numbers;  // per id, the number of its value
+  uint32_t* numbers;  // per id, the index of its value among the distinct ones
   int64_t* distinct;  // the values, followed by -1; null: not needed
   uint32_t* distinct_count;
   uint32_t count;

@@ -158,7 +158,8 @@ class BlasProduct final : public Product {
     if (calls.status().ok()) {
       const auto result = blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_,
                                                        preference, 1, &heuristic_, &found);
-      // The library may return success although it has found no algorithm.
+      // Does not report kBlasNotSupported, which means that there is no algorithm, as an error
+      // here. The check of `found` below also covers a success without an algorithm.
       if (result != device::cuda::kBlasNotSupported)
         calls.Check(result, "cublasLtMatmulAlgoGetHeuristic");
     }

@@ -253,8 +253,8 @@ Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
-  // The number of blocks of a grid, which is the number of parts of all sums, is below the number
-  // of elements.
+  // Checks only the number of elements, because a grid has fewer blocks than that: one per part of
+  // each sum.
   RETURN_IF_ERROR(CheckCount(in));
   Reduced reduced{in, {}};
   ASSIGN_OR_RETURN(reduced.axes, cpu::AxesOf(request.attributes, in.shape.rank()));

@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the neutral element.
+// Returns the identity of the operation.
 TFJOB_DEVICE float StartOf(ReduceOp op) {
   if (op == ReduceOp::kSum) return 0.0f;
   return op == ReduceOp::kMax ? -INFINITY : INFINITY;

@@ -1,6 +1,9 @@
 #include "runtime/kernels/cuda/table.h"
 
+#include <utility>
+
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cuda {
 
@@ -19,6 +22,19 @@ Status ExpectFloat32(const KernelRequest& request) {
   return OkStatus();
 }
 
+namespace {
+
+// No kernel for GPUs has the half types yet, not even those that only move elements.
+Status RefuseHalfTypes(const KernelRequest& request) {
+  for (const auto* side : {&request.inputs, &request.outputs}) {
+    for (const Operand& operand : *side)
+      if (IsHalf(operand.dtype)) return cpu::NoKernelFor(operand.dtype);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 KernelTable MakeTable(const GpuAccess& gpu) {
   KernelTable::Entries all = MatMulKernels(gpu);
   all.merge(ConvolutionKernels(gpu));
@@ -26,6 +42,12 @@ KernelTable MakeTable(const GpuAccess& gpu) {
                             CastKernels, MoveKernels, LayoutKernels, SelectKernels, GatherKernels,
                             PoolingKernels, ImageTransformKernels, BatchNormKernels, UpdateKernels})
     all.merge(family(gpu.launcher));
+  for (auto& [op, entry] : all) {
+    entry.prepare = [inner = std::move(entry.prepare)](const KernelRequest& request) -> Prepared {
+      RETURN_IF_ERROR(RefuseHalfTypes(request));
+      return inner(request);
+    };
+  }
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
 }
 

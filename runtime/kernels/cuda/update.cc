@@ -183,7 +183,7 @@ Status CheckOptions(const Optimizer& o, const Attributes& attributes) {
   return Unimplemented("no CUDA kernel for ", Name(o.kind), " with a constraint");
 }
 
-// Checks the variable and its slots, which are the inputs from number `variable` on.
+// Checks the variable and its slots, which are the inputs from index `variable` on.
 Status CheckVariable(const KernelRequest& request, size_t variable) {
   RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[kStep]));
   for (size_t i = variable; i < request.inputs.size(); ++i) {

@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the number of the tensor to which this block belongs.
+// Returns the index of the tensor to which this block belongs.
 TFJOB_DEVICE int TensorOfBlock(const UpdateTensors& update) {
   int tensor = 0;
   while (tensor + 1 < update.tensors &&

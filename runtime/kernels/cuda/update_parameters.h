@@ -125,8 +125,8 @@ struct RowUpdate {
   float* first;
   float* second;
   const float* values;
-  const int64_t* rows;   // per row of `values`, the number of the variable's row; -1: none
-  const int32_t* index;  // per row of the variable, the number of the row of `values`; -1: none
+  const int64_t* rows;   // per row of `values`, the index of the variable's row; -1: none
+  const int32_t* index;  // per row of the variable, the index of the row of `values`; -1: none
   int64_t variable_stride, first_stride, second_stride, values_stride;
   int64_t variable_rows;
   uint32_t count, cols;  // elements to visit, and per row
@@ -141,8 +141,9 @@ struct SgdRowsParameter {
 };
 
 // GeneralUpdate implements all kinds of optimizers, with all options except constraints. The other
-// kernels are faster. It chooses the rows of the variable like ApplyAdamRows. If both `rows` and
-// `index` are null, each row is updated with the row of `values` that has the same number.
+// kernels are faster. GeneralUpdate chooses the rows of the variable like ApplyAdamRows. If both
+// `rows` and `index` are null, each row is updated with the row of `values` that has the same
+// index.
 inline constexpr int kUpdateSlots = 5;
 struct GeneralUpdateParameter {
   float* variable;
@@ -157,13 +158,13 @@ struct GeneralUpdateParameter {
   uint32_t count, cols;  // elements to visit, and per row
   UpdateKind kind;
   int32_t nesterov, amsgrad, centered, root;  // root: Ftrl's power is 1/2
-  int32_t average, accumulator;               // the numbers of slots; -1: none
+  int32_t average, accumulator;               // the indices of slots; -1: none
   int32_t adds;                               // 1: the gradient is added to the accumulator
   float scale;                                // factor of the gradient, or of the accumulator
   float momentum, keep_1, take_1, keep_2, take_2, epsilon, l1, shrink, power;
 };
 
-// IndexRows inverts `rows`: for each number in `rows`, it writes the number's position to `index`.
+// IndexRows inverts `rows`: it sets index[rows[i]] to i, unless rows[i] is out of range.
 inline constexpr int kIndexThreads = 256;
 struct IndexRowsParameter {
   const int64_t* rows;

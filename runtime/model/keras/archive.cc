@@ -20,7 +20,7 @@ StatusOr<std::unique_ptr<io::ZipReader>> Open(const std::string& path, const std
   return InvalidArgument(path, " is not a .keras file: it has no ", member);
 }
 
-// Unpacks a member into a file in memory, which error messages call by the name of the archive.
+// Unpacks a member into a file in memory. Error messages refer to this file by the archive's name.
 StatusOr<io::MemoryFile> Unpack(const io::ZipReader& zip, const std::string& member) {
   ASSIGN_OR_RETURN(io::MemoryFile unpacked, io::MemoryFile::Create(zip.path()));
   ASSIGN_OR_RETURN(const auto stream, zip.Stream(member));

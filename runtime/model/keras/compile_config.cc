@@ -38,8 +38,7 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
-// Removes `from_logits: false` from a metric, unless the metric would otherwise take `true` from the
-// loss.
+// Removes `from_logits: false` from a metric, unless it would then take `true` from the loss.
 void DropLogits(const Json& loss, Json& metric) {
   const bool taken = loss.contains("from_logits") && loss["from_logits"] == true &&
                      metric["name"].get_ref<const std::string&>().ends_with("crossentropy");
@@ -79,9 +78,9 @@ StatusOr<Json> MetricKeys(const JsonField& field, const Json& loss) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
-  // The file gives a function's name without its module, so it may be
-  // keras.losses.cosine_similarity, which is negative, or keras.metrics.cosine_similarity, which is
-  // positive.
+  // Rejects a function of this name. The file gives the name without the module, so it may stand
+  // for keras.losses.cosine_similarity, which is negative, or keras.metrics.cosine_similarity,
+  // which is positive.
   if (metric.name == "cosine_similarity" && field["class_name"].present()) {
     const auto class_name = field["class_name"].String();
     if (class_name.ok() && *class_name == "function") {

@@ -20,8 +20,8 @@ namespace tfjob::keras {
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
-// setting, if a setting is not supported. Leaves it to the reader of training files to check the
-// values.
+// setting, if a setting is not supported. Does not check the values; the reader of training files
+// does.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
 // Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics` or, if the model has

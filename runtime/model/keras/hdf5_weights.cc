@@ -69,8 +69,8 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(model, variables));
   Places by_name = PlacesByName(file, groups);
   if (by_name.size() == CountOf(groups)) return by_name;
-  // tf.keras 2 does not name objects, and its first versions used a different name for the list of
-  // layers.
+  // Tries the structure, because tf.keras 2 does not name objects, and then the structure of its
+  // first versions, which used a different name for the list of layers.
   Places by_structure = PlacesByStructure(groups);
   if (HasAll(file, by_structure)) return by_structure;
   Places older;
@@ -101,8 +101,8 @@ StatusOr<std::vector<OldLayer>> OldLayers(const io::Hdf5File& file, const std::s
   return layers;
 }
 
-// Finds the weights of a layer. If their names in the file are exactly those of the variables, as
-// in a file that this program has written, goes by the names, and otherwise by the order.
+// Finds the weights of a layer. Matches them by name if their names in the file are exactly those
+// of the variables, as in a file that this program has written; otherwise, by order.
 void Place(const LayerWeights& layer, const OldLayer& old, Places& places) {
   const std::set<std::string> names(layer.variables.begin(), layer.variables.end());
   if (layer.variables.size() == old.weights.size() &&

@@ -37,7 +37,7 @@ struct Group {
 StatusOr<std::vector<Group>> Groups(const model::Model& model,
                                     std::span<const model::VariableSpec> variables);
 
-// The variables of one layer of the outermost model, in the order of the older format: those first
+// The variables of one layer of the outermost model, in the order of the older format: first those
 // that were trainable when the file was written.
 struct LayerWeights {
   std::string layer;

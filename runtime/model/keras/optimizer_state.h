@@ -29,7 +29,7 @@ struct OptimizerVariable {
     kMomentumProduct,  // float32 scalar, for Nadam: u_1 u_2 … (optimizer.h)
   };
   Kind kind = Kind::kSlot;
-  size_t variable = 0;  // kSlot: the number of the trained variable
+  size_t variable = 0;  // kSlot: the index of the trained variable
   std::string slot;     // kSlot: the name in optimizer::Slot
 
   bool operator==(const OptimizerVariable&) const = default;

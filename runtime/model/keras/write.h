@@ -40,7 +40,8 @@ inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5"
 // If `compiled` is set, .keras and .h5 files also contain the settings of compile() and the state
 // of the optimizer. Equal models give equal files. Replaces the file atomically.
 //
-// Returns InvalidArgument for any other extension, and the errors of Groups (layout.h).
+// Returns InvalidArgument for any other extension. Propagates I/O errors, and errors from Groups
+// (layout.h).
 Status Write(const std::string& path, const WholeModel& whole,
              FileSystem& files = RealFileSystem());
 

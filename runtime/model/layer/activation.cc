@@ -204,12 +204,16 @@ Output Sparsemax(Builder& b, Output x) {
   return Maximum(b, Sub(b, x, threshold), Number(b, x, 0));
 }
 
+double LargeNegative(const Builder& b, Output x) {
+  return b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9;
+}
+
 // Like Keras, replaces masked elements with a large negative number before the softmax, and sets
 // them to 0 after it. The latter matters if all elements are masked.
 Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
   if (b.dtype(mask) != DType::kBool)
     mask = Greater(b, Cast(b, mask, b.dtype(x)), Number(b, x, 0.5));
-  const Output y = SoftmaxOver(b, Select(b, mask, x, Number(b, x, -1e9)), axes);
+  const Output y = SoftmaxOver(b, Select(b, mask, x, Number(b, x, LargeNegative(b, x))), axes);
   return Select(b, mask, y, Number(b, x, 0));
 }
 

@@ -55,14 +55,17 @@ Status CheckActivation(ActivationKind kind, const Shape& shape);
 // Returns the softmax of x [batch, …] over these axes, which count from 0 and are in ascending
 // order.
 graph::Output SoftmaxOver(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes);
-// Returns the result of `function`, which works on the last axis, applied over these axes instead.
+// Applies `function`, which works on the last axis, over these axes instead, and returns the
+// result.
 graph::Output OverLastAxis(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes,
                            graph::Output (*function)(graph::Builder&, graph::Output));
 // Returns Keras' sparsemax over the last axis: max(x - t, 0). Keras 3 adds up the cumulative sums
 // of the k largest elements instead of taking the last one, so its t differs from that in the paper
 // (Martins and Astudillo, "From Softmax to Sparsemax", 2016), and the results need not sum to 1.
-// Models that Keras has trained expect Keras' values.
+// Models trained with Keras expect these values.
 graph::Output Sparsemax(graph::Builder& b, graph::Output x);
+// Returns the number that Keras gives masked elements before a softmax, in the type of x.
+double LargeNegative(const graph::Builder& b, graph::Output x);
 // Returns the softmax of the elements for which the mask is true (or above 0.5, for a mask of
 // numbers), and 0 for all others. The mask broadcasts to x.
 graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output mask,

@@ -18,8 +18,8 @@ struct EinsumAxes {
 // Returns InvalidArgument if a letter occurs more than once in an operand or in the result, or if a
 // letter of the result occurs in no operand.
 Status CheckEinsum(const EinsumAxes& axes);
-// Returns the sum of products. Requires axes that CheckEinsum accepts, and operands that fit the
-// axes.
+// Returns the sum of products. Requires axes that CheckEinsum accepts, and operands whose shapes
+// match the axes.
 graph::Output Einsum(graph::Builder& b, graph::Output x, graph::Output y, const EinsumAxes& axes);
 
 }  // namespace tfjob::model

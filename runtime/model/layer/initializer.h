@@ -80,8 +80,8 @@ Status CheckShape(const Initializer& initializer, const Shape& shape);
 // mean. Variance scaling compensates for this by dividing its standard deviation by
 // 0.87962566103423978.
 //
-// Orthogonal treats the last axis as columns, and all others together as rows. The columns are
-// orthonormal or, if there are fewer rows than columns, the rows are. They are obtained from a
+// Orthogonal treats the last axis as columns, and all other axes, flattened, as rows. The columns
+// are orthonormal or, if there are fewer rows than columns, the rows are. They are obtained from a
 // matrix of normally distributed numbers (orthogonal.h).
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);

@@ -23,6 +23,11 @@
 //   kTrainingByDefault = true
 //                       a class without CallArguments whose call() has training=True in Keras, so
 //                       that files of Keras 3 contain this argument
+//   kComputesInFloat32 = true
+//                       a class that computes in float32 also if the dtype policy of its layer
+//                       names a half type (model/apply_layer.h)
+//   kKeepsTypes = true  a class whose inputs and variables are never cast for its layer's policy:
+//                       an input, a function, or a class whose inner layers have policies
 //   CallArguments(visitor)
 //                       lists the arguments of a call (call_arguments.h), for a class that takes
 //                       arguments besides its inputs
@@ -140,6 +145,8 @@ class LayerConfig {
   bool takes_mask() const { return held_->takes_mask(); }
   // Returns whether Keras calls the layer with training=True unless the user sets the argument.
   bool training_by_default() const { return held_->training_by_default(); }
+  bool computes_in_float32() const { return held_->computes_in_float32(); }
+  bool keeps_types() const { return held_->keeps_types(); }
   // Returns a copy after the visitor has visited, and perhaps set, the arguments of one call.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
@@ -162,6 +169,8 @@ class LayerConfig {
     virtual bool takes_arguments() const = 0;
     virtual bool takes_mask() const = 0;
     virtual bool training_by_default() const = 0;
+    virtual bool computes_in_float32() const = 0;
+    virtual bool keeps_types() const = 0;
     virtual std::shared_ptr<const Any> Called(CallVisitor& visitor) const = 0;
     virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
     virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
@@ -211,6 +220,14 @@ class LayerConfig::Holder final : public LayerConfig::Any {
   bool training_by_default() const override {
     if constexpr (requires { L::kTrainingByDefault; }) return L::kTrainingByDefault;
     return false;
+  }
+
+  bool computes_in_float32() const override {
+    return requires { L::kComputesInFloat32; };
+  }
+
+  bool keeps_types() const override {
+    return requires { L::kKeepsTypes; };
   }
 
   std::shared_ptr<const Any> Called(CallVisitor& visitor) const override {

@@ -14,9 +14,9 @@ using graph::Output;
 Output Normalized(Builder& b, Output x, const std::vector<int64_t>& axes, double epsilon) {
   // Bounds the square rather than the root, because the gradient of 1/√0 would be infinite. The
   // square of a tiny epsilon may be 0, so the bound is at least `least`.
-  const double least = b.dtype(x) == DType::kFloat64
-                           ? std::numeric_limits<double>::min()
-                           : static_cast<double>(std::numeric_limits<float>::min());
+  const double least = b.dtype(x) == DType::kFloat64   ? std::numeric_limits<double>::min()
+                       : b.dtype(x) == DType::kFloat16 ? 0x1p-24
+                                                       : double{std::numeric_limits<float>::min()};
   const Output bound = Scalar(b, b.dtype(x), std::max(epsilon * epsilon, least));
   return Mul(b, x, Rsqrt(b, graph::Maximum(b, Sum(b, Square(b, x), axes, true), bound)));
 }

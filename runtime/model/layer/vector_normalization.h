@@ -8,6 +8,7 @@ namespace tfjob::model::layers {
 // Divides by the Euclidean norm over the axes, or by 1e-12 if that is larger.
 struct UnitNormalization {
   static constexpr std::string_view kClass = "UnitNormalization";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kSupportsMasking = true;
   std::vector<int64_t> axis = {-1};  // the batch is axis 0
 
@@ -20,6 +21,7 @@ struct UnitNormalization {
 // Layer Normalization", 2019). Variable, of the axes' shape: scale.
 struct RMSNormalization {
   static constexpr std::string_view kClass = "RMSNormalization";
+  static constexpr bool kComputesInFloat32 = true;
   std::vector<int64_t> axis = {-1};  // the batch is axis 0
   double epsilon = 1e-6;
 

@@ -80,7 +80,9 @@ std::vector<Output> AttentionArguments::Attend(LayerCall& call, Output scores) c
   combined.AddKeys(MaskOf(call, 1), 3);
   if (use_causal_mask) combined.AddCausal(shape.dim(1), shape.dim(2));
   if (combined.combined().valid()) {
-    const Output hidden = Sub(b, scores, Scalar(b, b.dtype(scores), 1e9));
+    const DType dtype = b.dtype(scores);
+    const double large = dtype == DType::kFloat16 ? 65504 : 1e9;
+    const Output hidden = Sub(b, scores, Scalar(b, dtype, large));
     scores = Select(b, combined.combined(), scores, hidden);
   }
   const Output weights = graph::Softmax(b, scores);

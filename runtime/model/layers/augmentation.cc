@@ -21,8 +21,7 @@ StatusOr<Bounds> ValueRange(const std::vector<double>& range) {
   return InvalidArgument("value_range: expected two numbers, got ", range.size());
 }
 
-// Draws for each image whether it changes, with a probability that is itself drawn between the
-// bounds.
+// Returns, for each image, true with a probability that is itself drawn between the bounds.
 Output Happens(const LayerCall& call, const Bounds& bounds) {
   const Output probability = UniformPerImage(call, bounds);
   return Less(call.b, UniformPerImage(call, {0, 1}), probability);
@@ -112,7 +111,7 @@ StatusOr<Shape> RandomInvert::OutputShape(const Shape& in) const {
 Output RandomInvert::Apply(const LayerCall& call) const {
   if (!call.training) return call.x();
   Builder& b = call.b;
-  // Like Keras, uses the second number even if it is the lower one.
+  // Like Keras, subtracts from value_range[1], even if it is the lower of the two numbers.
   const Output inverted = Sub(b, Scalar(b, b.dtype(call.x()), value_range[1]), call.x());
   return Select(b, Happens(call, *BoundsOf("factor", factor, 0)), inverted, call.x());
 }

@@ -11,6 +11,7 @@ namespace tfjob::model::layers {
 // Reverses the columns, the rows or both of each image with probability 1/2.
 struct RandomFlip {
   static constexpr std::string_view kClass = "RandomFlip";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   enum class Mode { kHorizontal, kVertical, kBoth };
   Mode mode = Mode::kBoth;
@@ -26,6 +27,7 @@ struct RandomFlip {
 // RandomContrast.
 struct RandomBrightness {
   static constexpr std::string_view kClass = "RandomBrightness";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> factor, value_range = {0, 255};
   std::optional<int64_t> seed = {};
@@ -39,6 +41,7 @@ struct RandomBrightness {
 // 1 - factor[0] and 1 + factor[1].
 struct RandomContrast {
   static constexpr std::string_view kClass = "RandomContrast";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> factor, value_range = {0, 255};
   std::optional<int64_t> seed = {};
@@ -52,6 +55,7 @@ struct RandomContrast {
 // between the factors.
 struct RandomInvert {
   static constexpr std::string_view kClass = "RandomInvert";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> factor = {1}, value_range = {0, 255};
   std::optional<int64_t> seed = {};
@@ -64,6 +68,7 @@ struct RandomInvert {
 // Replaces all channels of an image with its brightness, with probability `factor`.
 struct RandomGrayscale {
   static constexpr std::string_view kClass = "RandomGrayscale";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   double factor = 0.5;
   std::optional<int64_t> seed = {};

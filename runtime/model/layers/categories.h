@@ -20,6 +20,7 @@ enum class Encoding { kInt, kOneHot, kMultiHot, kCount };
 // Encodes integers below num_tokens. Truncates numbers with a fraction.
 struct CategoryEncoding {
   static constexpr std::string_view kClass = "CategoryEncoding";
+  static constexpr bool kComputesInFloat32 = true;
   int64_t num_tokens = 0;
   Encoding output_mode = Encoding::kMultiHot;
 
@@ -31,6 +32,7 @@ struct CategoryEncoding {
 // Replaces each number with the number of boundaries that do not exceed it, as an int32.
 struct Discretization {
   static constexpr std::string_view kClass = "Discretization";
+  static constexpr bool kComputesInFloat32 = true;
   std::vector<double> bin_boundaries;
   Encoding output_mode = Encoding::kInt;
 
@@ -43,6 +45,7 @@ struct Discretization {
 // index stands for all integers that the vocabulary lacks. The integers of the vocabulary follow.
 struct IntegerLookup {
   static constexpr std::string_view kClass = "IntegerLookup";
+  static constexpr bool kComputesInFloat32 = true;
   std::vector<int64_t> vocabulary;
   std::optional<int64_t> mask_token = {};  // only with kInt
   std::optional<int64_t> max_tokens = {};  // only stored: it limits what adapt() learns

@@ -49,8 +49,8 @@ void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& in
   visitor.Rules(kernel, rules);
 }
 
-// Lists the arguments that tf.keras 2 also writes for layers with two kernels, because there they
-// extend Conv.
+// Lists the arguments that tf.keras 2 also writes for layers with two kernels, because the classes
+// of these layers extend Conv there.
 void RetiredKernel(ArgumentVisitor& visitor) {
   visitor.Retired("groups", "1");
   visitor.Ignored("kernel_initializer");

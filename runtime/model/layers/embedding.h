@@ -11,6 +11,7 @@ namespace tfjob::model::layers {
 // only of the rows that occur in the batch.
 struct Embedding {
   static constexpr std::string_view kClass = "Embedding";
+  static constexpr bool kComputesInFloat32 = true;
   int64_t input_dim = 0;
   int64_t output_dim = 0;
   bool mask_zero = false;

@@ -9,6 +9,7 @@ namespace tfjob::model::layers {
 // There is one mean and one variance per element of the axis, or one for all if there is no axis.
 struct Normalization {
   static constexpr std::string_view kClass = "Normalization";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kSupportsMasking = true;
   std::vector<int64_t> axis = {-1};  // the batch is axis 0
   std::vector<double> mean, variance;

@@ -12,6 +12,7 @@ namespace tfjob::model::layers {
 // size of the axis: gamma (if scale), beta (if center).
 struct GroupNormalization {
   static constexpr std::string_view kClass = "GroupNormalization";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kSupportsMasking = true;
   int64_t groups = 32;
   int64_t axis = -1;  // the batch is axis 0

@@ -65,7 +65,7 @@ Output Fitted(const LayerCall& call, int64_t height, int64_t width) {
 Output IntegerPerImage(const LayerCall& call, int64_t most) {
   Builder& b = call.b;
   const Output drawn = UniformPerImage(call, {0, static_cast<double>(most + 1)});
-  // The distribution can yield its upper bound, although rarely.
+  // Clips the number, because the distribution can yield its upper bound, although rarely.
   const Output number =
       Cast(b, ClipByValue(b, drawn, 0, static_cast<double>(most) + 0.5), DType::kInt64);
   return graph::Reshape(b, Cast(b, number, b.dtype(call.x())), {call.batch_size(), 1});

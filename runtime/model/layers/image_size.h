@@ -10,6 +10,7 @@ namespace tfjob::model::layers {
 // padded on both sides to the aspect ratio of the target. Otherwise, images may be distorted.
 struct Resizing {
   static constexpr std::string_view kClass = "Resizing";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   int64_t height = 0, width = 0;
   Interpolation interpolation = Interpolation::kBilinear;
@@ -26,6 +27,7 @@ struct Resizing {
 // the largest part in the middle with the target's aspect ratio instead.
 struct CenterCrop {
   static constexpr std::string_view kClass = "CenterCrop";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   int64_t height = 0, width = 0;
 
@@ -40,6 +42,7 @@ struct CenterCrop {
 // the whole image in prediction, which contradicts the output shape that it declares.
 struct RandomCrop {
   static constexpr std::string_view kClass = "RandomCrop";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   int64_t height = 0, width = 0;
   std::optional<int64_t> seed = {};  // only stored

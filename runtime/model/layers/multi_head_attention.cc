@@ -237,9 +237,9 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
   const bool clears = dropout > 0 || return_attention_scores || call.ExampleShape().rank() > 2;
   const Output weights =
       !mask.combined().valid() ? graph::Softmax(b, scores)
-      : clears
-          ? MaskedSoftmax(b, scores, mask.combined(), {3})
-          : graph::Softmax(b, Select(b, mask.combined(), scores, Scalar(b, b.dtype(scores), -1e9)));
+      : clears                 ? MaskedSoftmax(b, scores, mask.combined(), {3})
+                               : graph::Softmax(b, Select(b, mask.combined(), scores,
+                                                          Scalar(b, b.dtype(scores), LargeNegative(b, scores))));
   const bool drops = call.training && dropout > 0;
   const Output kept =
       drops ? graph::Dropout(b, weights, call.step, call.seed, dropout, call.replica) : weights;

@@ -12,6 +12,7 @@ namespace tfjob::model::layers {
 // of the axis: gamma (if scale), beta (if center), moving_mean, moving_variance.
 struct BatchNormalization {
   static constexpr std::string_view kClass = "BatchNormalization";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kSupportsMasking = true;
   static constexpr bool kTakesMask = true;
   int64_t axis = -1;  // the batch is axis 0
@@ -35,6 +36,7 @@ struct BatchNormalization {
 // example over the axes. Variables, of the axes' shape: gamma (if scale), beta (if center).
 struct LayerNormalization {
   static constexpr std::string_view kClass = "LayerNormalization";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kSupportsMasking = true;
   std::vector<int64_t> axis = {-1};  // the batch is axis 0
   double epsilon = 1e-3;

@@ -17,7 +17,7 @@ using graph::Output;
 constexpr std::array<std::string_view, 4> kFillModes = {"reflect", "wrap", "constant", "nearest"};
 constexpr std::array<std::string_view, 2> kSamplings = {"bilinear", "nearest"};
 
-// The same in the attributes of the op.
+// The names of the same modes in the attributes of the op, in the same order.
 constexpr std::array<std::string_view, 4> kOpFillModes = {"REFLECT", "WRAP", "CONSTANT", "NEAREST"};
 constexpr std::array<std::string_view, 2> kOpSamplings = {"BILINEAR", "NEAREST"};
 
@@ -177,7 +177,8 @@ Output RandomZoom::Apply(const LayerCall& call) const {
 void RandomShear::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("x_factor", x_factor);
   visitor.Numbers("y_factor", y_factor);
-  // Keras writes a single number x as [-x, x], although it does not accept this itself.
+  // Reads [-x, x] as the single number x, because Keras writes x in this form, although it does not
+  // accept the form itself.
   for (std::vector<double>* factor : {&x_factor, &y_factor}) {
     if (factor->size() == 2 && (*factor)[0] == -(*factor)[1]) *factor = {std::fabs((*factor)[1])};
   }

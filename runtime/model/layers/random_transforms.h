@@ -22,6 +22,7 @@ struct TransformOptions {
 // Moves an image down by a random part of its height, and right by a random part of its width.
 struct RandomTranslation {
   static constexpr std::string_view kClass = "RandomTranslation";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> height_factor, width_factor;
   TransformOptions options = {};
@@ -35,6 +36,7 @@ struct RandomTranslation {
 // Rotates an image around its centre, counterclockwise, by a random part of a full turn.
 struct RandomRotation {
   static constexpr std::string_view kClass = "RandomRotation";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> factor;
   TransformOptions options = {};
@@ -50,6 +52,7 @@ struct RandomRotation {
 // therefore enlarge the image. If width_factor is empty, w equals h.
 struct RandomZoom {
   static constexpr std::string_view kClass = "RandomZoom";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> height_factor, width_factor;
   TransformOptions options = {};
@@ -64,6 +67,7 @@ struct RandomZoom {
 // sign.
 struct RandomShear {
   static constexpr std::string_view kClass = "RandomShear";
+  static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> x_factor = {0}, y_factor = {0};
   TransformOptions options = {};

@@ -4,10 +4,11 @@
 namespace tfjob::model::losses {
 namespace {
 
-// Returns the logits, in the shape of the prediction: the operand of `op` if the prediction is the
-// result of `op`, as in Keras, whatever `from_logits` says; otherwise the prediction itself if
-// `from_logits` is true, and an invalid Output if not. Layers that compute in another shape end
-// with a Reshape. The last axis, along which Softmax works, must be the same.
+// Returns the logits, in the shape of the prediction. As in Keras, these are the operand of `op` if
+// the prediction is the result of `op`, whatever `from_logits` says. Otherwise, they are the
+// prediction itself if `from_logits` is true. If it is false, returns an invalid Output.
+// Looks through Reshapes that keep the last axis, along which Softmax works: a layer that computes
+// in another shape ends with such a Reshape.
 Output LogitsOf(Builder& b, std::string_view op, Output prediction, bool from_logits) {
   const auto node_of = [&](Output x) -> const graph::Node& { return b.graph().node(x); };
   const Shape shape = b.shape(prediction);

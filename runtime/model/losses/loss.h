@@ -96,7 +96,7 @@ LabelForm FormOf(LossKind kind);
 // the required form for the output. Both shapes are for one example.
 Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, DType label_dtype,
                    const Shape& label_shape);
-// Returns InvalidArgument unless the loss fits the output and the labels.
+// Returns InvalidArgument if the loss is incompatible with the output or the labels.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 

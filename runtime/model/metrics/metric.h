@@ -33,7 +33,7 @@ struct Metric {
     kSparseCategoricalAccuracy,
     kTopKCategoricalAccuracy,
     kSparseTopKCategoricalAccuracy,
-    kPerplexity,  // exp of the mean cross-entropy, of the kind that fits the labels
+    kPerplexity,  // exp of the mean cross-entropy, of the kind that matches the labels
     kRootMeanSquaredError,
     kR2Score,  // 1 - residual / variance, the mean over the elements of the output
     kPrecision,
@@ -86,7 +86,8 @@ std::string_view Name(const Metric& metric);
 // Returns the names of all metrics.
 std::vector<std::string_view> MetricNames();
 
-// Returns InvalidArgument unless the metric fits the output and the labels, like CheckLoss.
+// Returns InvalidArgument if the metric is incompatible with the output or the labels, like
+// CheckLoss.
 Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
                    const Shape& label_shape);
 

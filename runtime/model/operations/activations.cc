@@ -26,7 +26,7 @@ Outputs Activated(const OperationCall& call) {
   return {Activate(call.b, kKind, call.x[0])};
 }
 
-// Applies a function that works on the last axis along the operation's axis instead.
+// Applies `kFunction`, which works on the last axis, along the operation's axis instead.
 template <Output (*kFunction)(Builder&, Output)>
 Outputs AlongAxis(const OperationCall& call) {
   const int64_t axis = AxisOf(call, call.operation.axis, call.b.shape(call.x[0]).rank());

@@ -13,22 +13,39 @@ using graph::Output;
 
 constexpr std::string_view kModules = "keras.src.ops.";
 
+bool IsHalfType(DType dtype) {
+  return dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+}
+
+bool IsFloatType(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || IsHalfType(dtype);
+}
+
+// Returns the type to which Keras promotes two types if one of them is a half type: two different
+// float types become the wider one, or float32. Otherwise, returns the second type.
+DType Promoted(DType a, DType b) {
+  if (a == b || !IsFloatType(a) || (!IsHalfType(a) && !IsHalfType(b))) return b;
+  if (!IsFloatType(b)) return a;
+  return a == DType::kFloat64 || b == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+}
+
 // Returns the common type of the operands. Numbers take the type of the tensors; but if a number is
 // a fraction and the tensors are integers, all operands become float32, as in Keras.
 DType SharedType(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
-  DType dtype = DType::kFloat32;
+  std::optional<DType> found;
   bool fraction = false;
   for (size_t i = operation.kind->form == CallForm::kSelect ? 1 : 0; i < operation.operands.size();
        ++i) {
     const CallOperand& operand = operation.operands[i];
     if (operand.input != kNoInput) {
-      dtype = b.dtype(inputs[static_cast<size_t>(operand.input)]);
+      const DType own = b.dtype(inputs[static_cast<size_t>(operand.input)]);
+      found = found ? Promoted(*found, own) : own;
     } else {
       fraction = fraction || !operand.integer;
     }
   }
-  const bool floats = dtype == DType::kFloat32 || dtype == DType::kFloat64;
-  return fraction && !floats ? DType::kFloat32 : dtype;
+  const DType dtype = found.value_or(DType::kFloat32);
+  return fraction && !IsFloatType(dtype) ? DType::kFloat32 : dtype;
 }
 
 Output ArrayOf(Builder& b, const CallOperand& operand, DType dtype) {
@@ -50,16 +67,19 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
       continue;
     }
     const Output input = inputs[static_cast<size_t>(operand.input)];
-    const bool number = operation.operands.size() == 2 && dtype == DType::kFloat32 &&
-                        b.dtype(input) != DType::kFloat64 && b.dtype(input) != DType::kBool;
-    values.push_back(number && !selects ? Cast(b, input, dtype) : input);
+    const DType own = b.dtype(input);
+    const bool number = operation.operands.size() == 2 &&
+                        (dtype == DType::kFloat32 || IsHalfType(dtype)) && own != DType::kFloat64 &&
+                        own != DType::kBool;
+    const bool half = IsHalfType(own) && IsFloatType(dtype);
+    values.push_back((number && !selects) || half ? Cast(b, input, dtype) : input);
   }
   return values;
 }
 
 // Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
-// would align the batch axis of one tensor with a different axis of another. A scalar, which only a
-// step of a program's own has, is like a number.
+// would align the batch axis of one tensor with a different axis of another. Ignores scalars, which
+// occur only in a program's own step (runtime/steps), because they broadcast like numbers.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   const Shape* first = nullptr;

@@ -15,6 +15,7 @@ struct OperationKind;  // operation_table.h
 // remain the first axis of the results.
 struct Operation {
   static constexpr std::string_view kClass = "Operation";
+  static constexpr bool kKeepsTypes = true;
   const OperationKind* kind = nullptr;  // never null
   // The arguments, of which each function uses some.
   std::vector<int64_t> axes;

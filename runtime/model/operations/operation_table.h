@@ -28,7 +28,7 @@ struct OperationKind {
   CallForm form;
   // Lists the arguments of the operation. Null if the operation has none.
   void (*arguments)(Operation& operation, ArgumentVisitor& visitor);
-  // Returns the results. Reports operands that do not fit to the builder.
+  // Returns the results. Reports incompatible operands to the builder.
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 

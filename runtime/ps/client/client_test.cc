@@ -211,6 +211,36 @@ TEST_F(ClientTest, QueriesAServerThatRefusedAStepBeforeItRepeatsIt) {
   EXPECT_EQ(server_.heard, (std::vector<std::string>{push, "query", push}));
 }
 
+TEST_F(ClientTest, AStepThatAServerKeepsRefusingEndsWithTheReason) {
+  options_.refusal_patience = 250ms;
+  ASSERT_TRUE(Join().ok());
+  const rpc::FrameHeader refused{.type = wire::kRefused,
+                                 .value = static_cast<int64_t>(StatusCode::kInvalidArgument)};
+  for (int i = 0; i < 100; ++i)
+    server_.script[wire::kPush].push_back({{refused, {{.bytes = "shard 0: expected bytes"}}}});
+  server_.script[wire::kPush].push_back({Values({.step = 4}, 6)});
+  server_.heard.clear();
+  EXPECT_EQ(Step().status(), InvalidArgument("ps 0 (here): shard 0: expected bytes"));
+  EXPECT_LT(server_.heard.size(), 20u) << "it was not asked as fast as it could answer";
+}
+
+TEST_F(ClientTest, TakesNoStepThatCannotBe) {
+  options_.max_staleness = 2;
+  ASSERT_TRUE(Join().ok());
+  for (const int64_t step : {std::numeric_limits<int64_t>::min(), int64_t{-1}}) {
+    server_.state.step = step;
+    EXPECT_TRUE(absl::IsDataLoss(Step().status())) << step;
+  }
+  client_.reset();
+  server_.state.step = 3;
+  options_.max_staleness.reset();
+  const Answer wrong = Values({.step = std::numeric_limits<int64_t>::min()}, 6);
+  server_.script[wire::kPull] = {{wrong}, {Values({.step = 3}, 5)}};
+  const StatusOr<StepResult> result = Join();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->global_step, 3);
+}
+
 TEST_F(ClientTest, IsRefusedByAServerOfAnotherJobsShape) {
   const std::string fingerprint = StrCat(Fingerprint(Small()));
   const std::pair<std::string, const char*> cases[] = {
@@ -228,6 +258,12 @@ TEST_F(ClientTest, IsRefusedByAServerOfAnotherJobsShape) {
   }
   connector_.Listen("here", kParameterService, Task("ps", 1), server_);
   EXPECT_EQ(Join().status(), FailedPrecondition("here: expected ps 0, found ps 1"));
+  client_.reset();
+  options_.refusal_patience = 20s;
+  options_.patience = 400ms;
+  EXPECT_EQ(Join().status(),
+            DeadlineExceeded("no answer within 400ms: worker 1 waits for variables from ps 0 "
+                             "(here): here: expected ps 0, found ps 1"));
 }
 
 TEST_F(ClientTest, EndsAWaitWithWhatWasAwaited) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "runtime/base/json.h"
 #include "runtime/ps/limits.h"
@@ -29,11 +30,6 @@ std::vector<state::PeerState> ParseMembers(const Json& document) {
   return members;
 }
 
-// Returns the state that the header of a kState frame describes.
-RemoteState StateOf(const rpc::FrameHeader& header) {
-  return {.ready = (header.flags & wire::kReady) != 0, .epoch = header.value, .step = header.step};
-}
-
 }  // namespace
 
 Link::Link(LinkContext& context, int server)
@@ -55,20 +51,25 @@ Link::~Link() {
 
 // ---- the connection
 
+StatusOr<rpc::OpenStream> Link::Open(Duration timeout) const {
+  ASSIGN_OR_RETURN(
+      rpc::OpenStream stream,
+      context_.connector->Connect(address_, "parameters", context_.options.identity, timeout));
+  const rpc::Identity& peer = stream.peer;
+  // Shards are placed by server index, so another server at this address would hold other shards.
+  if (peer.task_type != "ps" || peer.task_index != server_) {
+    return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
+  }
+  return stream;
+}
+
 Status Link::Connect(Duration timeout) {
   Disconnect();
-  StatusOr<rpc::OpenStream> stream =
-      context_.connector->Connect(address_, "parameters", context_.options.identity, timeout);
+  StatusOr<rpc::OpenStream> stream = Open(timeout);
   if (!stream.ok()) {
     MutexLock lock(context_.mutex);
     why_ = stream.status();
     return why_;
-  }
-  const rpc::Identity& peer = stream->peer;
-  // Check the index: shards are placed by server index, so another server at this address would
-  // hold other shards.
-  if (peer.task_type != "ps" || peer.task_index != server_) {
-    return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
   transport_ = std::move(stream->transport);
   connection_ = std::make_unique<rpc::Connection>(*transport_, *this);
@@ -81,13 +82,29 @@ Status Link::Connect(Duration timeout) {
     why_ = OkStatus();
     live_ = connection_.get();
   }
-  reader_ = Thread("ps-read", [this] { OnEnd(connection_->Run()); });
+  RETURN_IF_ERROR(StartReader());
   ticket_ = context_.watch->Add(
       {.connection = connection_.get(),
        .peer = name_,
        .on_change = [this](rpc::Health health, Duration silence) { OnHealth(health, silence); }});
   Say(state::PeerEvent::Kind::kConnected, StrCat("connected to ", name_));
   return OkStatus();
+}
+
+Status Link::StartReader() {
+  try {
+    reader_ = Thread("ps-read", [this] { OnEnd(connection_->Run()); });
+    return OkStatus();
+  } catch (const std::system_error& error) {
+    MutexLock lock(context_.mutex);
+    up_ = false;
+    live_ = nullptr;
+    why_ = ResourceExhausted(name_, ": no thread can be started: ", error.what());
+  }
+  connection_.reset();
+  transport_.reset();
+  MutexLock lock(context_.mutex);
+  return why_;
 }
 
 void Link::OnEnd(const Status& why) {
@@ -262,19 +279,34 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
   MutexLock lock(context_.mutex);
   // Ignores the answer to a request that is no longer awaited.
   if (pending_.number != header.sequence || pending_.done) return;
+  // From now on, the caller may free the snapshot. Cleared on this thread, which is the one that
+  // writes into the snapshot, so further frames of the copy are ignored.
+  if (copy_request_ == header.sequence) copy_ = nullptr;
   pending_.done = true;
   pending_.status = std::move(status);
   pending_.answer = {header, std::move(body)};
   context_.changed.NotifyAll();
 }
 
+Status Link::CheckStep(int64_t step) const {
+  if (step >= 0 && step <= kGreatestStep) return OkStatus();
+  return DataLoss(name_, ": its step: expected 0 to ", kGreatestStep, ", got ", step);
+}
+
+// Returns the state that the header of a kState frame describes.
+StatusOr<RemoteState> Link::StateOf(const rpc::FrameHeader& header) const {
+  RETURN_IF_ERROR(CheckStep(header.step));
+  // Checked because the chief derives the next epoch from this one.
+  if (header.value < 0 || header.value > kGreatestEpoch) {
+    return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", header.value);
+  }
+  return RemoteState{
+      .ready = (header.flags & wire::kReady) != 0, .epoch = header.value, .step = header.step};
+}
+
 StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
-  RemoteState state = StateOf(answer.header);
-  // Check the epoch, because the chief derives the next one from it.
-  if (state.epoch < 0 || state.epoch > kGreatestEpoch) {
-    return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", state.epoch);
-  }
+  ASSIGN_OR_RETURN(RemoteState state, StateOf(answer.header));
   ASSIGN_OR_RETURN(Json body, ParseJson(answer.body, StrCat(name_, ": state")));
   ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
   ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));

@@ -73,7 +73,7 @@ struct RemoteState {
   int64_t step = 0;
   std::string fingerprint;  // "" unless ready
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
-  int64_t incarnation = 0;  // the highest incarnation of this task that the server knows
+  int64_t incarnation = 0;  // the lowest incarnation that the server accepts from this process
 };
 
 // One thread at a time may use a link: the one that calls the ParameterClient, or a thread that the
@@ -228,6 +228,12 @@ class Link : public rpc::ConnectionHandler {
     Answer answer;
   };
 
+  StatusOr<rpc::OpenStream> Open(Duration timeout) const;
+  // Returns DataLoss for a step that no server can have reached.
+  Status CheckStep(int64_t step) const;
+  StatusOr<RemoteState> StateOf(const rpc::FrameHeader& header) const;
+  // Starts the thread that reads. If this fails, the link is down.
+  Status StartReader();
   void OnEnd(const Status& why);
   void OnHealth(rpc::Health health, Duration silence) const;
 
@@ -238,6 +244,7 @@ class Link : public rpc::ConnectionHandler {
   bool HasBytesToFill() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Releases the lock while it reads.
   Status ReadPieceToFill() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  bool IsFillSent() ABSL_LOCKS_EXCLUDED(context_.mutex);
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Update UpdateOf(int shard) const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "runtime/ps/client/link.h"
+#include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
-#include "runtime/rpc/frame.h"
 
 namespace tfjob::ps {
 namespace {
@@ -16,13 +16,6 @@ std::span<const std::byte> PartOf(const state::VariableState& state, const Shard
   return tensor.bytes().subspan(static_cast<size_t>(shard.offset), static_cast<size_t>(shard.size));
 }
 
-Status CheckFitsAFrame(const std::string& text, const std::string& what) {
-  constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
-  if (text.size() <= kMost) return OkStatus();
-  return InvalidArgument(what, " takes ", text.size(), " bytes, but at most ", kMost,
-                         " can be sent: use fewer variables or larger shards (shard_bytes)");
-}
-
 }  // namespace
 
 // ---- filling
@@ -30,11 +23,12 @@ Status CheckFitsAFrame(const std::string& text, const std::string& what) {
 Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
-  RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
-  // Send only this server's lines, because the total size of all servers' lines may be too large
+  RETURN_IF_ERROR(
+      CheckFitsAFrame(assignment.size(), StrCat(name_, ": the definition of the variables")));
+  // Only this server's lines are sent, because the lines of all servers together may be too large
   // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
-  RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
+  RETURN_IF_ERROR(CheckFitsAFrame(ledger.size(), StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(Request({.type = wire::kDefine, .value = epoch}, std::move(assignment),
                           context_.options.stall_after)
                       .status());
@@ -49,12 +43,24 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
     to_move_ = BytesToFill(snapshot);
     live_->Wake();
   }
-  StatusOr<Answer> answer = AwaitTransfer(number);
-  // Close the connection, which may still be reading the caller's snapshot.
-  if (!answer.ok()) Disconnect();
+  Status status = AwaitTransfer(number).status();
+  if (status.ok() && !IsFillSent()) {
+    status = DataLoss(name_, ": it confirmed the state before all of it was sent");
+  }
+  // The connection may still be reading the caller's snapshot; closing it stops that.
+  if (!status.ok()) Disconnect();
   MutexLock lock(context_.mutex);
   fill_ = {};
-  return answer.status();
+  return status;
+}
+
+// Returns whether the writer has sent everything, and so no longer reads the caller's snapshot.
+bool Link::IsFillSent() {
+  {
+    MutexLock lock(context_.mutex);
+    if (!fill_.ended) return false;
+  }
+  return !Lent();
 }
 
 bool Link::NextFill(rpc::OutgoingFrame& frame) {
@@ -227,14 +233,12 @@ StatusOr<Link::Answer> Link::AwaitCopy() {
     number = copy_request_;
   }
   StatusOr<Answer> answer = AwaitTransfer(number);
-  if (!answer.ok()) {
-    // The reader may still be writing into the caller's snapshot; closing the connection
-    // stops that.
-    Disconnect();
-    return answer.status();
+  if (answer.ok() && answer->header.type != wire::kSnapshotEnd) {
+    answer = DataLoss(name_, ": expected the end of its copy, got a frame of type ",
+                      answer->header.type);
   }
-  MutexLock lock(context_.mutex);
-  copy_ = nullptr;
+  // The reader may still be writing into the caller's snapshot; closing the connection stops that.
+  if (!answer.ok()) Disconnect();
   return answer;
 }
 
@@ -292,6 +296,7 @@ void Link::EndCopy(rpc::IncomingFrame& frame) {
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }
+  if (status.ok()) status = CheckStep(frame.header.step);
   Settle(frame.header, status, frame.ReadString(frame.remaining()));
 }
 

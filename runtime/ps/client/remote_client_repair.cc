@@ -2,6 +2,7 @@
 // refill them, and restarts the step.
 #include <algorithm>
 #include <functional>
+#include <system_error>
 
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
@@ -26,13 +27,18 @@ std::vector<Status> RemoteClient::InParallel(
   std::vector<Status> results(servers.size());
   std::vector<Thread> threads;
   std::vector<size_t> pending = servers;  // guarded by context_.mutex
+  const auto end = [&](size_t k, Status result) {
+    results[k] = std::move(result);
+    MutexLock lock(context_.mutex);
+    std::erase(pending, servers[k]);
+    context_.changed.NotifyAll();
+  };
   for (size_t k = 0; k < servers.size(); ++k) {
-    threads.emplace_back("ps-repair", [&, k] {
-      results[k] = act(servers[k]);
-      MutexLock lock(context_.mutex);
-      std::erase(pending, servers[k]);
-      context_.changed.NotifyAll();
-    });
+    try {
+      threads.emplace_back("ps-repair", [&, k] { end(k, act(servers[k])); });
+    } catch (const std::system_error&) {
+      end(k, act(servers[k]));  // no thread can be started
+    }
   }
   for (;;) {
     const std::vector<size_t> left = AwaitSome(pending);
@@ -80,8 +86,8 @@ void RemoteClient::Interrupt(bool on) {
 // lets the chief fill empty servers, and restarts the step where necessary. Returns only errors
 // that another round cannot correct.
 Status RemoteClient::Repair() {
+  Status refusal = PauseAfterRefusals();
   const std::vector<Status> statuses = RepairLinks();
-  Status refusal;
   for (size_t i = 0; i < links_.size(); ++i) {
     known_[i] = statuses[i].ok();
     if (absl::IsFailedPrecondition(statuses[i]) || absl::IsUnimplemented(statuses[i]) ||
@@ -105,6 +111,29 @@ Status RemoteClient::Repair() {
     context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
   }
   return OkStatus();
+}
+
+// If a server has refused this task's part of the step, waits before the step is repeated: the
+// server answers at once, and would be asked as fast as it can answer. Returns the refusal if only
+// this task or its training file can be the cause.
+Status RemoteClient::PauseAfterRefusals() {
+  Status lasting;
+  bool refused = false;
+  const Deadline end = Now() + kRetryInterval;
+  MutexLock lock(context_.mutex);
+  for (const auto& link : links_) {
+    if (link->part() != Link::Part::kRefused) continue;
+    refused = true;
+    const Status& why = link->why();
+    if (absl::IsInvalidArgument(why) || absl::IsPermissionDenied(why) ||
+        absl::IsResourceExhausted(why)) {
+      lasting = Annotate(why, link->name());
+    }
+  }
+  while (refused && Now() < end && !context_.finished && context_.failure.ok()) {
+    context_.changed.WaitUntil(context_.mutex, end);
+  }
+  return lasting;
 }
 
 std::vector<Status> RemoteClient::RepairLinks() {
@@ -167,6 +196,9 @@ bool RemoteClient::Registered() {
     if (links_[0]->registered() && own >= heard && current) return true;
   }
   if (!known_[0] || !states_[0].ready) return false;
+  // A server that has not been asked may know a predecessor of this process, whose incarnation ps 0
+  // would issue again.
+  if (own == 0 && !std::ranges::all_of(known_, std::identity())) return false;
   const auto ask = [&](size_t) -> Status {
     ASSIGN_OR_RETURN(const Link::Answer answer,
                      links_[0]->Request({.type = wire::kRegister, .step = own, .value = heard}, "",

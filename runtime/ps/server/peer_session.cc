@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/server/service.h"
 #include "runtime/ps/server/synchronizer.h"
 #include "runtime/ps/wire.h"
@@ -12,9 +13,8 @@ namespace tfjob::ps {
 namespace {
 
 Status CheckStep(int64_t step) {
-  constexpr int64_t kMost = int64_t{1} << 60;
-  if (step >= 0 && step <= kMost) return OkStatus();
-  return InvalidArgument("step: expected 0 to ", kMost, ", got ", step);
+  if (step >= 0 && step <= kGreatestStep) return OkStatus();
+  return InvalidArgument("step: expected 0 to ", kGreatestStep, ", got ", step);
 }
 
 }  // namespace
@@ -26,6 +26,7 @@ PeerSession::PeerSession(Service& service, rpc::Identity peer, std::string addre
       role_(service.RoleOf(peer_)),
       address_(std::move(address)),
       stream_(options.pool),
+      buffers_(service.buffers()),
       connection_(transport, *this, {.max_queued_bytes = options.max_queued_bytes}) {}
 
 PeerSession::~PeerSession() {
@@ -274,7 +275,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
-      push_.store = nullptr;
+      push_ = {};  // frees what has arrived, and admits the next contribution
       if (absl::IsUnavailable(status)) return;  // the stream is broken
       return Refuse(frame.header.sequence, status);
     }
@@ -284,7 +285,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
 }
 
 void PeerSession::PutOff(uint64_t sequence) {
-  push_.store = nullptr;
+  push_ = {};
   {
     MutexLock lock(mutex_);
     put_off_ = sequence;
@@ -308,19 +309,17 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // The last copy may have been taken since OnPush checked. It then lacks rows of this
-  // contribution, which must not be counted.
-  if (service_.frozen()) return PutOff(push_.name.sequence);
-  // If the store has been replaced, its values are outdated.
+  // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }
   // Every server counts steps, since a contribution goes to all servers, and each of them needs the
   // step for its updates. The counter of ps 0 is the job's global step, from which staleness is
   // computed.
-  const int64_t before = store->Count(push_.name, push_.drawn);
+  const std::optional<int64_t> before = service_.CountUnlessFrozen(*store, push_.name, push_.drawn);
+  if (!before) return PutOff(push_.name.sequence);
   const int64_t step = store->step();
-  const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, before - push_.step) : 0;
+  const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, *before - push_.step) : 0;
   {
     MutexLock lock(mutex_);
     reply_.final = {.type = wire::kValues,

@@ -16,6 +16,13 @@ namespace {
 
 constexpr Duration kPollInterval{5ms};  // between two checks
 
+// Returns how many bytes of buffers the sessions may keep for reuse, if the server may use
+// `max_bytes`.
+size_t MostFreeBytes(int64_t max_bytes) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  return static_cast<size_t>(std::clamp(max_bytes / 16, int64_t{0}, kMost));
+}
+
 std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
@@ -26,11 +33,14 @@ Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_conn
     : options_(std::move(options)),
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
-      // Leaves an eighth for connections and for contributions that are not staged. Stores, which
+      buffers_(rpc::BufferPool::Create(MostFreeBytes(options_.max_bytes))),
+      // An eighth is left for connections and for what arrives before it is counted. Stores, which
       // may outlive the service, refer to this object.
       memory_(std::make_shared<StateMemory>(
           options_.max_bytes - options_.max_bytes / 8,
-          [staged = synchronizer_->buffers()] { return static_cast<int64_t>(staged->bytes()); })),
+          [staged = synchronizer_->buffers(), buffers = buffers_] {
+            return static_cast<int64_t>(staged->bytes() + buffers->bytes());
+          })),
       watch_([this] { Tick(); }, options_.liveness) {}
 
 Service::~Service() {
@@ -284,7 +294,7 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState(const PeerSessio
   // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   const Attendance attendance = synchronizer_->GetAttendance();
   MutexLock lock(mutex_);
-  return DescribeStateLocked(session.worker(), attendance);
+  return DescribeStateLocked(session, attendance);
 }
 
 rpc::FrameHeader Service::DescribeStep() {
@@ -302,8 +312,9 @@ rpc::FrameHeader Service::DescribeStepLocked() const {
 }
 
 std::pair<rpc::FrameHeader, std::string> Service::DescribeStateLocked(
-    const protocol::Worker& to, const Attendance& attendance) {
-  Json body = {{"members", Json::array()}, {"incarnation", incarnations_.Newest(to)}};
+    const PeerSession& to, const Attendance& attendance) {
+  Json body = {{"members", Json::array()},
+               {"incarnation", incarnations_.LeastFor(to.worker(), to.peer().incarnation)}};
   if (!attendance.missing.empty()) body["missing"] = protocol::NamesOf(attendance.missing);
   if (!attendance.absent.empty()) body["absent"] = protocol::NamesOf(attendance.absent);
   for (const state::PeerState& peer : MembersLocked()) {
@@ -325,6 +336,7 @@ ServerState Service::State() {
   MutexLock lock(mutex_);
   ServerState state{.ready = store_ != nullptr, .epoch = epoch_, .members = MembersLocked()};
   state.staged_bytes = static_cast<int64_t>(synchronizer_->staged_bytes());
+  state.buffer_bytes = static_cast<int64_t>(buffers_->bytes());
   if (store_ != nullptr) {
     state.global_step = store_->step();
     state.shards = static_cast<int64_t>(store_->shards().size());

@@ -17,6 +17,7 @@
 #include "runtime/ps/server/refusal_log.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/store.h"
+#include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/peer_watch.h"
 
 namespace tfjob::ps {
@@ -46,6 +47,8 @@ class Service : public ParameterServer {
   int index() const { return options_.identity.task_index; }
   const StateMemory& memory() const { return *memory_; }
   RefusalLog& refusals() { return refusals_; }
+  // The buffers of the sessions: for gradients and rows that arrive, and for values that are sent.
+  const std::shared_ptr<rpc::BufferPool>& buffers() const { return buffers_; }
   // ReadyStore and StoreOf return the store that is in service, or FailedPrecondition if there is
   // none. StoreOf also returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
@@ -98,12 +101,16 @@ class Service : public ParameterServer {
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session that copies ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
+  // Calls store.Count, unless the server is frozen. The last copy may have begun since the first
+  // frame of a contribution. It may then lack updates of this contribution, which must not count.
+  std::optional<int64_t> CountUnlessFrozen(Store& store, const protocol::Name& name, int64_t drawn);
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
   Synchronizer& synchronizer() { return *synchronizer_; }
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
+  std::string coordinator();  // the address of ps 0, as the chief last named it
   void TellOfCoordinator(const state::PeerEvent& event);
   void SendToServer(int server, std::string message);
   // Takes `store` out of service, unless another store has replaced it.
@@ -144,7 +151,7 @@ class Service : public ParameterServer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   rpc::FrameHeader DescribeStepLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const protocol::Worker& to,
+  std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const PeerSession& to,
                                                                const Attendance& attendance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether the peer is the chief. If the chief is unknown, this is the task that has
@@ -170,6 +177,7 @@ class Service : public ParameterServer {
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
+  const std::shared_ptr<rpc::BufferPool> buffers_;
   const std::shared_ptr<StateMemory> memory_;
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
   std::atomic<bool> frozen_ = false;

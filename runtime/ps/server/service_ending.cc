@@ -46,6 +46,13 @@ void Service::OnCopyBegins(const PeerSession& session) {
   frozen_ = ending_ && !synchronous_;
 }
 
+std::optional<int64_t> Service::CountUnlessFrozen(Store& store, const protocol::Name& name,
+                                                  int64_t drawn) {
+  MutexLock lock(mutex_);  // a copy cannot begin until the contribution is counted
+  if (frozen_) return std::nullopt;
+  return store.Count(name, drawn);
+}
+
 void Service::OnTaken() {
   MutexLock lock(mutex_);
   taken_ = copied_;
@@ -71,7 +78,7 @@ void Service::SendState(bool all) {
   for (const auto& [task, session] : sessions_) {
     const PeerRole role = RoleOf(session->peer());
     if (role != PeerRole::kChief && !(all && role == PeerRole::kTrains)) continue;
-    auto [header, body] = DescribeStateLocked(task, attendance);
+    auto [header, body] = DescribeStateLocked(*session, attendance);
     session->connection().Send(header, std::move(body));
   }
 }

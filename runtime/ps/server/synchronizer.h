@@ -99,6 +99,7 @@ class Synchronizer {
     uint64_t sequence = 0;
   };
 
+  void DropOldLink() ABSL_LOCKS_EXCLUDED(mutex_);
   void Carry(const protocol::ParticipantActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(const protocol::CoordinatorActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendToCoordinator(const protocol::ToCoordinator& message)
@@ -110,7 +111,10 @@ class Synchronizer {
   int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Joined(const protocol::Name& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t StagedBy(const protocol::Worker& worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns ResourceExhausted if the task may not stage another contribution: one process may have
+  // `most` here.
+  Status CheckStagedBy(const protocol::Name& name, size_t most) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();
   void CarryOut(const Work& work);
   void Apply(const Work& work, const protocol::Commit& commit);

@@ -15,6 +15,7 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
 constexpr char kOptimizer[] = "tfjob/optimizer";
+constexpr char kLossScale[] = "tfjob/loss_scale";  // float64: the scale, the number of good steps
 
 // Limits on how much an untrusted checkpoint can make this process read and send. A ledger has some
 // 40 bytes per shard and task.
@@ -221,6 +222,27 @@ StatusOr<int64_t> ReadStep(const io::BundleReader& reader, const std::string& pr
   return step;
 }
 
+Status AddLossScale(const state::Snapshot& snapshot, io::BundleWriter& writer) {
+  if (!snapshot.loss_scale) return OkStatus();
+  const auto good_steps = static_cast<double>(snapshot.loss_scale->good_steps);
+  return writer.Add(kLossScale, Tensor::Of<double>({2}, {snapshot.loss_scale->scale, good_steps}));
+}
+
+// Returns nullopt if the checkpoint contains none.
+StatusOr<std::optional<state::LossScale>> ReadLossScale(const io::BundleReader& reader,
+                                                        const std::string& prefix) {
+  if (!reader.Has(kLossScale)) return std::optional<state::LossScale>();
+  RETURN_IF_ERROR(CheckIs(reader, prefix, kLossScale, DType::kFloat64, {2}));
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kLossScale));
+  const std::span<const double> values = tensor.data<double>();
+  const bool count = values[1] >= 0 && values[1] < double{state::kGoodStepsToGrow};
+  const state::LossScale scale{.scale = values[0],
+                               .good_steps = count ? static_cast<int64_t>(values[1]) : -1};
+  if (scale.IsValid()) return std::optional(scale);
+  return DataLoss("checkpoint ", prefix, ": ", kLossScale, " is ", values[0], " after ", values[1],
+                  " good steps: it is damaged");
+}
+
 }  // namespace
 
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
@@ -237,6 +259,7 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
   RETURN_IF_ERROR(writer->Add(kGlobalStep, Tensor::Scalar<int64_t>(snapshot.global_step)));
   RETURN_IF_ERROR(AddText(kLedger, snapshot.ledger, *writer));
   RETURN_IF_ERROR(AddText(kOptimizer, RecordSlots(training.optimizer), *writer));
+  RETURN_IF_ERROR(AddLossScale(snapshot, *writer));
   RETURN_IF_ERROR(writer->Finish());
   return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now, files);
 }
@@ -263,6 +286,7 @@ StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
     snapshot.variables.push_back(std::move(state));
   }
   ASSIGN_OR_RETURN(snapshot.ledger, ReadText(*reader, prefix, kLedger, kMaxLedgerBytes));
+  ASSIGN_OR_RETURN(snapshot.loss_scale, ReadLossScale(*reader, prefix));
   return snapshot;
 }
 

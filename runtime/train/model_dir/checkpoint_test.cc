@@ -56,6 +56,30 @@ TEST_F(TrainCheckpointTest, ReadsBackVariablesSlotsStepAndLedger) {
       (*io::BundleReader::Open(io::CheckpointPrefix(folder_, 12)))->Has("dense/kernel/Adam_1"));
 }
 
+TEST_F(TrainCheckpointTest, ReadsBackTheScaleOfTheLoss) {
+  state::Snapshot saved = SnapshotAt(12, training_);
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+  EXPECT_EQ((*LoadLatestCheckpoint(folder_, training_))->loss_scale, std::nullopt);
+  saved.loss_scale = {.scale = 4096, .good_steps = 77};
+  saved.global_step = 13;
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+  const auto loaded = LoadLatestCheckpoint(folder_, training_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->loss_scale, saved.loss_scale);
+}
+
+TEST_F(TrainCheckpointTest, RefusesAScaleOfTheLossThatNoRunWrites) {
+  state::Snapshot saved = SnapshotAt(12, training_);
+  for (const state::LossScale& scale : {state::LossScale{.scale = 0}, state::LossScale{.scale = -4},
+                                        state::LossScale{.good_steps = state::kGoodStepsToGrow}}) {
+    saved.loss_scale = scale;
+    ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+    const Status status = LoadCheckpoint(io::CheckpointPrefix(folder_, 12), training_).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_NE(status.message().find("tfjob/loss_scale"), std::string::npos) << status;
+  }
+}
+
 TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
   state::TrainingState sgd = training_;
   sgd.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);

@@ -249,8 +249,8 @@ class ComparedRun {
     });
   }
 
-  // Returns the number of the input whose memory the output always uses (InPlace::kAlways), or -1
-  // if there is none.
+  // Returns the index of the input whose memory the output always uses (InPlace::kAlways), or -1 if
+  // there is none.
   static int UpdatedInput(const std::vector<InPlace>& rules, int output) {
     for (const InPlace& rule : rules)
       if (rule.output == output && rule.rule == InPlace::kAlways) return rule.input;

@@ -28,7 +28,7 @@ struct Thread {
   enum class Wait : uint8_t { kReady, kBarrier, kWarp, kDone };
 
   Dim index;
-  int linear = 0;        // its number in the block
+  int linear = 0;        // its index in the block
   int stack = -1;        // the stack of its fiber; -1: none
   void* sp = nullptr;    // the fiber's stack pointer while it does not run
   void* asan = nullptr;  // the address sanitizer's state of the fiber

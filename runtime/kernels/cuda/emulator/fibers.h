@@ -17,7 +17,7 @@ void LeaveFiber();
 // Must be the first call in `main`.
 void EnterFiber();
 
-// Returns the number of the stack that contains the address, or -1 if there is none.
+// Returns the index of the stack that contains the address, or -1 if there is none.
 int StackOf(uintptr_t address);
 
 }  // namespace tfjob::kernels::cuda

@@ -45,7 +45,7 @@ struct Sizes {
   const int64_t elements;  // elements that a window covers
 };
 
-// Returns whether each window covers only the pixel that has its own number.
+// Returns whether each window covers only the pixel with the window's own index.
 bool SeesPixels(const Convolution& c) {
   const auto sees = [](const WindowAxis& axis) {
     return axis.size == 1 && axis.stride == 1 && axis.before == 0 && axis.after == 0;

@@ -57,7 +57,7 @@ Prepared PrepareInput(const Launcher& launcher, const Convolution& c) {
 int64_t TapsOf(const Convolution& c) {
   return c.window.height.size * c.window.width.size;
 }
-// Returns the number of parts into which the windows are divided.
+// Returns the number of parts into which the windows are split.
 int64_t PartsOf(const Convolution& c) {
   return (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
 }

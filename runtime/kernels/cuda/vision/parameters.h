@@ -123,7 +123,7 @@ struct ImageTransformParameter {
   float fill_value;
 };
 
-// The kernels for batch normalisation divide a matrix into tiles of kNormRows rows and 32 columns,
+// The kernels for batch normalisation split a matrix into tiles of kNormRows rows and 32 columns,
 // one per block. A block has kNormWarps warps. The blocks of the same rows are neighbours.
 inline constexpr int kNormWarps = 8;
 inline constexpr int kNormRows = 256;

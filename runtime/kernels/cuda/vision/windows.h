@@ -18,7 +18,7 @@ TFJOB_DEVICE Pixel PixelOf(uint32_t element, uint32_t rows, uint32_t cols, uint3
   return {image, line - image * rows, pixel - line * cols, element - pixel * channels};
 }
 
-// Returns the number of a pixel in the order of the images.
+// Returns the index of a pixel among the pixels of all images.
 TFJOB_DEVICE int64_t NumberOf(uint32_t image, uint32_t row, uint32_t col, uint32_t rows,
                               uint32_t cols) {
   return (static_cast<int64_t>(image) * rows + row) * cols + col;

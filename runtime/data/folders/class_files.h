@@ -1,10 +1,11 @@
-// Lists the images in a folder with a subfolder for each class.
+// Lists the files of examples in a folder that has a folder for each class.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -16,17 +17,23 @@ namespace tfjob::data {
 // default classes.
 StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 
-// Lists the files in the folders of the classes, and in all folders below them. The order is that
-// of Keras' image_dataset_from_directory: by class, then by folder, then by name, each compared by
-// bytes. Files and folders whose names begin with a dot are ignored. Below the folders of the
-// classes, links to folders are not followed. Takes 16 bytes per file, in addition to its name.
-class ImageFiles {
+struct ClassFolder {
+  std::string path;
+  std::vector<std::string> classes = {};  // the names of the folders; empty: those of ClassesIn
+  std::string content = "files";          // what the files are, for messages: "images"
+  int64_t most_bytes = int64_t{1} << 30;  // of a file; below 2^32
+};
+
+// The files in the folders of the classes, and in all folders below them. The order is that of
+// Keras' image_dataset_from_directory and text_dataset_from_directory: by class, then by folder,
+// then by name, in the order of the bytes. Files and folders whose name begins with a dot are
+// ignored, and links to folders are not followed. Immutable once listed. Takes 16 bytes per file,
+// in addition to its name.
+class ClassFiles {
  public:
-  // Lists the folders `classes` or, if that is empty, those of ClassesIn. Returns NotFound if a
-  // folder does not exist, and InvalidArgument if a file is not a regular file or is too large, if
-  // there are no files, or if there are too many folders.
-  static StatusOr<ImageFiles> List(const std::string& folder,
-                                   const std::vector<std::string>& classes);
+  // Returns NotFound if a folder does not exist, and InvalidArgument if a file is too large or if
+  // there are no files.
+  static StatusOr<ClassFiles> List(const ClassFolder& folder);
 
   const std::string& folder() const { return folder_; }
   // Returns the classes in the order of their labels: class i has the label i.
@@ -53,7 +60,7 @@ class ImageFiles {
     uint32_t folder = 0;
   };
 
-  ImageFiles() = default;
+  explicit ClassFiles(ClassFolder options) : options_(std::move(options)) {}
   Status AddClass(const std::string& path, int64_t label);
   Status AddFolder(const std::string& path, int64_t label);
   const Folder& FolderOf(int64_t file) const {
@@ -61,11 +68,17 @@ class ImageFiles {
   }
   std::string_view Name(int64_t file) const;
 
+  ClassFolder options_;
   std::string folder_;
   std::vector<std::string> classes_;
   std::vector<Folder> folders_;
   std::vector<File> files_;
   std::string names_;
 };
+
+// Returns the content of a file that was listed with `size` bytes; it is stored in `buffer`.
+// Returns FailedPrecondition if its size is another one.
+StatusOr<std::string_view> ReadClassFile(const std::string& path, uint64_t size,
+                                         std::string& buffer);
 
 }  // namespace tfjob::data

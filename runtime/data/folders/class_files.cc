@@ -1,4 +1,4 @@
-#include "runtime/data/images/image_files.h"
+#include "runtime/data/folders/class_files.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -7,15 +7,16 @@
 #include <cerrno>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/fnv1a.h"
+#include "runtime/io/random_access_file.h"
 
 namespace tfjob::data {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // per file
 constexpr size_t kMostFolders = size_t{1} << 24;
 
 struct Entries {
@@ -67,13 +68,13 @@ StatusOr<std::vector<std::string>> FoldersBelow(const std::string& path) {
   return found;
 }
 
-Status CheckClasses(const std::string& folder, const std::vector<std::string>& classes,
+Status CheckClasses(const std::string& folder, const ClassFolder& options,
                     const std::vector<std::string>& found) {
   if (found.empty()) {
-    return InvalidArgument(folder, ": expected a folder for each class, with the images of the ",
-                           "class, but there are no folders");
+    return InvalidArgument(folder, ": expected a folder for each class, with the ", options.content,
+                           " of the class, but there are no folders");
   }
-  for (const std::string& name : classes) {
+  for (const std::string& name : options.classes) {
     if (std::ranges::find(found, name) != found.end()) continue;
     return NotFound(folder, ": expected a folder ", name, ", which classes names, but there is ",
                     "none", DidYouMean(name, found));
@@ -94,31 +95,30 @@ StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder) {
   return entries.folders;
 }
 
-StatusOr<ImageFiles> ImageFiles::List(const std::string& folder,
-                                      const std::vector<std::string>& classes) {
-  ImageFiles files;
-  files.folder_ = folder;
+StatusOr<ClassFiles> ClassFiles::List(const ClassFolder& folder) {
+  ClassFiles files(folder);
+  files.folder_ = folder.path;
   while (files.folder_.size() > 1 && files.folder_.ends_with('/')) files.folder_.pop_back();
   ASSIGN_OR_RETURN(const std::vector<std::string> found, ClassesIn(files.folder_));
-  RETURN_IF_ERROR(CheckClasses(files.folder_, classes, found));
-  files.classes_ = classes.empty() ? found : classes;
+  RETURN_IF_ERROR(CheckClasses(files.folder_, folder, found));
+  files.classes_ = folder.classes.empty() ? found : folder.classes;
   for (size_t label = 0; label < files.classes_.size(); ++label) {
     RETURN_IF_ERROR(files.AddClass(StrCat(files.folder_, "/", files.classes_[label]),
                                    static_cast<int64_t>(label)));
   }
   if (files.size() > 0) return files;
-  return InvalidArgument(files.folder_, ": expected images in the folders of the classes (",
-                         files.classes_[0], files.classes_.size() > 1 ? ", …" : "",
-                         "), but they have no files");
+  return InvalidArgument(files.folder_, ": expected ", folder.content,
+                         " in the folders of the classes (", files.classes_[0],
+                         files.classes_.size() > 1 ? ", …" : "", "), but they have no files");
 }
 
-Status ImageFiles::AddClass(const std::string& path, int64_t label) {
+Status ClassFiles::AddClass(const std::string& path, int64_t label) {
   ASSIGN_OR_RETURN(const std::vector<std::string> folders, FoldersBelow(path));
   for (const std::string& below : folders) RETURN_IF_ERROR(AddFolder(below, label));
   return OkStatus();
 }
 
-Status ImageFiles::AddFolder(const std::string& path, int64_t label) {
+Status ClassFiles::AddFolder(const std::string& path, int64_t label) {
   ASSIGN_OR_RETURN(const Entries entries, EntriesOf(path));
   for (const std::string& name : entries.others) {
     const std::string file = StrCat(path, "/", name);
@@ -126,10 +126,10 @@ Status ImageFiles::AddFolder(const std::string& path, int64_t label) {
     if (stat(file.c_str(), &found) != 0) return ErrnoStatus(errno, file);
     if (S_ISDIR(found.st_mode)) continue;  // a link to a folder
     if (!S_ISREG(found.st_mode))
-      return InvalidArgument(file, ": expected a file with an image, got another kind of file");
-    if (found.st_size > kMostBytes) {
-      return InvalidArgument(file, ": expected an image of at most ", kMostBytes, " bytes, got ",
-                             found.st_size);
+      return InvalidArgument(file, ": expected a file, got another kind of entry");
+    if (found.st_size > options_.most_bytes) {
+      return InvalidArgument(file, ": expected a file of at most ", options_.most_bytes,
+                             " bytes, got ", found.st_size);
     }
     names_ += name;
     files_.push_back({.name_end = names_.size(),
@@ -140,17 +140,17 @@ Status ImageFiles::AddFolder(const std::string& path, int64_t label) {
   return OkStatus();
 }
 
-std::string_view ImageFiles::Name(int64_t file) const {
+std::string_view ClassFiles::Name(int64_t file) const {
   const auto i = static_cast<size_t>(file);
   const size_t begin = i == 0 ? 0 : files_[i - 1].name_end;
   return std::string_view(names_).substr(begin, files_[i].name_end - begin);
 }
 
-std::string ImageFiles::Path(int64_t file) const {
+std::string ClassFiles::Path(int64_t file) const {
   return StrCat(FolderOf(file).path, "/", Name(file));
 }
 
-uint64_t ImageFiles::Hash() const {
+uint64_t ClassFiles::Hash() const {
   Fnv1a hash;
   for (const std::string& name : classes_) hash.Add(name).AddWord(name.size());
   for (int64_t i = 0; i < size(); ++i) {
@@ -165,19 +165,19 @@ uint64_t ImageFiles::Hash() const {
   return hash.hash();
 }
 
-uint64_t ImageFiles::TotalBytes() const {
+uint64_t ClassFiles::TotalBytes() const {
   uint64_t bytes = 0;
   for (const File& file : files_) bytes += file.bytes;
   return bytes;
 }
 
-size_t ImageFiles::MemoryBytes() const {
+size_t ClassFiles::MemoryBytes() const {
   size_t bytes = names_.size() + files_.size() * sizeof(File);
   for (const Folder& folder : folders_) bytes += sizeof(Folder) + folder.path.size();
   return bytes;
 }
 
-void ImageFiles::Filter(absl::FunctionRef<bool(int64_t file)> keep) {
+void ClassFiles::Filter(absl::FunctionRef<bool(int64_t file)> keep) {
   std::vector<File> files;
   std::string names;
   for (int64_t i = 0; i < size(); ++i) {
@@ -188,6 +188,19 @@ void ImageFiles::Filter(absl::FunctionRef<bool(int64_t file)> keep) {
   }
   files_ = std::move(files);
   names_ = std::move(names);
+}
+
+StatusOr<std::string_view> ReadClassFile(const std::string& path, uint64_t size,
+                                         std::string& buffer) {
+  ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
+  if (file.size() != size) {
+    return FailedPrecondition(path, ": the file has changed since this task listed it: it had ",
+                              size, " bytes, and has ", file.size(),
+                              "; change files only between runs");
+  }
+  buffer.resize(size);
+  RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(buffer))));
+  return std::string_view(buffer);
 }
 
 }  // namespace tfjob::data

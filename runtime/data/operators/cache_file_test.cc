@@ -1,0 +1,157 @@
+// Tests files that keep the values of a source.
+#include "runtime/data/operators/cache_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/data/operators/join.h"
+#include "runtime/data/operators/test_sources.h"
+#include "tests/faults/faulty_files.h"
+
+namespace tfjob::data {
+namespace {
+
+using testing::Numbers;
+using testing::OnDisk;
+using testing::ReadAll;
+
+class CacheFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  SourcePtr Cached(const SourcePtr& source, FileSystem& files = RealFileSystem()) const {
+    StatusOr<SourcePtr> cached = CacheInFile(source, path_, files);
+    EXPECT_TRUE(cached.ok()) << cached.status();
+    return *std::move(cached);
+  }
+  std::string Content() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void Write(std::string_view content) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << content;
+  }
+  int FilesInFolder() const {
+    return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "cache_file_test_" +
+                              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string path_ = folder_ + "/numbers.cache";
+};
+
+std::shared_ptr<OnDisk> Disk(int64_t count) {
+  return std::make_shared<OnDisk>(Numbers(5, count));
+}
+
+TEST_F(CacheFile, IsWrittenOnceAndReadLater) {
+  const auto first = Disk(700), second = Disk(700);
+  const SourcePtr written = Cached(first);
+  EXPECT_EQ(first->reads(), 700);
+  const std::vector<int64_t> numbers = ReadAll(Numbers(5, 700));
+  EXPECT_EQ(ReadAll(written), numbers);
+  EXPECT_EQ(first->reads(), 700) << "the source is not read again";
+  const SourcePtr read = Cached(second);
+  EXPECT_EQ(ReadAll(read), numbers);
+  EXPECT_EQ(second->reads(), 0);
+  EXPECT_EQ(read->fingerprint(), second->fingerprint());
+  EXPECT_FALSE(read->in_memory());
+  EXPECT_THAT(read->Describe(), ::testing::HasSubstr("; cached in " + path_));
+  EXPECT_EQ(FilesInFolder(), 1) << "no temporary file is left";
+}
+
+TEST_F(CacheFile, GivesTheSameBatchesAsTheSource) {
+  PipelineOptions options = testing::InOrder(*Disk(30), 4);
+  options.shuffle = true;
+  options.epochs = 2;
+  const SourcePtr cached = Cached(Disk(30));
+  EXPECT_EQ(testing::Read(cached, options), testing::Read(Disk(30), options));
+  const auto joined = Concatenate({cached, Disk(9)});
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const auto expected = Concatenate({Disk(30), Disk(9)});
+  EXPECT_EQ(testing::Read(*joined, options), testing::Read(*expected, options));
+}
+
+TEST_F(CacheFile, OfOtherDataIsReplaced) {
+  Cached(Disk(20));
+  EXPECT_EQ(ReadAll(Cached(Disk(21))), ReadAll(Numbers(5, 21))) << "another number of examples";
+  const auto joined = Concatenate({Disk(20), Disk(1)});
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  std::vector<int64_t> numbers = ReadAll(Numbers(5, 20));
+  numbers.push_back(5);
+  EXPECT_EQ(ReadAll(Cached(*joined)), numbers) << "another fingerprint";
+}
+
+TEST_F(CacheFile, ThatIsNotCompleteIsReplaced) {
+  Cached(Disk(20));
+  const std::string whole = Content();
+  for (const size_t bytes : {size_t{16}, size_t{40}, whole.size() - 1}) {
+    Write(whole.substr(0, bytes));
+    const auto source = Disk(20);
+    EXPECT_EQ(ReadAll(Cached(source)), ReadAll(Numbers(5, 20)));
+    EXPECT_EQ(source->reads(), 20);
+    EXPECT_EQ(Content(), whole);
+  }
+  Write(whole + "x");
+  Cached(Disk(20));
+  EXPECT_EQ(Content(), whole);
+}
+
+TEST_F(CacheFile, DamageIsFoundWhenAnExampleIsRead) {
+  const SourcePtr cached = Cached(Disk(20));
+  std::string damaged = Content();
+  damaged[damaged.size() - 10] ^= 1;  // in the last example
+  Write(damaged);
+  const auto [numbers, error] = testing::Read(cached, testing::InOrder(*cached, 1));
+  EXPECT_EQ(numbers.size(), 19u);
+  EXPECT_TRUE(absl::IsDataLoss(error)) << error;
+  EXPECT_EQ(Message(error), path_ +
+                                ": example 19: its checksum is wrong; remove the file, and it "
+                                "is written again");
+}
+
+TEST_F(CacheFile, OtherFilesAreNotOverwritten) {
+  for (const char* content : {"my thesis, which is longer than a header of a cache", "short"}) {
+    Write(content);
+    const Status error = CacheInFile(Disk(3), path_).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(error)) << error;
+    EXPECT_THAT(std::string(Message(error)),
+                ::testing::StartsWith(path_ + ": expected a cache file of examples, or no file"));
+    EXPECT_EQ(Content(), content);
+  }
+}
+
+TEST_F(CacheFile, AFullDiskDoesNotStopTheRun) {
+  faults::FaultyFiles files;
+  files.Fill(true);
+  const auto source = Disk(20);
+  EXPECT_EQ(Cached(source, files), source);
+  EXPECT_EQ(FilesInFolder(), 0) << "nothing is left";
+  files.Fill(false);
+  EXPECT_NE(Cached(source, files), source);
+  EXPECT_EQ(FilesInFolder(), 1);
+}
+
+TEST_F(CacheFile, AFolderThatIsMissingDoesNotStopTheRun) {
+  const auto source = Disk(20);
+  const auto cached = CacheInFile(source, folder_ + "/none/a.cache");
+  ASSERT_TRUE(cached.ok()) << cached.status();
+  EXPECT_EQ(*cached, source);
+}
+
+TEST_F(CacheFile, SourcesInMemoryNeedNone) {
+  const SourcePtr numbers = Numbers(0, 3);
+  EXPECT_EQ(Cached(numbers), numbers);
+  EXPECT_EQ(FilesInFolder(), 0);
+}
+
+}  // namespace
+}  // namespace tfjob::data

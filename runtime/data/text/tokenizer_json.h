@@ -1,0 +1,32 @@
+// Reads the files tokenizer.json of Hugging Face's library `tokenizers`
+// (https://huggingface.co/docs/tokenizers), as far as they describe BERT's WordPiece or GPT-2's
+// byte-level BPE.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/data/text/tokenizer.h"
+
+namespace tfjob::text {
+
+// Reads one file. The following settings are supported; any other is InvalidArgument, with the file
+// and the path of the setting.
+//
+//   model           WordPiece, for words of up to 100 characters; BPE without dropout, prefixes,
+//                   suffixes, byte_fallback and ignore_merges
+//   normalizer      WordPiece: BertNormalizer with clean_text and handle_chinese_chars; BPE: none
+//   pre_tokenizer   WordPiece: BertPreTokenizer; BPE: ByteLevel with use_regex
+//   post_processor  none, ByteLevel, BertProcessing, RobertaProcessing, and TemplateProcessing that
+//                   adds at most one token before and one behind a text
+//   added_tokens    special ones
+//
+// The special tokens are those that the post-processor adds to a text. The padding is that of
+// `padding`, or else "[PAD]", "<pad>" or "<|endoftext|>". `decoder` and `truncation` have no
+// effect.
+// Unlike in `tokenizers`, text that looks like a special token is plain text. Also returns the
+// errors of reading the file, and InvalidArgument if it is larger than kMostTokenizerBytes.
+StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerJson(const std::string& path);
+
+}  // namespace tfjob::text

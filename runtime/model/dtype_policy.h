@@ -1,0 +1,19 @@
+// Represents Keras' dtype policies (keras.io/api/mixed_precision): the type in which a layer stores
+// its variables, and the type in which it computes. Here, every policy stores variables in float32.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "runtime/tensor/dtype.h"
+
+namespace tfjob::model {
+
+enum class DTypePolicy { kFloat32, kMixedBFloat16, kMixedFloat16 };
+
+std::string_view Name(DTypePolicy policy);  // Keras' name: "mixed_bfloat16"
+std::optional<DTypePolicy> ParseDTypePolicy(std::string_view name);
+// Returns the type of the layer's inputs, outputs and arithmetic: float32, bfloat16 or float16.
+DType ComputeType(DTypePolicy policy);
+
+}  // namespace tfjob::model

@@ -1,0 +1,94 @@
+#include "runtime/train/batch_source.h"
+
+#include <utility>
+
+#include "runtime/base/philox.h"
+#include "runtime/data/operators/bucket_by_length.h"
+#include "runtime/data/operators/mask_tokens.h"
+#include "runtime/model/any_length.h"
+#include "runtime/model/build.h"
+
+namespace tfjob::train {
+namespace {
+
+std::vector<int64_t> Whole(const std::vector<double>& values) {
+  std::vector<int64_t> whole;
+  for (const double value : values) whole.push_back(static_cast<int64_t>(value));
+  return whole;
+}
+
+// Returns the inputs whose first axis has any length.
+StatusOr<std::vector<std::string>> InputsOfAnyLength(const model::Model& model) {
+  const std::vector<std::string> inputs = model::InputNames(model);
+  const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
+  std::vector<std::string> found;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!stated[i] || !model::HasAnyLength(stated[i]->shape)) continue;
+    const std::vector<int64_t>& dims = stated[i]->shape.dims();
+    if (dims[0] != model::kAnyLength || std::ranges::count(dims, model::kAnyLength) > 1) {
+      return InvalidArgument("input ", inputs[i], " of the model: expected any length in its ",
+                             "first axis only, got ", model::StatedText(stated[i]->shape));
+    }
+    found.push_back(inputs[i]);
+  }
+  if (found.empty()) {
+    return InvalidArgument("expected a model that takes any length, such as one that begins with ",
+                           "InputLayer: {batch_shape: [null, null]}, but it states the lengths of ",
+                           "its inputs, or has no InputLayer");
+  }
+  if (model::HasFixedVariables(model)) return found;
+  return InvalidArgument("expected a model whose variables do not depend on the length of its ",
+                         "inputs, such as one with a pooling layer before its Dense layers");
+}
+
+StatusOr<std::shared_ptr<const data::Source>> InBuckets(
+    const config::BucketConfig& buckets, const model::Model& model,
+    std::shared_ptr<const data::Source> source) {
+  data::BucketByLengthOptions options{.padding = buckets.padding.value_or(0),
+                                      .boundaries = Whole(buckets.boundaries)};
+  ASSIGN_OR_RETURN(options.fields, InputsOfAnyLength(model));
+  return data::BucketByLength(std::move(source), options);
+}
+
+StatusOr<std::shared_ptr<const data::Source>> WithMasks(
+    const config::TrainingConfig& config, Split split, const model::Model& model,
+    std::shared_ptr<const data::Source> source) {
+  const std::vector<std::string> inputs = model::InputNames(model);
+  if (inputs.size() != 1 || model::OutputNames(model).size() != 1) {
+    return InvalidArgument("expected a model with one input and one output, which predicts the ",
+                           "tokens, got ", inputs.size(), " inputs and ",
+                           model::OutputNames(model).size(), " outputs");
+  }
+  const config::MaskConfig& mask = config.data.mask_tokens;
+  data::MaskTokensOptions options{
+      .tokens = inputs[0],
+      .weights = model::SampleWeightsName(model, 0),
+      .mask_token = *mask.mask_token,
+      .vocabulary_size = *mask.vocabulary_size,
+      .rate = mask.rate.value_or(config::kMaskRate),
+      .seed = PhiloxKey(static_cast<uint64_t>(config.seed), KeyOf(split))};
+  if (!mask.special_tokens.empty()) options.special_tokens = Whole(mask.special_tokens);
+  return data::MaskTokens(std::move(source), std::move(options));
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const data::Source>> BatchSource(
+    const config::TrainingConfig& config, Split split, const model::Model& model,
+    std::shared_ptr<const data::Source> source) {
+  const auto in = [&](const Status& error, std::string_view key) {
+    return error.ok() ? error : Annotate(error, StrCat("data.", key, " (", KeyOf(split), ")"));
+  };
+  StatusOr<std::shared_ptr<const data::Source>> made = std::move(source);
+  if (config.data.bucket_by_length.present()) {
+    made = InBuckets(config.data.bucket_by_length, model, *std::move(made));
+    RETURN_IF_ERROR(in(made.status(), "bucket_by_length"));
+  }
+  if (config.data.mask_tokens.present()) {
+    made = WithMasks(config, split, model, *std::move(made));
+    RETURN_IF_ERROR(in(made.status(), "mask_tokens"));
+  }
+  return made;
+}
+
+}  // namespace tfjob::train
