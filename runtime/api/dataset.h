@@ -121,7 +121,7 @@ struct Tokenize {
   std::string merges = {};      // a file: merges.txt for bpe
   std::string file = {};        // tokenizer.json, for tokenizer_json
   int64_t max_length = 0;       // number of ids; shorter texts are padded
-  bool truncate = false;        // cut longer texts, instead of returning an error
+  bool truncate = false;        // truncate longer text, instead of returning an error
   // Unset: true, but false for bpe. "[CLS]" and "[SEP]", or the end of the text; for
   // tokenizer_json, what the file adds.
   std::optional<bool> add_special_tokens = {};

@@ -44,7 +44,7 @@ class Model {
   // "mixed_float16", and not with parameter servers.
   Model WithDTypePolicy(const std::string& policy) const;
 
-  // Returns a text with the shape and the number of parameters of each layer. Returns
+  // Returns a table with the shape and the number of parameters of each layer. Returns
   // InvalidArgument if the model does not state the shapes of its inputs.
   Result<std::string> Summary() const;
   // Returns Keras' JSON, which keras.models.model_from_json reads.

@@ -94,9 +94,9 @@ struct FitOptions {
   std::optional<BucketByLength> bucket_by_length = {};
   // Masks tokens, for masked language models. The labels are the same tokens.
   std::optional<MaskTokens> mask_tokens = {};
-  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the last
-  // one has ended, even the last one of an earlier Fit. But if the number of batches in a pass has
-  // changed since then, Fit begins with a new pass.
+  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the
+  // previous one ended, even if that was in an earlier Fit. If the number of batches in a pass has
+  // changed since then, however, Fit begins with a new pass.
   int64_t steps_per_epoch = 0;
   const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The fraction of the examples, from 0 to below 1, that is used for validation instead of

@@ -87,8 +87,8 @@ class Source {
   // Returns the examples by length if the batches of a pipeline are to have examples of one bucket
   // each (operators/bucket_by_length.h); null if not.
   virtual const Buckets* buckets() const { return nullptr; }
-  // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
-  // (column.h). A source in memory checks every value now, and its readers never fail and allocate
+  // Returns a reader that fills tensors for `columns`. Propagates errors from ConvertColumn
+  // (column.h). A source in memory checks every value now; its readers never fail and allocate
   // nothing. Other readers check the values that they read. The source must outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 

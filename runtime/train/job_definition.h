@@ -36,8 +36,8 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model,
                                                           Extent extent = Extent::kAll);
-// Does the same for arrays in memory. As for the format npz, `source` says which array belongs to
-// which input and output of the model; its other members are not used.
+// Like LoadDataset, but for arrays in memory. As for the format npz, `source` says which array
+// belongs to which input and output of the model; its other members are not used.
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
                                                           Split split, const model::Model& model,
                                                           std::map<std::string, Tensor> arrays,
@@ -90,8 +90,8 @@ int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& sou
 // Returns the number of steps in one epoch, at least 1.
 int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                       int training_tasks, bool together = false);
-// Returns the number of batches in one epoch, summed over all tasks. A batch that they make
-// together is counted once.
+// Returns the number of batches in one epoch, summed over all tasks. A batch that the tasks share
+// is counted once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together = false);
 // Returns the number of examples of a full batch of all tasks that make batches together. If the

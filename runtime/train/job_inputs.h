@@ -27,9 +27,8 @@ struct JobInputs {
   std::shared_ptr<const model::Model> model;
   // With the fields of LoadDataset; BatchSource has been applied.
   std::shared_ptr<const data::Source> train, eval;
-  // True if `train` has the examples of this task only, so that it reads all of them, in an order
-  // of its own. Not for tasks that make batches together. The batch size is then that of the task
-  // (batch_size).
+  // True if `train` has only this task's examples. The task then reads all of them, in its own
+  // order, and the batch size is that of the task (batch_size). Not for tasks that share batches.
   bool own_examples = false;
 
   // The state from which a run without a checkpoint starts, and the number of batches that count as

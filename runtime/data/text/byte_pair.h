@@ -27,7 +27,7 @@ class BytePairTokenizer : public Tokenizer {
 
   BytePairTokenizer(MergeTable table, const BytePairOptions& options);
   // The special token "<|endoftext|>", if the vocabulary has it, is the end and the padding.
-  // Returns the errors of MergeTable::Read.
+  // Propagates errors from MergeTable::Read.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const BytePairFiles& files);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

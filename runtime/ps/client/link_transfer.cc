@@ -25,7 +25,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(
       CheckFitsAFrame(assignment.size(), StrCat(name_, ": the definition of the variables")));
-  // Only this server's lines are sent, because the lines of all servers together may be too large
+  // Send only this server's lines, because the total size of all servers' lines may be too large
   // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger.size(), StrCat(name_, ": its part of the ledger")));
@@ -47,7 +47,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   if (status.ok() && !IsFillSent()) {
     status = DataLoss(name_, ": it confirmed the state before all of it was sent");
   }
-  // The connection may still be reading the caller's snapshot; closing it stops that.
+  // Close the connection, which may still be reading the caller's snapshot.
   if (!status.ok()) Disconnect();
   MutexLock lock(context_.mutex);
   fill_ = {};

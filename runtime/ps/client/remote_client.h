@@ -87,8 +87,8 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Registers this process with ps 0, unless it is already registered. Returns whether it is
   // registered now. Requests its first incarnation only once every server has been asked for the
-  // incarnations that it knows. Also asks for the position in the data if ps 0 has been filled
-  // since this process registered. A refusal is kept in registration_.
+  // incarnations that it knows. Also requests the position in the data if ps 0 has been filled
+  // since this process registered. Keeps a refusal in registration_.
   bool Registered();
   // Asynchronous mode only. Called when ps 0 has a state of another epoch that counts `position`
   // batches of this task as drawn.

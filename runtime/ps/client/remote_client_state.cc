@@ -64,7 +64,8 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
     Say(state::PeerEvent::Kind::kWaiting, names,
         StrCat("the chief could not fill ", names, ", and tries again: ", Message(status)));
   }
-  // Other errors are ignored: if a server was lost meanwhile, the next round of repair handles it.
+  // Ignore other errors: if a server was lost during the fill, the next round of repair handles the
+  // loss.
   return IsLasting(status) ? status : OkStatus();
 }
 

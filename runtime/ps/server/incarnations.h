@@ -33,7 +33,7 @@ class Incarnations {
   // from the ledgers from which ps 0 was restored. Returns FailedPrecondition if a later process is
   // known, even if only to other servers. The process is then refused for good, and the one that it
   // had superseded is the latest again. Returns Aborted if another process of the task has
-  // connected meanwhile and neither is known to be the later one, and InvalidArgument for numbers
+  // connected since and neither is known to be the later one, and InvalidArgument for incarnations
   // that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
