@@ -13,7 +13,7 @@
 
 namespace tfjob::api {
 
-// The value of an argument: a flag, a number or a text.
+// The value of an argument: a flag, a number or a string.
 class Value {
  public:
   using Held = std::variant<bool, int64_t, double, std::string>;

@@ -21,7 +21,7 @@ struct DistributeOptions {
   int64_t batch_size = 32;      // total over all tasks and devices: 1 to 16777216
   bool shuffle = true;          // whether each epoch has a new order, the same as in Fit
   int64_t epochs = 1;           // the number of passes over the data
-  int64_t initial_epoch = 0;    // the number of the first epoch, which determines its order
+  int64_t initial_epoch = 0;    // the index of the first epoch, which determines its order
   bool drop_remainder = false;  // leave out the last batch of an epoch if it is smaller
 };
 

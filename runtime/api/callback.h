@@ -65,8 +65,8 @@ class FitControl {
 };
 
 // The base class of a program's own callbacks: derive a class from it, and pass
-// std::make_shared<MyCallback>(…). Fit calls the functions on the thread on which it was called
-// itself. If a function returns an error, Fit ends with this error. The functions must not throw.
+// std::make_shared<MyCallback>(…). Fit calls the functions on its caller's thread. If a function
+// returns an error, Fit ends with this error. The functions must not throw.
 class CallbackHooks {
  public:
   virtual ~CallbackHooks() = default;
@@ -93,8 +93,8 @@ class CallbackHooks {
   virtual void OnTrainAbort() {}
 };
 
-// Holds a callback of any class. If a callback of this library is used in several calls of Fit, it
-// starts anew in each of them, except ModelCheckpoint.
+// Holds a callback of any class. The callbacks of this library, except ModelCheckpoint, start anew
+// in each call of Fit.
 class Callback {
  public:
   Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
@@ -139,21 +139,22 @@ struct ReduceLROnPlateau {
   operator Callback() const;
 };
 
-// Sets the learning rate at the beginning of each epoch, as in Keras. `schedule` gets the number of
-// the epoch, from 0, and the current rate, and returns the new rate. Cannot be used in jobs of
-// several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate); there, use
-// a schedule of the optimizer, such as CosineDecay.
+// Sets the learning rate at the beginning of each epoch, as in Keras. `schedule` gets the epoch's
+// index, from 0, and the current rate, and returns the new rate. Cannot be used in jobs of several
+// tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate); there, use a
+// schedule of the optimizer, such as CosineDecay.
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 
   operator Callback() const;
 };
 
-// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
-// of the epoch, from 1, and {NAME} for a metric. Both may have a format: "{epoch:02d}-{loss:.3f}".
-// The extension determines the format of the file (CompiledModel::Save). The folder is created if
-// it does not exist. In a job of several tasks, only the chief saves. If one Callback, made from a
-// ModelCheckpoint, is used in several calls of Fit, it remembers the best value, as in Keras.
+// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the epoch
+// number, counted from 1, and {NAME} for a metric. Both may have a format:
+// "{epoch:02d}-{loss:.3f}". The extension determines the format of the file (CompiledModel::Save).
+// The folder is created if it does not exist. In a job of several tasks, only the chief saves. If
+// one Callback, made from a ModelCheckpoint, is used in several calls of Fit, it remembers the best
+// value, as in Keras.
 struct ModelCheckpoint {
   std::string path = {};
   std::string monitor = "val_loss";
@@ -175,8 +176,8 @@ struct CSVLogger {
 };
 
 // Writes the loss and the metrics of each epoch for TensorBoard, under Keras' names (epoch_loss,
-// …), to the folder log_dir/train and, for the validation, to log_dir/validation. Errors of the
-// disk do not stop the training. In a job of several tasks, only the chief writes.
+// …), to the folder log_dir/train and, for the validation, to log_dir/validation. Disk errors do
+// not stop the training. In a job of several tasks, only the chief writes.
 struct TensorBoard {
   std::string log_dir = "logs";
 
@@ -201,8 +202,8 @@ struct BackupAndRestore {
 
 // Ends the training, without an error, after a batch whose loss is NaN or infinite, as in Keras.
 // The model then has the values of that step. Without this callback, Fit ends with an error, and
-// the model has the values from the end of the last epoch before. If other tasks train with this
-// one, Fit returns Unimplemented before it trains.
+// the model has the values from the end of the previous epoch. If other tasks train with this one,
+// Fit returns Unimplemented before it trains.
 struct TerminateOnNaN {
   operator Callback() const;
 };

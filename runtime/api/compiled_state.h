@@ -30,7 +30,7 @@ class LiveValues {
   virtual StatusOr<std::shared_ptr<const state::Snapshot>> Take() = 0;
 };
 
-// Holds a pointer that copies of its owner do not take over: theirs is null.
+// Holds a pointer that is not copied with its owner: in copies, it is null.
 template <typename T>
 class NotCopied {
  public:
@@ -49,7 +49,7 @@ class NotCopied {
 class BatchTrainer;  // batch_trainer.h
 class LiveModel;     // workspace.h
 
-// A position in the order of the examples, which is different in each pass over them.
+// A position in the order of the examples. The order differs from pass to pass.
 struct DrawnBatches {
   int64_t batches = 0;
   int64_t per_pass = 0;  // the number of batches in a pass; 0 if none has been drawn

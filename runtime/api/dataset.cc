@@ -31,8 +31,8 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
   }
 }
 
-// The functions below return keys of a training file, so that the reader of training files checks
-// the values.
+// The functions below return keys of a training file, so that the training-file reader checks the
+// values.
 
 Json KeysOfTokenize(const data::Tokenize& tokenize) {
   Json keys = {{"name", tokenize.name},

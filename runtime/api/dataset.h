@@ -25,9 +25,9 @@ struct Example;
 // tasks and groups them into batches. The arrays of a Dataset must not be written while it is in
 // use.
 //
-// Fit and Evaluate read the files and check the arrays, and return the errors. Error messages call
-// the data of Fit `data.train`, and the data of an evaluation `data.eval`. Each call reads the
-// files again.
+// Fit and Evaluate read the files, check the arrays and return any errors. Error messages call the
+// data of Fit `data.train`, and the data of an evaluation `data.eval`. Each call reads the files
+// again.
 class Dataset {
  public:
   Dataset();  // no examples
@@ -113,7 +113,7 @@ struct Npz {
   operator Dataset() const;
 };
 
-// Describes how a text becomes ids of tokens. docs/training-file.md describes the tokenizers.
+// Describes how text becomes token ids. docs/training-file.md describes the tokenizers.
 struct Tokenize {
   // "wordpiece" (BERT's), "bpe" (GPT-2's), "byte", or "tokenizer_json" (Hugging Face's files)
   std::string name = {};
@@ -121,7 +121,7 @@ struct Tokenize {
   std::string merges = {};      // a file: merges.txt for bpe
   std::string file = {};        // tokenizer.json, for tokenizer_json
   int64_t max_length = 0;       // number of ids; shorter texts are padded
-  bool truncate = false;        // cut longer texts, instead of returning an error
+  bool truncate = false;        // truncate longer text, instead of returning an error
   // Unset: true, but false for bpe. "[CLS]" and "[SEP]", or the end of the text; for
   // tokenizer_json, what the file adds.
   std::optional<bool> add_special_tokens = {};
@@ -131,7 +131,7 @@ struct Tokenize {
 
 // Describes how a feature of a tf.train.Example or SequenceExample becomes a value. In terms of
 // tf.io, `shape` alone describes a FixedLenFeature, `max_length` alone a VarLenFeature (longer
-// lists are an error, shorter ones are padded), and both together a FixedLenSequenceFeature with
+// lists are an error, shorter ones are padded), and the two combined a FixedLenSequenceFeature with
 // steps of this shape. Without either, the feature is a single value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
@@ -147,8 +147,8 @@ struct Feature {
   bool decode_image = false;
   std::string resize = {};            // of images: "bilinear" (the default) or "nearest"
   bool crop_to_aspect_ratio = false;  // of images: as in Images
-  // Turns the string, a text, into int64 [tokenize->max_length]. Leave the feature's own `shape`
-  // and `max_length` unset.
+  // Converts the string into token ids: int64 [tokenize->max_length]. Leave the feature's own
+  // `shape` and `max_length` unset.
   std::optional<Tokenize> tokenize = {};
   // Turn strings into int64, the ids of terms. The terms are either those in `terms`, or the lines
   // of the file `vocabulary`. Ids below num_oov_indices (1 if unset) stand for unknown terms, as in
@@ -276,7 +276,7 @@ Dataset From(std::shared_ptr<const Source> source);
 // the middle of an epoch, the pass yields the earlier examples again, and they are discarded. Every
 // task of a job gets all examples from its generator, and uses its share. Fit cannot shuffle these
 // examples, and refuses BackupAndRestore, because two passes may yield different examples. After
-// Cache(), there is only one pass, and both are allowed.
+// Cache(), there is only one pass, so Fit can shuffle and accepts BackupAndRestore.
 struct Generator {
   // Returns the next example, or nullopt after the last one. Called by one thread at a time for
   // each pass.

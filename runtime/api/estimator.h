@@ -39,7 +39,7 @@ struct EstimatorData;
 struct InputContext {
   // With parameter servers, the number of tasks that train, or 1 if it is unknown
   // (enableDynamicWorker): each task trains on the examples that its own input function returns.
-  // Without parameter servers, 1: the library divides the batches among tasks and devices.
+  // Without parameter servers, 1: the library splits the batches among tasks and devices.
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;  // less than num_input_pipelines
 };
@@ -90,7 +90,7 @@ class Estimator {
   // A move copies, so a moved-from Estimator can still be used.
   Estimator(const Estimator&) = default;
   Estimator& operator=(const Estimator&) = default;
-  // The functions below return errors in these arguments.
+  // The functions below return any error in these arguments.
   Estimator(const Model& model, const CompileOptions& options, const RunConfig& config = {});
 
   // Trains from the newest checkpoint in the folder, if there is one, and saves the last state.
@@ -139,10 +139,10 @@ struct EvalSpec {
 //   worker     trains. Returns no metrics.
 //   evaluator  evaluates new checkpoints until the job has ended.
 //   ps         serves variables until the job has ended.
-// A ps and an evaluator have no model of their own in the end, so the function returns kCancelled;
-// value() then ends the process with exit code 0. Each task of a job may call this function only
-// once. If the process is asked to stop (SessionOptions::handle_signals), saves a checkpoint, and
-// returns kCancelled.
+// A ps or an evaluator ends without a trained model, so the function returns kCancelled; value()
+// then ends the process with exit code 0. Each task of a job may call this function only once. If
+// the process is asked to stop (SessionOptions::handle_signals), the function saves a checkpoint
+// and returns kCancelled.
 Result<Metrics> TrainAndEvaluate(const Estimator& estimator, const TrainSpec& train_spec,
                                  const EvalSpec& eval_spec);
 
@@ -152,8 +152,8 @@ struct NumericColumn {
   std::vector<int64_t> shape = {1};  // of the feature of one example
 };
 
-// Computes y = w·x + b from all features together. The variables start as zeros. The loss is the
-// mean squared error. The default optimizer is Ftrl with the learning rate min(0.2, 1/√(number of
+// Computes y = w·x + b from all features. The variables start as zeros. The loss is the mean
+// squared error. The default optimizer is Ftrl with the learning rate min(0.2, 1/√(number of
 // columns)), as in TensorFlow. An optimizer that is set without a learning rate gets 0.2.
 struct LinearRegressor {
   std::vector<NumericColumn> feature_columns = {};

@@ -25,7 +25,7 @@ Json ToJson(const Named& named);
 // Returns {name: NAME, argument: value, …}, the form of metrics.
 Json MetricJson(const Named& metric);
 
-// Collects the arguments. Leaves out arguments that are not set (an empty optional, name, text,
+// Collects the arguments. Leaves out arguments that are not set (an empty optional, name, string,
 // list or layer), so that they have their defaults.
 class Form {
  public:

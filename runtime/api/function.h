@@ -52,9 +52,9 @@ class Reduced {
 // the same model in this step read.
 //
 // The models must belong to the session of the function, and must have values, so they begin with
-// an Input. Session::Function returns the errors of the functions below. Layers without variables,
-// such as Dropout, may be called directly; they then always behave as in training, so a step that
-// only evaluates should call a Model that contains them, with training = false.
+// an Input. Session::Function returns the errors from the functions below. Layers without
+// variables, such as Dropout, may be called directly; they then always behave as in training, so a
+// step that only evaluates should call a Model that contains them, with training = false.
 class Step {
  public:
   Step(const Step&) = delete;
@@ -69,7 +69,7 @@ class Step {
   std::vector<Symbol> TrainableVariables(const CompiledModel& model);
   // Returns the sum of the penalties of the model's regularizers: on its variables, and on the
   // outputs of layers in earlier calls. As in Keras, a loss contains this sum only if you add it.
-  // With several replicas, divide it by their number, because gradients are summed.
+  // With several replicas, divide the sum by the number of replicas, because gradients are summed.
   Symbol Penalty(const CompiledModel& model);
 
   // Returns d loss / d value for each of the values. The loss must be a scalar that depends on each
@@ -77,12 +77,12 @@ class Step {
   std::vector<Symbol> Gradients(const Symbol& loss, const std::vector<Symbol>& values);
   // Updates the model's trainable variables with its optimizer. `gradients` are in the order of
   // TrainableVariables. They are summed over the replicas, so divide a loss by NumExamples, not by
-  // the number of the replica's own examples. A step may apply gradients to a model only once.
+  // the number of examples in the replica. A step may apply gradients to a model only once.
   void Apply(const CompiledModel& model, const std::vector<Symbol>& gradients);
   // Applies the gradients of the loss to the model's trainable variables.
   void Minimize(const CompiledModel& model, const Symbol& loss);
 
-  // Returns the number of examples of all replicas together, a float32 scalar.
+  // Returns the total number of examples in all replicas, a float32 scalar.
   Symbol NumExamples();
   // Returns `x` as a value through which no gradient flows.
   Symbol StopGradient(const Symbol& x);
@@ -124,8 +124,9 @@ class StepResults {
 
   const std::map<std::string, Tensor>& values() const& { return values_; }
   std::map<std::string, Tensor> values() && { return std::move(values_); }
-  // at() returns the result with this name, and number() its only element. End the process (Exit)
-  // if there is no such result or, in number(), if it does not have exactly one element.
+  // at() returns the result with this name, and number() returns its only element. Both end the
+  // process (Exit) if there is no such result; number() also does so unless the result has exactly
+  // one element.
   Tensor at(const std::string& name) const;
   double number(const std::string& name) const;
 
@@ -134,7 +135,7 @@ class StepResults {
 };
 
 // Runs a step on the devices of its session, and changes the models with which it was made. If you
-// assign another value to such a CompiledModel, the function still uses the earlier one. Copies are
+// assign another model to such a CompiledModel, the function still uses the earlier one. Copies are
 // the same function. Neither functions nor the models that they use are thread-safe. The variables
 // of all models that functions have used stay on the devices until the session, its models and its
 // functions are destroyed, so a search over many models should use a session for each.

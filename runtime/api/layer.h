@@ -4,8 +4,8 @@
 //   Symbol hidden = Dense{.units = 128, .activation = "relu"}(Flatten{}(image));
 //   Model model = Functional(image, Dense{.units = 10}(hidden));
 //
-// layers.h declares the layers. Errors, such as an unknown activation or two layers that do not fit
-// together, are reported by Model::status, and by every function that uses the model.
+// layers.h declares the layers. Errors, such as an unknown activation or two layers with
+// incompatible shapes, are reported by Model::status and by every function that uses the model.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Symbol {
   // A move copies, so a moved-from Symbol can still be used.
   Symbol(const Symbol&) = default;
   Symbol& operator=(const Symbol&) = default;
-  // Returns another output of the call, if the layer has several: Output(1) of an LSTM with
+  // Returns another output of the call if the layer has several: Output(1) of an LSTM with
   // return_state is a state.
   Symbol Output(int index) const { return Symbol(call_, index); }
 

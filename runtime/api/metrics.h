@@ -37,11 +37,11 @@ std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
 
 // The metrics that Fit has reported at the end of each epoch.
 struct History {
-  std::vector<int64_t> epoch;  // the numbers of the epochs, from 0
+  std::vector<int64_t> epoch;  // the indices of the epochs, from 0
   // Maps each metric to its values, one per element of `epoch`. Metrics of the validation have
-  // values only for the epochs with a validation (FitOptions::validation_freq). "learning_rate" has
-  // the rate at the end of each epoch, if a callback says that it may change the rate
-  // (CallbackHooks::MaySetLearningRate; a LambdaCallback does not).
+  // values only for the epochs with a validation (FitOptions::validation_freq). If a callback says
+  // that it may change the learning rate (CallbackHooks::MaySetLearningRate; a LambdaCallback does
+  // not), "learning_rate" has the rate at the end of each epoch.
   std::map<std::string, std::vector<double>> values;
   // True if a callback has ended the training before its last step.
   bool stopped = false;

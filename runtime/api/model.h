@@ -20,11 +20,11 @@ class Model {
   // A move copies, so a moved-from Model can still be used.
   Model(const Model&) = default;
   Model& operator=(const Model&) = default;
-  // Reads a model that Keras or this library has saved: JSON of Model.to_json(), a .keras file, or
-  // an .h5 file with a whole model. If the file has weights, they are the initial values of the
-  // variables, even if the model becomes part of another one. They are read immediately if the
-  // model states the shapes of its inputs, and otherwise once the shapes are known. Session::Load
-  // also reads the settings of compile().
+  // Reads a model saved by Keras or this library: JSON from Model.to_json(), a .keras file, or an
+  // .h5 file with a whole model. If the file has weights, they are the initial values of the
+  // variables, even if the model becomes part of another one. The weights are read immediately if
+  // the model states the shapes of its inputs, and otherwise once the shapes are known.
+  // Session::Load also reads the settings of compile().
   static Result<Model> Load(const std::string& path);
 
   // Returns the error that makes the model unusable, or OK. Functions that take a model return the
@@ -44,7 +44,7 @@ class Model {
   // "mixed_float16", and not with parameter servers.
   Model WithDTypePolicy(const std::string& policy) const;
 
-  // Returns a text with the shape and the number of parameters of each layer. Returns
+  // Returns a table with the shape and the number of parameters of each layer. Returns
   // InvalidArgument if the model does not state the shapes of its inputs.
   Result<std::string> Summary() const;
   // Returns Keras' JSON, which keras.models.model_from_json reads.
@@ -69,8 +69,8 @@ class Model {
 Model Sequential(const std::vector<Layer>& layers, const std::string& name = "sequential");
 
 // Returns the model that computes `outputs` from `inputs`. Every Input on which an output depends
-// must be among the inputs. Layers without a name are named as in Keras: dense, dense_1, …, in the
-// order in which the outputs need them.
+// must be in `inputs`. Layers without a name are named as in Keras: dense, dense_1, …, in the order
+// in which the outputs need them.
 Model Functional(const Symbols& inputs, const Symbols& outputs,
                  const std::string& name = "functional");
 

@@ -84,8 +84,8 @@ struct MaskTokens {
 
 struct FitOptions {
   int64_t batch_size = 32;    // total over all tasks and devices: 1 to 16777216
-  int64_t epochs = 1;         // the number of the epoch at which training ends
-  int64_t initial_epoch = 0;  // the number of the first epoch, to continue an earlier training
+  int64_t epochs = 1;         // the index of the epoch before which training ends
+  int64_t initial_epoch = 0;  // the index of the first epoch, to continue an earlier training
   bool shuffle = true;        // whether each epoch has a new, random order
   // If above 0, examples are shuffled only within windows of this many examples, which suits disks
   // with slow random access. If there are no more examples than that, all are shuffled.
@@ -94,14 +94,14 @@ struct FitOptions {
   std::optional<BucketByLength> bucket_by_length = {};
   // Masks tokens, for masked language models. The labels are the same tokens.
   std::optional<MaskTokens> mask_tokens = {};
-  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the last
-  // one has ended, even the last one of an earlier Fit. But if the number of batches in a pass has
-  // changed since then, Fit begins with a new pass.
+  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the
+  // previous one ended, even if that was in an earlier Fit. If the number of batches in a pass has
+  // changed since then, however, Fit begins with a new pass.
   int64_t steps_per_epoch = 0;
   const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
   // The fraction of the examples, from 0 to below 1, that is used for validation instead of
-  // training: the last examples, before the order is shuffled. Works only for arrays in memory,
-  // which each Fit copies; not together with `validation`, and not in a job with an evaluator.
+  // training. These are the last examples, before shuffling. Works only for arrays in memory, which
+  // each Fit copies; not together with `validation`, and not in a job with an evaluator.
   double validation_split = 0;
   int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
@@ -132,7 +132,7 @@ struct PredictOptions {
 struct BatchReport {
   double loss = 0;       // the mean over the examples of the step, before the update
   Metrics metrics = {};  // the loss and the metrics of these examples
-  int64_t examples = 0;  // on all devices together
+  int64_t examples = 0;  // total over all devices
   int64_t step = 0;      // the number of updates that the optimizer has made
 };
 
@@ -158,7 +158,7 @@ class CompiledModel {
   //
   // After kCancelled and after other errors, the model has the values of the last step, and
   // history() has the epochs until then. If numbers were not finite, the model has the values from
-  // the end of the last epoch before. If Fit fails before its first step, nothing changes.
+  // the end of the previous epoch. If Fit fails before its first step, nothing changes.
   //
   // Fit also returns kCancelled in tasks that end without a trained model, and value() then ends
   // the process with exit code 0. These tasks are: one whose job has ended without it, for example
@@ -175,7 +175,7 @@ class CompiledModel {
   History history() && { return std::as_const(*this).history(); }
 
   // Takes one training step on the examples, as Fit does with each batch: the devices of the
-  // strategy divide the examples, and the loss is the mean over all of them. If the loss or a
+  // strategy share the examples, and the loss is the mean over all examples. If the loss or a
   // gradient is not finite, returns an error and changes nothing. `class_weight` is as in
   // FitOptions.
   //
@@ -218,13 +218,13 @@ class CompiledModel {
   // call this function.
   Status SaveCheckpoint(const std::string& folder) const;
 
-  // Reads the values of the variables from a file that Save has written, from a file of weights
-  // that Keras has written, or from a checkpoint (its prefix, or a folder with checkpoints). Does
-  // not change the state of the optimizer.
+  // Reads the values of the variables from a file written by Save, from a weights file written by
+  // Keras, or from a checkpoint (its prefix, or a folder with checkpoints). Does not change the
+  // state of the optimizer.
   Status LoadWeights(const std::string& path, const LoadOptions& options = {});
-  // Sets the variables with these names, which are those of Weights. Does not change other
-  // variables, nor the state of the optimizer. Returns InvalidArgument if the model has no variable
-  // of this name, type and shape.
+  // Sets the variables with these names (see Weights). Does not change other variables or the state
+  // of the optimizer. Returns InvalidArgument if the model has no variable of this name, type and
+  // shape.
   Status SetWeights(const std::map<std::string, Tensor>& values);
   // Reads the variables, the state of the optimizer and the step from the newest checkpoint in the
   // folder. Returns NotFound if there is none.
@@ -250,7 +250,7 @@ class CompiledModel {
 
 struct SessionOptions {
   // Determines initial values, the order of the examples and dropout. Equal seeds give equal
-  // results, so the models of an ensemble need different ones.
+  // results, so the models of an ensemble need different seeds.
   int64_t seed = 0;
   int threads = 0;  // for computation; 0: one per processor that the process may use
   // "cpu", "cuda" or "auto". Strategy::FromEnvironment takes the environment variable TFJOB_DEVICE
@@ -276,11 +276,10 @@ class Session {
                    const SessionOptions& options = {});
 
   Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
-  // Reads a whole model, with its weights, the settings of compile() and the state of its
-  // optimizer, from a .keras or .h5 file. Returns InvalidArgument if the file has no settings of
-  // compile(); in that case, use Model::Load and Compile. If the model does not state the shapes of
-  // its inputs, the file is read again when the first data are used, and must not change until
-  // then.
+  // Reads a whole model from a .keras or .h5 file, with its weights, the settings of compile() and
+  // the state of its optimizer. Returns InvalidArgument if the file has no settings of compile();
+  // in that case, use Model::Load and Compile. If the model does not state the shapes of its
+  // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
   // Returns the batches of a dataset, for a program's own training loop. In a job of several tasks,
@@ -288,7 +287,7 @@ class Session {
   // `scale` become float32, and are multiplied by it; other arrays keep their types. A dataset of
   // files that does not name its arrays has one input and one output.
   Result<Batches> Distribute(const Dataset& dataset, const DistributeOptions& options = {}) const;
-  // Makes a function from a step, which `body` records. Calls `body` once, before it returns.
+  // Makes a function from the step that `body` records. Calls `body` once, before returning.
   // `inputs` give the shapes and types of one example; the first axis of the function's arrays
   // counts the examples. Returns Unimplemented in a job of several tasks.
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
@@ -298,8 +297,8 @@ class Session {
   // because the task has no trained model; value() then ends the process with exit code 0. In all
   // other tasks, returns OK immediately. In a ps, Fit does the same, but if a program calls this
   // function first, its ps tasks need neither data nor a model. If a ps is restarted after its job
-  // has failed, this function cannot find out, unlike Fit with a BackupAndRestore: it serves until
-  // it is stopped.
+  // has failed, this function, unlike Fit with a BackupAndRestore, cannot detect the failure, and
+  // serves until it is stopped.
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;

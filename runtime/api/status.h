@@ -18,7 +18,7 @@ namespace tfjob::api {
 
 struct Access;
 
-// Has the numbers of gRPC's codes.
+// The values are those of gRPC's codes.
 enum class StatusCode {
   kOk = 0,
   kCancelled = 1,  // the process was asked to stop, or its job has ended

@@ -16,11 +16,11 @@ struct StrategyData;
 // The keys of the training file's section `strategy`, with their defaults
 // (docs/training-file.md#strategies).
 struct MultiWorkerMirroredOptions {
-  int64_t bytes_per_pack = 0;      // of the gradients that are exchanged together; 0: automatic
+  int64_t bytes_per_pack = 0;      // of gradients per exchange; 0: automatic
   double timeout_seconds = 0;      // of one exchange; 0: no limit
   std::string transport = "auto";  // or "tcp", "shared_memory"
   // What the other tasks do if a task is lost: "wait" until it is back, or "shrink" the group and
-  // continue without it.
+  // continue without the task.
   std::string on_failure = "wait";
 };
 
@@ -49,9 +49,9 @@ class Strategy {
   // operator of a TFJob set, as tfjob-trainer does. Trains alone on one device if TF_CONFIG is not
   // set, with parameter servers if the job has ps tasks, and with all-reduce if the job has several
   // tasks, but no ps. If the variables are invalid, Session::Compile returns InvalidArgument. The
-  // first call of this function, or of one of the next two, removes the job's key (TFJOB_KEY) from
-  // the environment, so that programs that this one starts do not inherit it; make this call before
-  // other threads use the environment.
+  // first call of FromEnvironment, MultiWorkerMirrored or ParameterServer removes the job's key
+  // (TFJOB_KEY) from the environment, so that child processes do not inherit it; make this call
+  // before other threads use the environment.
   static Strategy FromEnvironment();
   // Also reads the environment, but always trains with all-reduce, even if this is the only task.
   // Fit returns InvalidArgument if the job has ps tasks.
@@ -61,8 +61,7 @@ class Strategy {
   static Strategy ParameterServer(const ParameterServerOptions& options = {});
   // Trains on one device. Ignores the environment, as Mirrored and CentralStorage do.
   static Strategy OneDevice();
-  // Trains on several devices of this process, which divide the batches and the processors among
-  // them.
+  // Trains on several devices of this process, which share each batch and the processors.
   static Strategy Mirrored(int devices);
   // Trains like Mirrored, but with the variables on the first device.
   static Strategy CentralStorage(int devices);

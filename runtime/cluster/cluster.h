@@ -6,7 +6,7 @@
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
 // The sparse form lets workers join and leave: the tasks of a type are an object that maps each
 // index to an address. A worker gets its own address and the servers' addresses; a server gets only
-// its own, as a list of one:
+// its own address, as a list of one element:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
 // tf-operator before 1.2 used the key "sparseCluster" for this form; both keys are accepted. The
@@ -73,14 +73,14 @@ struct TfConfig {
 // Prints compact JSON with the members in the order cluster, task, environment, as the Training
 // Operator does.
 std::string Print(const TfConfig& config);
-// Do the same in two steps, so that a cluster is printed only once for all of its tasks.
+// Print the same JSON in two steps, so that a cluster is printed only once for all of its tasks.
 std::string PrintCluster(const Cluster& cluster);
 std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
 
 // Parses TF_CONFIG. If `text` is "" or "{}", the process trains alone. Returns InvalidArgument,
 // with the JSON path, if
-//   - the text is not JSON,
+//   - `text` is not JSON,
 //   - an address has no port or occurs twice,
 //   - an index is negative,
 //   - the cluster has both a chief and a master, or more than one of either, or
@@ -108,9 +108,9 @@ int TrainingRank(const TfConfig& config, const Task& task);
 
 // MayHave returns whether the job may contain this task, as far as this process can tell. The index
 // must be below kMostTasks. This process's own task is always accepted. In the sparse form, the
-// task may be the chief, or any worker or ps. In the form with lists, the task must be listed,
-// except that any worker is accepted if the job has any workers, because workers may be added while
-// the job runs.
+// task may be the chief, or any worker or ps. In the list form, the task must be listed, except
+// that any worker is accepted if the job has any workers, because workers may be added while the
+// job runs.
 inline constexpr int32_t kMostTasks = 1 << 14;
 bool MayHave(const TfConfig& config, const Task& task);
 

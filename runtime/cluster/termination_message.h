@@ -13,7 +13,7 @@ namespace tfjob::cluster {
 std::string TerminationLog();
 
 // Replaces the content of the file with the lines of `message`, joined with "; ". Truncates the
-// result to 4,096 bytes, as the kubelet does. Does nothing if the file does not exist, which is the
+// result to 4,096 bytes, as the kubelet does. Does nothing if the file does not exist, as is the
 // case outside a container.
 void WriteTerminationMessage(const std::string& file, std::string_view message);
 

@@ -1,4 +1,4 @@
-// Parses and prints the text form of TF_CONFIG.
+// Parses and prints the JSON form of TF_CONFIG.
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A task's rank, which may be its index plus 1, must also fit into an int.
+// A task's rank, which may be its index plus 1, must also fit in an int.
 constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max() - 1;
 
 OrderedJson AddressesOf(const Job& job) {

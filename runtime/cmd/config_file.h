@@ -1,4 +1,4 @@
-// Reads a training file, overrides keys with settings, and takes keys that are still unset from the
+// Reads a training file, overrides keys with settings, and fills the remaining unset keys from the
 // Keras model that the file names.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace tfjob::cmd {
 // Each setting has the form key=value. Returns InvalidArgument if the file or a setting is invalid.
 StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
                                             const std::vector<std::string>& settings);
-// Returns the training file with data.train.cache unset, also in its datasets. Used where only the
-// shapes of the data are needed, since making a cache reads all examples.
+// Returns the config with data.train.cache unset, also in its datasets. For uses that need only the
+// shapes of the data, since making a cache reads all examples.
 config::TrainingConfig WithoutCaches(config::TrainingConfig config);
 
 }  // namespace tfjob::cmd

@@ -59,7 +59,7 @@ class DataVerb : public Verb {
     options_.fields = !verify;
     if (verify) options_.examples = 0;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, data::FindFiles(files_));
-    Status problem;  // of the first file that cannot be read
+    Status problem;  // of the first unreadable file
     int64_t damaged = 0, unread = 0;
     for (const std::string& file : files) {
       const StatusOr<data::FileSummary> summary = data::Summarise(file, format_, options_, stop);

@@ -2,13 +2,13 @@
 //   tfjob-hdf5 read MEMORY SECONDS OUTPUT    HDF5 on descriptor 0 → safetensors on descriptor 1
 //   tfjob-hdf5 write MEMORY SECONDS OUTPUT   safetensors on descriptor 0 → HDF5 on descriptor 1
 // Both descriptors are files, not pipes. MEMORY limits the memory that the program may allocate,
-// and OUTPUT the size of the file on descriptor 1, both in megabytes; SECONDS limits its time.
-// Errors are written to standard error, with exit code 1.
+// and OUTPUT the size of the file on descriptor 1, both in megabytes. SECONDS limits the program's
+// time. Errors are written to standard error, with exit code 1.
 //
-// A damaged file can make Debian's HDF5 library crash, loop or write anywhere in its memory. This
-// process therefore holds no secrets, has limits on its memory and time, and cannot open any other
-// file after it has opened the one that it converts. Its output may be a file in memory, so the
-// size of the output is limited, too.
+// A damaged file can make Debian's HDF5 library crash, loop or write anywhere in the process's
+// memory. This process therefore holds no secrets, has limits on its memory and time, and cannot
+// open any other file after opening the one that it converts. Its output may be a file in memory,
+// so the size of the output is limited, too.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ void Limit(__rlimit_resource what, rlim_t most) {
 }
 
 // Limits how much more memory the program may allocate. Memory that it already has, such as a
-// sanitizer's, is not counted.
+// sanitizer's, does not count.
 void LimitMemory(rlim_t megabytes) {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -97,7 +97,8 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int code = tfjob::Main(argc, argv);
-  // At exit, the library would free its memory, which a damaged file may have corrupted.
+  // Skip the exit handlers: the library would free its memory, which a damaged file may have
+  // corrupted.
   std::cerr.flush();
   _exit(code);
 }

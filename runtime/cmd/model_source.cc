@@ -32,7 +32,7 @@ bool StatesInputs(const model::Model& model) {
   return true;
 }
 
-// The factor of a dataset's inputs, and the dataset that has it.
+// The factor of a dataset's inputs, and the dataset.
 struct InputScale {
   float factor;
   std::string key;

@@ -44,7 +44,7 @@ StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
 StatusOr<float> ScaleOf(const LoadedModel& loaded);
 
 // Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the
-// data states them.
+// data states these types.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const LoadedModel& loaded);
 
 // Reads the values of all variables. Returns InvalidArgument if there are no weights.

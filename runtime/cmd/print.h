@@ -14,14 +14,13 @@ namespace tfjob::cmd {
 // Returns one line per task with its role and address. An arrow marks this task.
 std::string PrintCluster(const cluster::TfConfig& config);
 
-// Returns the placement as text: the size and server of each shard, and the total size of each
-// server's shards, including optimizer slots.
+// Describes the placement: the size and server of each shard, and the total size of each server's
+// shards, including optimizer slots.
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
 // Returns the output of one stage ("config", "data", "model", "graph", "graph_def", "placement",
-// "program" or "collectives") for the training task, at the full batch size. Reads the data, since
-// the shapes come from it. Returns InvalidArgument for "placement" if there are no parameter
-// servers.
+// "program" or "collectives") for the training task, at the full batch size. Reads the data, which
+// determines the shapes. Returns InvalidArgument for "placement" if there are no parameter servers.
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config);
 

@@ -42,10 +42,10 @@ struct Flags {
   std::string log_format = "text";
 };
 
-// Exits the process if its work does not end in time after a stop has been requested.
+// Exits the process if its work does not end in time once a stop has been requested.
 class StopGuard {
  public:
-  // Returns how much time the work has to end. Called on another thread after a stop has been
+  // Returns how much time the work has to end. Called on another thread once a stop has been
   // requested.
   using Budget = std::function<Duration()>;
 

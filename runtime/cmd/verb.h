@@ -18,9 +18,9 @@ class Verb {
   virtual std::string name() const = 0;
   virtual std::string help() const = 0;
   virtual void AddFlags(CLI::App& app) = 0;
-  // Runs the subcommand. `output` receives the text for standard output, even if an error is
-  // returned. May return Cancelled once `stop` has been requested; a second later, the process
-  // exits in any case. Files are replaced only once they are complete.
+  // Runs the subcommand. Writes the text for standard output to `output`, even if it returns an
+  // error. May return Cancelled once `stop` has been requested; a second later, the process exits
+  // in any case. Files are replaced only once they are complete.
   virtual Status Run(const StopSource& stop, std::ostream& output) = 0;
 };
 

@@ -39,9 +39,9 @@ struct Slice {
 // mod ranks) slices have one more element.
 Slice SliceOf(int64_t count, int rank, int ranks);
 
-// Describes what an operation is waiting for. See Communicator::CurrentWait.
+// Describes the wait of an operation. See Communicator::CurrentWait.
 struct Waiting {
-  int64_t operation = 0;  // the operation's number in this communicator, from 1; 0: none yet
+  int64_t operation = 0;  // the operation's ordinal in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
   int on = -1;            // the rank that the operation waits for; -1: none
   Duration since{0};      // when that wait began, on the clock RealClock().Monotonic()
@@ -88,21 +88,21 @@ class Communicator {
   // becomes undefined.
   virtual Status Reduce(std::span<std::byte> values, DType dtype, Reduction reduction,
                         int root) = 0;
-  // Sends slice r of `values` to rank r, and replaces it with the slice that rank r sends to this
-  // rank. The number of elements must be a multiple of size().
+  // For every rank r, sends slice r of `values` to rank r, and replaces it with the slice that rank
+  // r sends to this rank. The number of elements must be a multiple of size().
   virtual Status AllToAll(std::span<std::byte> values, size_t element_bytes) = 0;
   // Returns once every rank has called Barrier.
   virtual Status Barrier() = 0;
 
   // Makes the operation in progress and all later operations fail with `why`, an error, on this
   // rank and on all others. If the error cannot reach the other ranks, their operations fail with
-  // Unavailable: over sockets, a rank that aborts while it sends a frame can only close its
+  // Unavailable: over sockets, a rank that aborts while it is sending a frame can only close its
   // connections. An operation that has begun may still succeed on a rank that no longer needs any
   // other rank. If several ranks abort, each rank fails with the first error that reaches it. Does
   // nothing if the communicator already has an error.
   virtual void Abort(const Status& why) = 0;
-  // Returns which rank the operation in progress waits for, and since when it has received nothing
-  // from that rank. Between two waits, `on` is briefly −1.
+  // Returns which rank the operation in progress waits for, and since when it has exchanged no data
+  // with that rank. Between two waits, `on` is briefly −1.
   virtual Waiting CurrentWait() const = 0;
 };
 

@@ -19,8 +19,8 @@ uint64_t Random(uint64_t seed) {  // SplitMix64
   return seed ^ (seed >> 31);
 }
 
-// Returns element i of a rank's span. The magnitudes of the values differ so much that a sum in
-// another order has different bits.
+// Returns element i of a rank's span. The values differ so much in magnitude that a sum in another
+// order has different bits.
 template <typename T>
 T ValueOf(int rank, int64_t i) {
   const uint64_t random = Random(static_cast<uint64_t>(rank) << 32 ^ static_cast<uint64_t>(i));
@@ -45,7 +45,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// A second implementation of the rule in reduction.h, to compare with the first.
+// A second implementation of the rule in reduction.h, for comparison with the first.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -227,7 +227,7 @@ std::string FirstDifference(Communicator& communicator, const std::vector<int64_
 
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts) {
   const std::string difference = FirstDifference(communicator, counts);
-  // The other ranks may have found no difference, and may be waiting for this rank.
+  // Abort, because the other ranks may have found no difference, and may be waiting for this rank.
   if (!difference.empty())
     communicator.Abort(Internal("rank ", communicator.rank(), ": ", difference));
   return difference;

@@ -14,9 +14,9 @@ namespace tfjob::collectives {
 // for its own communicator. Returns the first difference or error, or "" if there is none.
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
 
-// Returns four hashes, for float32, float64, int32 and int64. Each is the hash of a sum over all
-// ranks of values with very different magnitudes. All ranks must call HashesOfSums. The hashes
-// depend only on the number of ranks.
+// Returns one hash each for float32, float64, int32 and int64: the hash of a sum, over all ranks,
+// of values with very different magnitudes. All ranks must call HashesOfSums. The hashes depend
+// only on the number of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
 // The hashes that HashesOfSums returned for three ranks in the first version. If HashesOfSums
 // returns different hashes, this version does not reproduce the runs of released versions.

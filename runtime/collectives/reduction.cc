@@ -8,9 +8,9 @@
 
 #include "runtime/base/check.h"
 
-// A loop's target may be one of its sources, but does not overlap a source in any other way.
-// Without this promise, the compiler would check for overlaps at run time, and would not vectorise
-// a loop whose target is a source.
+// Promises the compiler that a loop's target may be one of its sources, but does not overlap a
+// source in any other way. Without this promise, the compiler would check for overlaps at run time,
+// and would not vectorise a loop whose target is a source.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -20,7 +20,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Small enough that one block for each level of the tree fits into the first-level cache.
+// Small enough that one block per level of the tree fits in the first-level cache.
 constexpr size_t kBlockBytes = 4096;
 
 struct Sum {

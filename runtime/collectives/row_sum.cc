@@ -92,7 +92,7 @@ class RowSum::Tree {
         reinterpret_cast<const T*>(ranks_[static_cast<size_t>(entry.rank)].values.data());
     return values + entry.position * cols_;
   }
-  // −0 + 0 is 0, so this differs from copying.
+  // Adds the zero instead of copying the row, because −0 + 0 is 0.
   const T* AddZero(const T* row, T* buffer) const {
     for (size_t i = 0; i < cols_; ++i) buffer[i] = row[i] + T{0};
     return buffer;

@@ -1,6 +1,6 @@
-// Adds up matrices of which each rank has only some rows, such as the gradient of a table. The rows
-// that a rank lacks count as zeros, so the sum is that of reduction.h, bit for bit: the pairwise
-// tree over all ranks, in rank order.
+// Adds up matrices, such as the gradient of a table, of which each rank has only some rows. The
+// rows that a rank lacks count as zeros, so the sum is that of reduction.h, bit for bit: the
+// pairwise tree over all ranks, in rank order.
 #pragma once
 
 #include <cstddef>

@@ -142,7 +142,7 @@ StatusOr<std::vector<double>> ReadNumbers(const Key& key, const JsonField& field
   return values;
 }
 
-// Assigns the value of `source` to `target`, or returns its error.
+// Assigns the value of `source` to `target`, or returns the error in `source`.
 template <typename Target, typename Source>
 Status Store(Target& target, StatusOr<Source> source) {
   if (!source.ok()) return source.status();

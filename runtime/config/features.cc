@@ -72,7 +72,7 @@ bool HasTerms(const FeatureConfig& feature) {
   return !feature.terms.empty() || !feature.vocabulary.empty();
 }
 
-// Checks the value by which an id is replaced.
+// Checks the default value of an id.
 Status CheckDefaultId(const FeatureConfig& feature, const std::string& at) {
   const double id = feature.default_value.value_or(0);
   if (std::floor(id) == id && std::fabs(id) <= 0x1p53) return OkStatus();
@@ -122,7 +122,7 @@ Status CheckString(const FeatureConfig& feature, const std::string& at) {
   return InvalidArgument(at, ".default_value: cannot be combined with decode_raw; remove it");
 }
 
-// Checks that keys which belong to another key are only set if that key is.
+// Checks that a key that belongs to another key is set only if the other key is.
 Status CheckOwners(const FeatureConfig& feature, const std::string& at) {
   const bool image_keys = feature.resize || feature.crop_to_aspect_ratio;
   if (image_keys && !feature.decode_image) {
@@ -207,7 +207,7 @@ Status ReadOovIndices(const JsonField& field, FeatureConfig& feature) {
   return field.Mismatch(StrCat("a number of ids from 0 to ", kMostOovIndices));
 }
 
-// Reads the keys that say what a string means.
+// Reads the keys that determine the meaning of a string.
 Status ReadStringMember(const std::string& name, const JsonField& member, FeatureConfig& feature) {
   if (name == "decode_raw") {
     ASSIGN_OR_RETURN(feature.decode_raw, ReadType(member, kRawTypes));

@@ -11,8 +11,8 @@ namespace tfjob::config {
 
 using Features = std::map<std::string, FeatureConfig>;
 
-// Checks each feature, including the rules that involve several of its keys. Errors are
-// InvalidArgument and name the path.
+// Reads the features and checks each of them, including the rules that involve several of its keys.
+// Errors are InvalidArgument and name the path.
 StatusOr<Features> ReadFeatures(const JsonField& field);
 Json FeaturesToJson(const Features& features);
 // Returns the JSON Schema of the key `features`.

@@ -1,5 +1,5 @@
 // Defines the keys of the training file as one table. The parser, printer, overrides, JSON Schema
-// and documentation are derived from it, so they cannot disagree.
+// and documentation are derived from this table, so they cannot disagree.
 #pragma once
 
 #include <limits>
@@ -34,17 +34,17 @@ using Binding =
                  Ref<std::optional<TokenizeConfig>>, Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
-//   kNameOrIndex  a string, or an integer (kept as text)
+//   kNameOrIndex  a string, or an integer (kept as a string)
 //   kFraction     a number, or "1/255"
 //   kBytes        an integer, or "32Mi" (Ki, Mi, Gi)
-//   kClassWeights a map of class numbers to numbers
-//   kNames        a map of names to names, or one name, which is stored as {"": NAME}
-//   kRanges       a map of names to [low, high]
-//   kFeatures     a map of names to features (FeatureConfig)
+//   kClassWeights a map from class numbers to numbers
+//   kNames        a map from names to names, or one name, which is stored as {"": NAME}
+//   kRanges       a map from names to [low, high]
+//   kFeatures     a map from names to features (FeatureConfig)
 //   kDatasets     a list of maps with the keys of data.train
 //   kTokenize     a map of keys (TokenizeConfig)
 //   kMetrics      a list of names, or of maps with a name and arguments
-//   kOutputs      a map of names to maps of the keys that are per_output
+//   kOutputs      a map from names to maps of the keys that are per_output
 enum class KeyType {
   kBool,
   kInteger,
@@ -72,8 +72,8 @@ struct Key {
   KeyType type;
   Binding binding;
   std::string doc;  // one or two sentences for docs/training-file.md
-  // The values allowed for a string, or for each element of kStrings. If there are none, any value
-  // is allowed. A choice "" stands for an unset value and cannot be written in the file.
+  // The values allowed for a string, or for each element of kStrings. If empty, any value is
+  // allowed. A choice "" stands for an unset value and cannot be written in the file.
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
@@ -81,7 +81,7 @@ struct Key {
   // `when_values`.
   std::string when_key = {};
   std::vector<std::string> when_values = {};
-  std::string unset_doc = {};  // describes what an unset key means, such as "required"
+  std::string unset_doc = {};  // describes the meaning of an unset key, such as "required"
   // The key may also be set for a single output of the model, as in
   // `outputs.NAME.loss.from_logits`.
   bool per_output = false;
@@ -102,7 +102,7 @@ bool HasShortForm(std::string_view section);
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
 
-// Converts a list of datasets. Each has the keys of data.train.
+// Converts a list of datasets, each of which has the keys of data.train.
 StatusOr<std::vector<SourceConfig>> ReadDatasets(const JsonField& field);
 Json DatasetsToJson(const std::vector<SourceConfig>& datasets);
 

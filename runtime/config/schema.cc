@@ -36,7 +36,7 @@ Json DatasetsSchema() {
 // Returns the schema of the whole file or, if `per_output` is set, of the keys of one output.
 Json KeysSchema(bool per_output);
 
-// Returns the schema of a text, which is one of the key's names if it has some.
+// Returns the schema of a string, which must be one of the key's names if the key has names.
 Json TextSchema(const Key& key) {
   const std::vector<std::string> names = Writable(key);
   Json text = {{"type", "string"}};

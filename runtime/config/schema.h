@@ -17,8 +17,8 @@ Json TrainingSchema();
 // Returns a Markdown table that lists the key, type, default and meaning of every key.
 std::string KeyTable();
 
-// Returns `markdown` with KeyTable() in place of everything between the lines
-// "<!-- keys: begin -->" and "<!-- keys: end -->". Returns InvalidArgument if they are missing.
+// Returns `markdown` with KeyTable() in place of the text between the lines "<!-- keys: begin -->"
+// and "<!-- keys: end -->". Returns InvalidArgument if either line is missing.
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

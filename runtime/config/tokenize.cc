@@ -15,7 +15,7 @@ const std::vector<std::string> kTokenizeKeys = {
     "name",          "vocabulary",         "merges",     "file",    "lower_case",
     "strip_accents", "add_special_tokens", "max_length", "truncate"};
 
-constexpr int64_t kMostTokens = int64_t{1} << 28;  // of a text
+constexpr int64_t kMostTokens = int64_t{1} << 28;  // per string
 
 StatusOr<std::string> ReadName(const JsonField& field) {
   const StatusOr<std::string> name = field.String();

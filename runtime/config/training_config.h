@@ -1,6 +1,6 @@
-// Represents the training file, which is YAML or JSON, as a value: what to train, on which data,
-// how and for how long. keys.h declares the table of its keys, docs/training-file.md documents
-// them, and docs/training.schema.json is their JSON Schema.
+// Represents the training file, which is YAML or JSON, as a value: the model to train, the data,
+// the strategy and the length of the run. keys.h declares the table of its keys,
+// docs/training-file.md documents them, and docs/training.schema.json is their JSON Schema.
 //
 //   ASSIGN_OR_RETURN(TrainingConfig config, ParseTrainingConfig(text, "training.yaml"));
 //   RETURN_IF_ERROR(Override(config, "strategy.mode", "sync"));        // --set strategy.mode=sync
@@ -87,7 +87,7 @@ enum class DataFormat {
   kInterleave,
   kZip
 };
-// Where a mix ends: before the first dataset runs out, or when all have been read completely.
+// When a mix ends: before the first dataset runs out, or when all have been read completely.
 enum class MixStop { kFirst, kAll };
 // Where the values of the examples are kept, once they have been read.
 enum class CacheKind { kNone, kMemory };
@@ -95,7 +95,7 @@ enum class OnDamaged { kFail, kSkip };
 enum class ResizeMethod { kBilinear, kNearest };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
-// Specifies how a text becomes ids of tokens.
+// Specifies how text becomes token ids.
 struct TokenizeConfig {
   std::string name;                        // "wordpiece", "bpe", "byte" or "tokenizer_json"
   std::string vocabulary;                  // a file; only for wordpiece and bpe
@@ -122,12 +122,12 @@ struct FeatureConfig {
   bool decode_image = false;
   std::optional<ResizeMethod> resize;        // of images; unset: bilinear
   std::optional<bool> crop_to_aspect_ratio;  // of images; unset: false
-  std::optional<TokenizeConfig> tokenize;    // the string is a text, which becomes int64
+  std::optional<TokenizeConfig> tokenize;    // the string becomes token ids (int64)
   // The strings are terms, which become int64. At most one of the two is set.
   std::vector<std::string> terms;
   std::string vocabulary;                  // a file with one term per line
   std::optional<int64_t> num_oov_indices;  // of terms; unset: 1
-  std::vector<std::string> columns;        // csv: of the elements; empty: the one of the same name
+  std::vector<std::string> columns;        // csv: of the elements; empty: that of the same name
 };
 
 // One set of examples. The format determines which fields apply.
@@ -252,7 +252,7 @@ enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
-  // With kAuto, strategy::Select chooses one that suits the cluster.
+  // With kAuto, strategy::Select chooses a strategy suited to the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
   // The next six fields apply to strategies that reduce gradients over devices.
@@ -340,17 +340,17 @@ struct TrainingConfig {
   int64_t threads = 0;  // 0 for one per processor that CPU affinity and the cgroup's quota allow
 };
 
-// Parses the text. `what` names the text in error messages. Does not check the rules that involve
+// Parses a training file. `what` names it in error messages. Does not check the rules that involve
 // several keys: call Validate after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
-// Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
-// The text may also be a list or a map: Override(config, "metrics", "[accuracy]"). If it returns an
-// error, the config is unchanged.
+// Sets one key ("data.train.images", "epochs") from a flag's `value`, which is parsed as YAML. The
+// value may also be a list or a map: Override(config, "metrics", "[accuracy]"). If Override returns
+// an error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
 // Sets each key that `config` leaves at its default to its value in `keys`, a document like a
-// training file. If it returns an error, the config is unchanged.
+// training file. If SetOpenKeys returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // The inputs that a program provides itself (train/job_inputs.h), so that the training file need
@@ -374,9 +374,9 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 // Returns the number of examples per step of the training task `rank` of `training_tasks`:
 // batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by at
 // most one, and the first tasks have the larger parts; the last parts may be 0. If `training_tasks`
-// is 0, the number of tasks is unknown, and the result is that for a single task.
+// is 0, the number of tasks is unknown, and the result is that of a single task.
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
-// Returns the number of examples per step of all training tasks together.
+// Returns the number of examples per step, summed over all training tasks.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
 // Returns the number of examples per batch for each of data.bucket_by_length's buckets, of which
@@ -395,7 +395,7 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
 // Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
-// same name. If `outputs.NAME` has a loss, it replaces the whole section `loss`.
+// same name. If `outputs.NAME` has a loss, this loss replaces the whole section `loss`.
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for

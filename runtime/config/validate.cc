@@ -20,9 +20,8 @@ std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
 
-// Rejects a key that is set although it has no effect. A key has no effect if the key that selects
-// it (when_key) has another value. Examples are momentum with adagrad, and data.train.file with the
-// format idx.
+// Rejects a key that is set without effect, because the key that selects it (when_key) has another
+// value. Examples are momentum with adagrad, and data.train.file with the format idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = SelectorOf(config, key);
@@ -183,7 +182,7 @@ Status CheckImages(const SourceConfig& source, const std::string& at) {
 
 Status CheckSource(const SourceConfig& source, const std::string& at);
 
-// `of_mix` means that the dataset is one of those of a mix.
+// `of_mix` means that the dataset belongs to a mix.
 Status CheckWeight(const SourceConfig& source, const std::string& at, bool of_mix) {
   if (!source.weight) return OkStatus();
   if (!of_mix) {
@@ -213,7 +212,7 @@ Status CheckZipped(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
-// Makes keys of data.train in the message those of the dataset `at`.
+// Replaces the keys of data.train in the message with those of the dataset `at`.
 Status Renamed(const Status& error, const std::string& at) {
   if (error.ok()) return error;
   return {error.code(),

@@ -73,8 +73,8 @@ class Pipeline::Maker {
   Status Read(size_t shape, Batch& batch);
   std::string BucketText() const;
   bool together() const { return options_.global_batch > 0; }
-  // Returns the number that example `index` of the current epoch has in the source. `index` counts
-  // the examples in this worker's share or, with global_batch, all examples.
+  // Returns the position in the source of example `index` of the current epoch. `index` counts the
+  // examples in this worker's share or, with global_batch, all examples.
   int64_t Row(int64_t index) const;
 
   const std::shared_ptr<const Source> source_;
@@ -83,7 +83,7 @@ class Pipeline::Maker {
   // Without buckets, the full batches and the last, smaller one; with buckets, both for each.
   std::vector<BatchShape> shapes_;
   int64_t step_;       // rows from the start of one batch to the start of the next
-  int64_t rows_;       // examples per epoch that are divided into batches
+  int64_t rows_;       // examples per epoch that are grouped into batches
   int64_t remainder_;  // number of examples in the last, smaller batch; 0 if there is none
   int64_t batches_;
   Position next_;

@@ -17,7 +17,7 @@ class ByteSource {
  public:
   static StatusOr<ByteSource> Open(const std::string& path);
 
-  // Reads until the span is full or the file ends, and returns the number of bytes. Returns
+  // Reads until the span is full or the file ends, and returns the number of bytes read. Returns
   // DataLoss if gzip data ends early or is damaged.
   StatusOr<size_t> Read(std::span<std::byte> bytes);
   // Fills the whole span. Returns DataLoss if the file ends early. In the message, `what` names the
@@ -30,8 +30,8 @@ class ByteSource {
   StatusOr<std::string> ReadText();
 
   const std::string& path() const { return path_; }
-  // Returns an upper bound on the bytes that Read can return in total. Compare a size that the file
-  // states with this bound before you allocate memory of that size.
+  // Returns an upper bound on the bytes that Read can return in total. Check any size that the file
+  // states against this bound before allocating memory of that size.
   uint64_t max_bytes() const { return max_bytes_; }
 
   static constexpr uint64_t kFreeBytes = 64 << 20;

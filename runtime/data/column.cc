@@ -25,7 +25,7 @@ std::string TextOf(const Number& number) {
 }
 
 Number OfReal(double real) {
-  // Whole numbers of a magnitude below 2^63 fit into int64.
+  // Whole numbers of a magnitude below 2^63 fit in int64.
   const bool whole = std::floor(real) == real && std::fabs(real) < 0x1p63;
   return {.whole = whole, .integer = whole ? static_cast<int64_t>(real) : 0, .real = real};
 }

@@ -16,7 +16,7 @@ struct ColumnValues {
   int64_t width = 0;  // elements per example of `values`
 };
 
-// Converts all examples of a column. Returns the errors of ConvertColumn.
+// Converts all examples of a column. Propagates errors from ConvertColumn.
 StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column);
 
 // Returns whether examples of this shape, as float32, need no conversion for the column other than
@@ -27,8 +27,8 @@ bool TakesFloats(const Column& column, const Shape& shape);
 // must have the column's type, and the shape [rows.size(), …] with the column's shape for the rest.
 // Allocates nothing.
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor);
-// Does the same, but fills row places[i] of the tensor with the example rows[i], and leaves all
-// other rows as they are. `places` and `rows` must have the same length.
+// Like CopyRows, but fills row places[i] of the tensor with the example rows[i], and leaves all
+// other rows unchanged. `places` and `rows` must have the same length.
 void CopyRowsTo(std::span<const int64_t> places, const ColumnValues& source,
                 std::span<const int64_t> rows, Tensor& tensor);
 

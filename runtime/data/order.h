@@ -10,9 +10,9 @@
 
 namespace tfjob::data {
 
-// Permutes [0, size) without a list: each value is computed when it is needed. A Feistel network
-// permutes all numbers of a certain even number of bits, and is applied again until the result is
-// below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// Permutes [0, size) without storing a list: each value is computed when it is needed. A Feistel
+// network permutes all numbers of a certain even number of bits, and is applied again until the
+// result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation() = default;
@@ -35,19 +35,19 @@ class Order {
     kFiles,        // the order of the files
     kList,         // a list, shuffled by the Fisher-Yates method; `size` must be below 2^32
     kPermutation,  // a KeyedPermutation
-    // The order of the files, divided into windows of `window` places, each of which is shuffled by
-    // a KeyedPermutation of its own. The first window of an epoch has a random size from 1 to
-    // `window`, so that the boundaries between windows differ from epoch to epoch.
+    // The order of the files, split into windows of `window` places, each shuffled by its own
+    // KeyedPermutation. The first window of an epoch has a random size from 1 to `window`, so that
+    // the boundaries between windows differ from epoch to epoch.
     kWindows,
   };
   // `window` is at least 1; only for kWindows.
   Order(Kind kind, uint64_t seed, int64_t size, int64_t window = 1);
   Kind kind() const { return kind_; }
 
-  // Makes `epoch` the current epoch. Must be called before At. Does nothing if this is the current
-  // epoch already. Allocates nothing.
+  // Makes `epoch` the current epoch. Must be called before At. Does nothing if `epoch` is already
+  // the current epoch. Allocates nothing.
   void Begin(int64_t epoch);
-  // Returns the number of the example at `place`, which is in [0, size).
+  // Returns the index of the example at `place`, which is in [0, size).
   int64_t At(int64_t place) {
     if (kind_ == Kind::kFiles) return place;
     if (kind_ == Kind::kWindows) return InWindow(place);

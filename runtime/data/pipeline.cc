@@ -13,7 +13,7 @@
 namespace tfjob::data {
 
 // Implements a ring of slots, which the background thread fills and the owner empties, both in
-// turn. Once all slots are full, the thread sleeps until half of them are empty, so it is woken
+// order. Once all slots are full, the thread sleeps until half of them are empty, so it is woken
 // once per half ring instead of once per batch.
 class Pipeline::Ring {
  public:

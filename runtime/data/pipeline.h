@@ -1,6 +1,6 @@
 // Turns a source of examples into batches of named tensors. Shuffles the examples every epoch,
-// divides them among the workers, groups them into batches, and converts them to the types that the
-// model requires. A background thread prepares batches ahead of time.
+// distributes them among the workers, groups them into batches, and converts them to the types that
+// the model requires. A background thread prepares batches ahead of time.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
 //                    Pipeline::Create(dataset, {.batch_size = 128,
@@ -45,8 +45,8 @@ struct PipelineOptions {
   // If above 0, all workers share each batch, and batch_size is ignored. Batch k of an epoch
   // consists of the examples at the places [k · global_batch, (k + 1) · global_batch) of the
   // epoch's order, of which this pipeline takes its part (PartOf). The last batch may be smaller.
-  // All workers have the same number of batches, and together they see the batches that a single
-  // worker with this batch size would see, in the same order.
+  // All workers have the same number of batches. Combined, their parts are the batches that a
+  // single worker with this batch size would see, in the same order.
   int64_t global_batch = 0;
   // If the source has buckets: the number of examples of a batch of each bucket, instead of
   // batch_size or global_batch. A worker then takes the batches worker, worker + workers, … of the
@@ -88,15 +88,15 @@ struct BatchSlot;
 // belongs to the pipeline and ends with it.
 class Pipeline {
  public:
-  // Returns the errors of Source::Open. Also returns InvalidArgument if this worker would have no
+  // Propagates errors from Source::Open. Also returns InvalidArgument if this worker would have no
   // rows, if drop_remainder would leave no batch, or if `start` is not a position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options);
-  // Like the above, for a dataset in memory. Checks every value.
+  // Like the previous Create, for a dataset in memory. Checks every value.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   // Describes a pipeline with these options as text: the order of the examples, this worker's
-  // share, the batches, their tensors, and the buffers. Returns the errors of Create.
+  // share, the batches, their tensors, and the buffers. Propagates errors from Create.
   static StatusOr<std::string> Describe(std::shared_ptr<const Source> source,
                                         const PipelineOptions& options);
   ~Pipeline();
@@ -112,18 +112,18 @@ class Pipeline {
   // TakePart makes the pipeline try again.
   const Status& status() const { return status_; }
 
-  // Returns the position of the batch that Next will return next. A pipeline that is created with
-  // this position as `start` continues from there.
+  // Returns the position of the batch that Next will return next. A pipeline created with this
+  // position as `start` continues from there.
   Position position() const;
   // Returns the number of batches before position(), counted from the beginning of epoch 0.
   int64_t drawn() const;
   // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
   // batch that Next returned last becomes invalid. Allocates memory and prepares new batches,
-  // unless this is already the current position and there is no error.
+  // unless `drawn` is already the current position and there is no error.
   void Seek(int64_t drawn);
   // Takes part `worker` of `workers` of every global batch, from the next batch on. Requires
   // global_batch. The batch that Next returned last becomes invalid. Allocates memory and prepares
-  // new batches, unless this is already the current part.
+  // new batches, unless this pipeline already takes that part.
   void TakePart(int64_t worker, int64_t workers);
   int64_t batches_per_epoch() const;  // counts this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is

@@ -43,7 +43,7 @@ Status RowPool::ForEach(size_t rows, const std::function<Status(size_t lane, siz
   std::atomic<size_t> next = 0;
   FirstError error;
   // Some examples take longer than others, so a lane takes the next example once it has finished
-  // its last one.
+  // the previous one.
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t lane = begin; lane < end; ++lane) {
       while (!error.found()) {

@@ -1,4 +1,4 @@
-// Divides the examples of a batch among threads, for readers that take long to read an example.
+// Distributes the examples of a batch among threads, for readers that take long to read an example.
 #pragma once
 
 #include <cstddef>

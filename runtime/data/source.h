@@ -1,7 +1,7 @@
 // Defines where the examples of a pipeline come from, for example from a table in memory
 // (table_source.h), or from files that are read while the pipeline runs (tfrecord/tfrecord.h). A
 // source numbers its examples from 0 and can read any of them at any time, so only the pipeline
-// decides on their order.
+// decides their order.
 #pragma once
 
 #include <cstdint>
@@ -68,19 +68,18 @@ class Source {
   virtual const std::vector<Field>& fields() const = 0;  // at least one
   // Returns whether the values of the examples are in memory.
   virtual bool in_memory() const = 0;
-  // Returns size() if every example is stored in memory separately, so that a list of their
-  // numbers is small in comparison. Returns 0 if it may not be, for example because the source
-  // repeats the examples of another source.
+  // Returns size() if every example is stored in memory separately, so that a list of indices is
+  // small in comparison. Returns 0 if it may not be, for example because the source repeats the
+  // examples of another source.
   virtual int64_t rows_in_memory() const { return 0; }
   // Returns whether examples can be read in any order at about the same cost. If not, they are
   // cheap to read only in their own order, and pipelines refuse to shuffle them.
   virtual bool random_access() const { return true; }
   // Describes, for users, where the examples are and how many bytes they take.
   virtual std::string Describe() const = 0;
-  // Describes the damage because of which the source leaves out examples. Returns "" if there is
-  // none.
+  // Describes the damage that made the source leave out examples. Returns "" if there is none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a hash by which tasks notice that they read different data. It covers the records,
+  // Returns a hash with which tasks detect that they read different data. It covers the records,
   // their order, and how they are read. It covers only the names and sizes of images in folders,
   // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
   // of 0 means that tasks should not compare this source.
@@ -88,8 +87,8 @@ class Source {
   // Returns the examples by length if the batches of a pipeline are to have examples of one bucket
   // each (operators/bucket_by_length.h); null if not.
   virtual const Buckets* buckets() const { return nullptr; }
-  // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
-  // (column.h). A source in memory checks every value now, and its readers never fail and allocate
+  // Returns a reader that fills tensors for `columns`. Propagates errors from ConvertColumn
+  // (column.h). A source in memory checks every value now; its readers never fail and allocate
   // nothing. Other readers check the values that they read. The source must outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 

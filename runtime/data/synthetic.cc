@@ -8,7 +8,7 @@
 namespace tfjob::data {
 namespace {
 
-// 16 GiB of float32. A larger size in the training file is surely a mistake.
+// 16 GiB of float32. A larger size in the training file is probably a mistake.
 constexpr int64_t kMostSyntheticElements = int64_t{1} << 32;
 
 template <typename T>

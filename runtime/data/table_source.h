@@ -9,7 +9,7 @@
 namespace tfjob::data {
 
 // Returns a source that reads `dataset`. Source::fingerprint returns `fingerprint`; if it is 0,
-// tasks do not compare their values.
+// tasks do not compare fingerprints.
 std::shared_ptr<const Source> TableSource(std::shared_ptr<const Dataset> dataset,
                                           uint64_t fingerprint = 0);
 

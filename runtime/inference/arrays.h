@@ -15,8 +15,8 @@ namespace tfjob::inference {
 //   .safetensors   named arrays
 //   .csv           one array of float32, without a name: a row per line, numbers separated by
 //                  commas; a first line that is not numbers is a header
-// Returns InvalidArgument for any other extension, and the errors of the reader. Messages name the
-// file.
+// Returns InvalidArgument for any other extension. Propagates errors from the reader. Messages name
+// the file.
 StatusOr<io::NamedTensors> ReadArrays(const std::string& path);
 
 // Writes the arrays in the format that the extension specifies. An .npy or .csv file holds exactly

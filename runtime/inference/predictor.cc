@@ -20,7 +20,7 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number keeps its value if it is converted. float32 and float64 represent all
+// Returns whether a number keeps its value when converted. float32 and float64 represent all
 // integers exactly only up to 2^24 and 2^53.
 template <typename To, typename From>
 bool Fits(From value) {
@@ -109,8 +109,8 @@ Shape ExampleShape(const Tensor& array) {
   return Shape({dims.begin() + 1, dims.end()});
 }
 
-// Checks that the array fits the input. As in training and in Keras, a last axis of length 1 may be
-// missing from the array or from the model.
+// Checks that the array has the input's shape and `examples` examples. As in training and in Keras,
+// a last axis of length 1 may be missing from the array or from the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)
@@ -230,7 +230,7 @@ struct Predictor::State {
     const std::vector<std::string> names = model::InputNames(model);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int feed = program->FindFeed(names[i]);
-      if (feed < 0) continue;  // an input that no output depends on
+      if (feed < 0) continue;  // an input on which no output depends
       const size_t bytes = BytesPerExample(inputs[i]);
       feeds[static_cast<size_t>(feed)] = {
           inputs[i].dtype(), inputs[i].bytes().subspan(static_cast<size_t>(first) * bytes,
@@ -310,7 +310,7 @@ StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, const 
                                           const StopSource& stop) {
   ASSIGN_OR_RETURN(const std::vector<Tensor> prepared, Prepared(inputs, options.scale));
   const int64_t examples = prepared[0].shape().dim(0);
-  // Compiles first, so that a program that needs too much memory fails before the outputs take any.
+  // Compile first, so that a program that needs too much memory fails before the outputs take any.
   if (examples > 0)
     RETURN_IF_ERROR(state_->ForBatchSize(std::min(options.batch_size, examples)).status());
   ASSIGN_OR_RETURN(io::NamedTensors outputs, Outputs(examples));

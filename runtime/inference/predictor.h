@@ -16,8 +16,8 @@
 
 namespace tfjob::inference {
 
-// Returns the names by which users refer to the inputs: the names of the model's input layers. The
-// only input of a model may also be given by its name in InputNames (model.h).
+// Returns the user-visible names of the inputs: those of the model's input layers. The only input
+// of a model may also be given by its name in InputNames (model.h).
 std::vector<std::string> NamesOfInputs(const model::Model& model);
 
 // Puts the arrays in the order of the model's inputs. An array without a name belongs to the only
@@ -27,7 +27,7 @@ StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
 // Returns, for each input, the type of one example. A shape or length that the model does not state
-// is taken from the array. Without arrays, an unstated length gets an example value. Returns
+// is taken from the array. Without arrays, an unstated length gets a sample value. Returns
 // InvalidArgument, with a message that names the input, if a shape is still unknown. An input whose
 // dtype the model does not state is float32.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
@@ -54,8 +54,8 @@ class Predictor {
   // model's inputs, and have the examples along their first axis; as in Keras, a last axis of
   // length 1 may be missing from an input or from the model. The inputs' numbers are converted to
   // the types of the inputs; a number that is converted to an integer type must keep its value.
-  // Returns InvalidArgument if the inputs do not fit the model or have different numbers of
-  // examples, ResourceExhausted if the outputs would take more memory than the machine has, and
+  // Returns InvalidArgument if the inputs are incompatible with the model or have different numbers
+  // of examples, ResourceExhausted if the outputs would take more memory than the machine has, and
   // Cancelled if `stop` is requested before the last batch.
   StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,
                                  const StopSource& stop);

@@ -48,7 +48,7 @@ void ProgressClient::Drop(const std::shared_ptr<Connection>& broken) {
   if (connection_ == broken) connection_ = nullptr;
 }
 
-// Sends no claims (wire/hello.h), since a caller that asks for progress need not be a task.
+// Sends no claims (wire/hello.h), since a caller that requests progress need not be a task.
 StatusOr<std::shared_ptr<ProgressClient::Connection>> ProgressClient::Open(Duration timeout) {
   ASSIGN_OR_RETURN(wire::Dialled dialled,
                    wire::Dial(address_, {.key = key_ ? &*key_ : nullptr, .timeout = timeout}));
@@ -62,8 +62,8 @@ StatusOr<std::shared_ptr<ProgressClient::Connection>> ProgressClient::Open(Durat
 StatusOr<Progress> ProgressClient::Fetch(Duration timeout) {
   const Duration deadline = Now() + timeout;
   const std::string what = StrCat("progress of ", address_);
-  // A connection that was already open may have broken since. In that case, tries a second time
-  // with a new connection.
+  // If the connection was already open, it may have broken since. In that case, try once more with
+  // a new connection.
   for (std::shared_ptr<Connection> open = Current();; open = nullptr) {
     StatusOr<std::shared_ptr<Connection>> connection = open;
     if (open == nullptr) connection = Open(deadline - Now());

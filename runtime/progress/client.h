@@ -21,7 +21,7 @@ class ProgressClient {
   ~ProgressClient();
 
   // Returns Unavailable or DeadlineExceeded, naming the address, if the task does not answer within
-  // `timeout`, and FailedPrecondition if only one side has a key, or the keys differ.
+  // `timeout`, and FailedPrecondition if only one side has a key or the keys differ.
   StatusOr<Progress> Fetch(Duration timeout);
 
  private:

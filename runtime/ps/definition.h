@@ -1,6 +1,6 @@
-// Defines what a job's parameter servers hold and how they update it. The strategy builds the
-// definition from the model and the training file; it is the same in all tasks of the job, except
-// that replicas_to_aggregate may differ.
+// Defines the variables that a job's parameter servers hold, and how the servers update them. The
+// strategy builds the definition from the model and the training file; it is the same in all tasks
+// of the job, except that replicas_to_aggregate may differ.
 #pragma once
 
 #include <cstdint>
@@ -47,10 +47,9 @@ struct Definition {
   // The indices in `state` of the variables whose gradients arrive as rows, in ascending order.
   // These variables are matrices whose rows have at most max_shard_bytes bytes.
   std::vector<int> row_gradients;
-  // The indices in `state`, in ascending order, of the variables that tasks never read whole: they
-  // read only the rows that a batch needs. These variables are matrices whose rows have at most
-  // max_shard_bytes and at most kMaxTableRowBytes bytes. Those that the optimizer changes are also
-  // in row_gradients.
+  // The indices in `state`, in ascending order, of the tables: variables of which tasks read only
+  // the rows that a batch needs. Tables are matrices whose rows have at most max_shard_bytes and at
+  // most kMaxTableRowBytes bytes. Tables that the optimizer changes are also in row_gradients.
   std::vector<int> tables;
 
   bool operator==(const Definition&) const = default;
@@ -64,7 +63,7 @@ bool IsTable(const Definition& definition, int variable);
 int64_t RowBytes(const state::Variable& variable);
 
 // Returns the number of norms by which a step's mean is clipped: 0 if it is not clipped by norm,
-// otherwise one per variable or one for all variables together.
+// otherwise one per variable, or one for all variables combined.
 size_t NormsOf(const Definition& definition);
 
 // Limits on what a definition may demand from a server. Within these limits, no product or sum of
@@ -91,15 +90,15 @@ struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// Convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument if the
-// text is not an assignment, if the definition is invalid, or if there are more than kMaxServers
-// servers.
+// Convert an assignment to the string that is sent, and back. Parsing returns InvalidArgument if
+// the string is not an assignment, if the definition is invalid, or if there are more than
+// kMaxServers servers.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// Returns a 64-bit digest of everything on which all tasks must agree. The digest is the same on
-// every machine. It excludes start_timeout and the parts that depend on the number of training
-// tasks (the tasks, and replicas_to_aggregate, whose default is their number): a worker that is
+// Returns a 64-bit digest of the properties on which all tasks must agree. The digest is the same
+// on every machine. It excludes start_timeout and the parts that depend on the number of training
+// tasks (the tasks, and replicas_to_aggregate, which defaults to that number), because a worker
 // added by scaling sees more tasks than the workers that started before it.
 uint64_t Fingerprint(const Definition& definition);
 

@@ -21,11 +21,11 @@ inline std::vector<Definition> ImpossibleDefinitions() {
     definition.max_shard_bytes = max_shard_bytes;
     definitions.push_back(definition);
   };
-  // With its three slots, the first state has 2^64 bytes, and the second one 2^66.
+  // With the variable's three slots, the first state has 2^64 bytes, and the second 2^66.
   add({int64_t{1} << 60}, kNever);
   add({int64_t{1} << 62}, kNever);
   // The size of the variable wraps to 32 bytes, so that a row seems to have 0 bytes. A server that
-  // divided by this would crash.
+  // divided by this size would crash.
   add({(int64_t{1} << 61) + 1, 8}, 1);
   // Billions of shards.
   add({int64_t{1} << 36}, 1);

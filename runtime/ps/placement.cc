@@ -55,8 +55,8 @@ void Balance(int servers, std::vector<Shard>& shards) {
   }
 }
 
-// Returns whether `line` begins with the number of a shard that is on another server or does
-// not exist.
+// Returns whether `line` begins with the index of a shard that is on another server or does not
+// exist.
 bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
   int64_t shard = 0;
   const auto read = std::from_chars(line.data(), line.data() + line.size(), shard);

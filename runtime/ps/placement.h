@@ -34,16 +34,16 @@ int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
 Shape ShapeOf(const state::Variable& variable, const Shard& shard);
 
 // Requires a definition that Validate accepts. Returns all shards, ordered by variable, then
-// offset. A shard's index in the list is its number on the wire. Together the shards cover every
-// byte of every variable exactly once; a variable without elements has one empty shard. kRoundRobin
-// assigns the shards to the servers in turn. kBalanced assigns the shards from the largest to the
-// smallest, each to the server with the fewest bytes so far; ties are broken in favour of the first
-// shard in the list and the server with the lowest number.
+// offset. A shard's index in the list identifies it on the wire. The shards cover every byte of
+// every variable exactly once; a variable without elements has one empty shard. kRoundRobin assigns
+// the shards to the servers in turn. kBalanced assigns the shards from the largest to the smallest,
+// each to the server with the fewest bytes so far; ties are broken in favour of the first shard in
+// the list and the server with the lowest index.
 std::vector<Shard> Place(const Definition& definition, int servers);
 
-// Returns the lines of a snapshot's ledger that a server needs. Each line begins with a shard
-// number (see Store::SetLedger). The server needs the lines of its own shards, and the lines with a
-// negative number, which belong to no shard. An unreadable line is kept, so that the server rejects
+// Returns the lines of a snapshot's ledger that a server needs. Each line begins with a shard index
+// (see Store::SetLedger). The server needs the lines of its own shards, and the lines with a
+// negative index, which belong to no shard. An unreadable line is kept, so that the server rejects
 // it.
 std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 

@@ -1,10 +1,10 @@
 // Defines the frames of the service "parameters" (rpc/frame.h): the meaning of type, flags,
 // sequence, step and value.
 //
-// A segment's `index` is the index of its shard in Place(definition, servers); its `offset` is
-// the position of its bytes in the shard. A shard's bytes are sent in order, in as many segments
-// and frames as they need. Frames stay small, because an arriving frame shows that the peer is
-// alive (rpc/frame.h).
+// A segment's `index` is the index of its shard in Place(definition, servers); its `offset` is the
+// position of its bytes in the shard. A shard's bytes are sent in order, in as many segments and
+// frames as they need. Frames stay small, because each arriving frame shows that the peer is alive
+// (rpc/frame.h).
 //
 //   D  a data frame: subject to credits, delivered in order
 //   M  a message: may overtake data
@@ -56,17 +56,17 @@ enum Type : uint16_t {
   // computed; `value` is the epoch. Every shard of the server is sent once: all its bytes, or one
   // empty segment if there is no update for it. If the variable's gradient arrives as rows
   // (Definition::row_gradients), a shard's bytes are n indices, followed by the n rows; an empty
-  // segment with the flag kRowCount, whose offset is n, precedes them. The indices are the numbers
-  // of the rows in the variable (int64, in ascending order). The offsets of indices and rows are
-  // counted from the first index. The first frame has the flag kFirst. If sent to ps 0, this frame
-  // may have an empty segment with the index kDrawn, whose offset is the number of batches that the
-  // task has drawn, including the batch from which this contribution was computed.
+  // segment with the flag kRowCount, whose offset is n, precedes them. The indices are those of the
+  // rows in the variable (int64, in ascending order). The offsets of indices and rows are counted
+  // from the first index. The first frame has the flag kFirst. If sent to ps 0, this frame may have
+  // an empty segment with the index kDrawn, whose offset is the number of batches that the task has
+  // drawn, including the batch from which this contribution was computed.
   kPush = 20,  // D
   kPull = 21,  // M: like kPush, but without updates
   // The answer to kPush and kPull, in one or more frames: all shards but those of tables. The last
   // frame has the flag kLast; its `step` is the step of the values, and its `value` is the
-  // staleness or, from ps 0 in synchronous mode, the number of the task's batches that the state
-  // counts as drawn. The task must draw any further batches again.
+  // staleness or, from ps 0 in synchronous mode, how many of the task's batches the state counts as
+  // drawn. The task must draw any further batches again.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: the answer instead of kValues; value: a status code; body: its message
   kTaken = 24,    // M: chief to a server that is ending: its state was copied; no answer
@@ -78,8 +78,8 @@ enum Type : uint16_t {
   // but without values after the indices, and only for shards that contain requested rows, in
   // ascending order. The first frame has the flag kFirst, the last one kLast. The answer is
   // kValues, whose segments contain the rows in the same order; their offsets are counted from the
-  // first requested row. The request changes nothing in the server, which therefore need not
-  // recognise a repeated one.
+  // first requested row. The request changes no state in the server, which therefore need not
+  // recognise a repeated request.
   kPullRows = 27,  // D
   // M: chief: asks for bytes of a table as of an earlier kSnapshot on this connection; value: the
   // sequence of that kSnapshot; body: a CopyPiece, whose length is at most rpc::kFrameTargetBytes
@@ -92,7 +92,7 @@ enum Type : uint16_t {
   kCoordinator = 31,  // M: from ps 0
 };
 
-// The bytes of a shard that kReadCopy asks for. Little-endian.
+// The bytes of a shard that kReadCopy requests. Little-endian.
 struct CopyPiece {
   uint32_t shard = 0;
   uint32_t slot = 0;  // 0: the value itself

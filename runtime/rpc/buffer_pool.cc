@@ -12,7 +12,7 @@ constexpr size_t Rounded(size_t bytes) {
   return std::max(kSmallest, (bytes + kPage - 1) / kPage * kPage);
 }
 
-// A buffer is used for a request if at most an eighth of it is wasted.
+// A buffer is suitable for a request if at most an eighth of it is wasted.
 constexpr bool Fits(size_t size, size_t wanted) {
   return size >= wanted && size - wanted <= size / 8;
 }
@@ -64,7 +64,7 @@ void BufferPool::KeepAtMost(size_t bytes) {
   Shrink(0, surplus);
 }
 
-// Moves buffers to `surplus` until the limit is met. Buffers of the size that is in use are moved
+// Moves buffers to `surplus` until the limit is met. Buffers of the size `size_in_use` are moved
 // last.
 void BufferPool::Shrink(size_t size_in_use, Leases& surplus) {
   const size_t keep = size_in_use == 0 ? 0 : 1;

@@ -1,5 +1,5 @@
-// Implements a pool of buffers that are lent to the transport and returned once it no longer
-// reads them.
+// Implements a pool of buffers that are lent to the transport, and returned once the transport no
+// longer reads them.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 namespace tfjob::rpc {
 
 // Keeps buffers for reuse, so that in the steady state no memory is allocated and no new pages are
-// touched. A buffer has the requested size, rounded up to a page; it is used for a smaller request
-// only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
+// touched. A buffer has the requested size, rounded up to a page; a buffer is used for a smaller
+// request only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {
@@ -32,7 +32,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
    private:
     friend class BufferPool;
-    // The contents are undefined: the caller that takes a lease must write before it reads.
+    // The contents are undefined: the caller of Take must write before it reads.
     explicit Lease(size_t bytes) : buffer_(bytes, Buffer::Contents::kUndefined) {}
     Buffer buffer_;
     std::atomic<int> holders_ = 1;
@@ -40,7 +40,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   };
 
   // A pool keeps at most `most_free_bytes` for reuse, or a single buffer if that is larger. It
-  // keeps the buffers that were returned last.
+  // keeps the most recently returned buffers.
   static std::shared_ptr<BufferPool> Create(size_t most_free_bytes = kMostFreeBytes) {
     return std::shared_ptr<BufferPool>(new BufferPool(most_free_bytes));
   }

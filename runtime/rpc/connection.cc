@@ -60,16 +60,16 @@ void Connection::ReadFrames() {
   Status status;
   while (status.ok()) {
     status = transport_.BeginRead(frame);
-    if (!status.ok() || cancelled_) break;  // neither shows that the peer is alive
+    if (!status.ok() || cancelled_) break;  // neither case shows that the peer is alive
     last_heard_us_ = NowMicroseconds();
     handling_ = true;
     status = Handle(frame);
-    // The time is set before handling_ is cleared, so that Silence never counts the handler's time.
+    // Set the time before clearing handling_, so that Silence never counts the handler's time.
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
-  // Stops the writer. It may be blocked in the transport, in which case only breaking the stream
-  // wakes it. If Cancel was called earlier, its reason is kept.
+  // Stop the writer, which may be blocked in the transport; only breaking the stream then wakes it.
+  // If Cancel was called earlier, its reason is kept.
   Break(status);
 }
 
@@ -82,7 +82,7 @@ Status Connection::TakeCredit(int64_t bytes) {
                     options_.window - credit_, " are in flight");
   }
   credit_ += bytes;
-  // The writer is woken only if data is waiting for the credit.
+  // Wake the writer only if data is waiting for the credit.
   if (data_waits_) wake_.NotifyOne();
   return OkStatus();
 }
@@ -99,13 +99,13 @@ Status Connection::Handle(IncomingFrame& frame) {
   if (frame.header.type == kCredit) return TakeCredit(frame.header.value);
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
-  // Computed before the call, since the handler consumes the frame.
+  // Compute the size before the call, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
   frame.Drop();
   if (!uses_credit) return OkStatus();
   MutexLock lock(mutex_);
-  // Credit is returned once a quarter of a window is consumed, not for every frame.
+  // Return credit once a quarter of a window is consumed, not for every frame.
   consumed_ += bytes;
   if (consumed_ > options_.window + static_cast<int64_t>(kMaxFrameBytes)) {
     return DataLoss("the peer sent ", consumed_, " bytes with a window of ", options_.window);
@@ -197,7 +197,7 @@ void Connection::WriteLoop() {
 bool Connection::AwaitPen() {
   MutexLock lock(mutex_);
   for (;;) {
-    // Waits for the pen even when closing, since no other thread may be writing when Run returns.
+    // Wait for the pen even when closing, since no other thread may be writing when Run returns.
     if (!writing_) {
       if (closing_) return false;
       if (HasWork()) {
@@ -269,10 +269,10 @@ void Connection::Spend(int64_t bytes) {
 }
 
 Connection::Turn Connection::Next() {
-  // Until the rest is written, the transport reads frame_ and body_.
+  // Write the rest first, because until then the transport reads frame_ and body_.
   if (std::exchange(rest_, false)) return Turn::kRest;
   frame_.segments.clear();
-  // Credits first, since the peer may be waiting for them.
+  // Send credits first, since the peer may be waiting for them.
   if (consumed_ >= options_.window / 4) {
     frame_.header = {.type = kCredit, .value = consumed_};
     consumed_ = 0;
@@ -287,7 +287,7 @@ Connection::Turn Connection::Next() {
     return Turn::kFrame;
   }
   if (data_waits_ && credit_ > 0) {
-    // Cleared before NextFrame is called, so that a Wake during the call is not lost.
+    // Clear the flag before NextFrame is called, so that a Wake during the call is not lost.
     data_waits_ = false;
     frame_.header = {};
     return Turn::kData;

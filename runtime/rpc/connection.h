@@ -1,14 +1,14 @@
-// Runs one end of a stream, with heartbeats and with flow control by credits. Both ends work in the
+// Runs one end of a stream, with heartbeats and credit-based flow control. Both ends work in the
 // same way: one thread reads, and one thread at a time writes.
 //
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
 // its handler has consumed. Only the connection's own writer waits for the network, which may mean
-// waiting for the other side's handler; a thread that calls Flush leaves the bytes that the network
-// does not take at once to the writer. A reader therefore never waits for the other side to read,
-// so two sides that both send cannot block each other. Messages (see Send) need no credit, but the
-// number of messages that may wait is limited. The stream breaks (DataLoss) if a peer returns
-// credit for bytes that were not sent to it, or sends far more than its credit allows.
+// waiting for the other side's handler; a thread that calls Flush leaves to the writer any bytes
+// that the network does not take at once. A reader therefore never waits for the other side to
+// read, so two sides that both send cannot block each other. Messages (see Send) need no credit,
+// but the number of messages that may wait is limited. The stream breaks (DataLoss) if a peer
+// returns credit for bytes that were not sent to it, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class ConnectionHandler {
   }
   // Called while there is credit, by one thread at a time (the writer, or a caller of Flush). Fills
   // `frame`, which has no segments yet, with the next data frame, or returns false if there is
-  // none. Once it has returned false, it is not called again until the next Wake or Flush.
+  // none. Once NextFrame has returned false, it is not called again until the next Wake or Flush.
   virtual bool NextFrame(OutgoingFrame& frame) = 0;
 };
 
@@ -46,7 +46,7 @@ struct ConnectionOptions {
   // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
   // If more bytes or messages than this are waiting, the peer is not reading the answers that it
-  // asks for, and the next message breaks the stream (ResourceExhausted).
+  // requests, and the next message breaks the stream (ResourceExhausted).
   size_t max_queued_bytes = 2 * kMaxFrameBytes;
   size_t max_queued_messages = size_t{1} << 14;
 };
@@ -62,10 +62,10 @@ class Connection {
   // thread has ended by then. Returns ResourceExhausted if the thread cannot be started.
   Status Run();
 
-  // Queues a message with one segment of text, to be sent ahead of waiting data.
+  // Queues a message with the segment `body`, to be sent ahead of waiting data.
   void Send(const FrameHeader& header, std::string body = "");
-  // Returns true if everything queued so far has been passed to the transport, including the data
-  // that NextFrame provides, or if the connection has ended.
+  // Returns true if the connection has ended, or if all queued messages, and the data that
+  // NextFrame provides, have been passed to the transport.
   bool Drained();
   // Signals that there may be data to send. NextFrame will then be called.
   void Wake();
@@ -91,11 +91,10 @@ class Connection {
   // Waits until there is something to write and no other thread is writing, then takes the pen,
   // that is, the right to write. Returns false once the connection has ended.
   bool AwaitPen();
-  // Requires the pen. Writes what is waiting, up to `frames` data frames, then releases the pen.
-  // Waits for the network only if `may_wait`.
+  // Requires the pen. Writes the waiting frames, including up to `frames` data frames, then
+  // releases the pen. Waits for the network only if `may_wait`.
   void Write(int frames, bool may_wait);
-  // Writes frame_, or what is left of it. Returns false if the rest of the frame is left to the
-  // writer.
+  // Writes frame_, or the rest of it. Returns false if the rest is left to the writer.
   StatusOr<bool> WriteFrame(Turn turn, bool may_wait);
   // Decides what to write next. If the result is kFrame, fills frame_. For kData, the caller lets
   // NextFrame fill frame_; for kRest, frame_ still contains the frame.

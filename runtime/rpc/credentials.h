@@ -1,5 +1,5 @@
-// Defines the proof that a task gives to its peers, and demands from them, before anything else is
-// exchanged (runtime/wire). The data that follows is not encrypted.
+// Defines the proof that a task gives to its peers, and demands from them, before any other
+// exchange (runtime/wire). The data that follows is not encrypted.
 #pragma once
 
 #include <optional>

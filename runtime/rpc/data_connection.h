@@ -1,6 +1,6 @@
 // Defines data connections: sockets between two tasks that carry no gRPC. They use the same port
-// and the same hello as all other connections; what follows the hello is defined by the channel.
-// Streams (socket_connector.h) are one channel, and groups have others.
+// and the same hello as all other connections; the channel defines the bytes that follow the hello.
+// Streams (socket_connector.h) are one channel; groups have others.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tfjob::rpc {
 
-// A data connection whose hello has succeeded. Nothing that follows the hello has been read.
+// A data connection whose hello has succeeded. No bytes after the hello have been read.
 struct DataConnection {
   wire::UniqueFd socket;  // non-blocking
   Identity peer;          // proven if the job has a key
@@ -41,8 +41,8 @@ class DataHandler {
 StatusOr<DataConnection> DialData(const std::string& address, const std::string& channel,
                                   const Identity& self, const Credentials& credentials,
                                   Duration timeout);
-// Like DialData, but while the result is Unavailable, tries again until the timeout has passed: the
-// task may be starting.
+// Like DialData, but while the result is Unavailable, retries until the timeout has passed, because
+// the task may be starting.
 StatusOr<DataConnection> DialDataUntil(const std::string& address, const std::string& channel,
                                        const Identity& self, const Credentials& credentials,
                                        Duration timeout);

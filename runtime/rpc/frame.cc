@@ -90,7 +90,7 @@ Status IncomingFrame::Load(const std::function<Status(size_t)>& take) {
   return OkStatus();
 }
 
-// Takes memory piece by piece as the bytes arrive, so that a peer cannot use up memory by
+// Takes memory piece by piece as the bytes arrive, so that a peer cannot exhaust memory by
 // announcing bytes that it does not send.
 Status IncomingFrame::LoadChunks(PayloadSource& source, const std::function<Status(size_t)>& take) {
   pieces.clear();
@@ -137,7 +137,7 @@ StatusOr<size_t> IncomingFrame::ParsePrefix() {
     info.flags = Take<uint32_t>(*this);
     info.offset = Take<uint64_t>(*this);
     info.length = Take<uint64_t>(*this);
-    // Every length is checked, so that their sum cannot overflow.
+    // Check every length, so that the sum cannot overflow.
     if (info.length > kMaxFrameBytes) return DataLoss("a segment of ", info.length, " bytes");
     payload += info.length;
     segments.push_back(info);

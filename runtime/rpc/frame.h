@@ -37,16 +37,16 @@ inline constexpr size_t kHeaderBytes = 32;
 inline constexpr size_t kSegmentBytes = 24;
 inline constexpr uint32_t kMaxSegments = 1 << 16;
 // The size of the largest frame that a task accepts, including header and table. The limit also
-// applies to a peer that has not identified itself yet. Only text (a job's definition, a ledger)
-// comes near this size.
+// applies to a peer that has not yet identified itself. Only text (a job's definition, a ledger)
+// approaches this size.
 inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
-// The payload size at which a frame is full. Senders append segments of at most this size until
-// the payload reaches it, so a payload is always smaller than twice this size. Anything larger is
-// sent in several frames: an arriving frame shows that the peer is alive, so no single frame may
-// take long.
+// The payload size at which a frame is full. Senders append segments of at most this size until the
+// payload reaches it, so a payload is always smaller than twice this size. A larger payload is sent
+// in several frames, because each arriving frame shows that the peer is alive, so no single frame
+// may take long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
-// A frame with this many segments is also full, no matter how few bytes they have. The number is
-// far below kMaxSegments, because each segment takes kSegmentBytes in the table.
+// A frame with this many segments is also full, no matter how few bytes they have. This is far
+// below kMaxSegments, because each segment takes kSegmentBytes in the table.
 inline constexpr size_t kFrameTargetSegments = size_t{1} << 12;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
@@ -98,21 +98,21 @@ class IncomingFrame {
 
   size_t remaining() const { return remaining_; }
   // Read, Skip and ReadString consume the next bytes of the payload, and ENFORCE that enough bytes
-  // remain and that the frame is loaded. Parse has checked that the payload has the length that the
-  // table states.
+  // remain and that the frame is loaded. Parse has checked that the payload has the length stated
+  // in the table.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);
   std::string ReadString(size_t bytes);
 
   // Like Read, but for any frame. Bytes that have not arrived yet are written directly to `to`.
   // Returns Unavailable, with some bytes of `to` overwritten, if the stream breaks; the frame is
-  // then incomplete, and nothing more can be read from it.
+  // then incomplete, and no further bytes can be read from it.
   Status Receive(std::span<std::byte> to);
   // Waits until the whole payload has arrived, and keeps it in memory that grows as the bytes
   // arrive. `take`, if given, is called before this memory grows by `bytes`. If `take` returns an
   // error, Load returns it. Returns Unavailable if the stream breaks.
   Status Load(const std::function<Status(size_t bytes)>& take = nullptr);
-  // Frees the memory of a large payload. Nothing more can then be read from it.
+  // Frees the memory of a large payload, from which no further bytes can then be read.
   void Drop();
 
   // For transports: set `pieces` to the bytes of the next frame, then call Parse.
@@ -137,8 +137,8 @@ class IncomingFrame {
   std::vector<std::unique_ptr<std::byte[]>> chunks_;  // a larger payload
 };
 
-// Returns the length of a frame's header and table, which it computes from the header. Returns
-// DataLoss if there are too many segments.
+// Computes the length of a frame's header and table from the header. Returns DataLoss if there are
+// too many segments.
 StatusOr<size_t> PrefixBytes(std::span<const std::byte, kHeaderBytes> header);
 // Appends the header and the table in wire format.
 void AppendPrefix(const OutgoingFrame& frame, std::string& to);

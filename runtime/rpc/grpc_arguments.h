@@ -27,8 +27,9 @@ inline constexpr std::pair<const char*, int> kServerArguments[] = {
     {GRPC_ARG_MAX_METADATA_SIZE, 8 << 10},
 };
 
-// Returns the quota of this process's servers. When it is used up, gRPC stops reading, and then
-// closes connections. Peers that misuse gRPC therefore cannot use up the memory for the variables.
+// Returns the quota of this process's servers. When the quota is exhausted, gRPC stops reading, and
+// then closes connections. Peers that misuse gRPC therefore cannot exhaust the memory for the
+// variables.
 inline const grpc::ResourceQuota& ProcessQuota() {
   static const grpc::ResourceQuota* const quota = [] {
     constexpr size_t kMostBytes = size_t{64} << 20;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint16_t kHello = 0xFFF1;
 constexpr uint16_t kWelcome = 0xFFF2;
-constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; the text is its message
-// The size of the largest message that a peer may send before it is identified.
+constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; body: its message
+// The maximum size of a message that a peer may send before it is identified.
 constexpr size_t kMaxHelloBytes = 64 << 10;
 constexpr size_t kMaxNameBytes = 63;  // as in Kubernetes
 constexpr size_t kMaxUidBytes = 256;
@@ -67,7 +67,7 @@ StatusOr<Caller> DecodeText(const std::string& text) {
 }
 
 StatusOr<std::string> ReadText(IncomingFrame& frame) {
-  // Checked before the bytes are received, because the peer is not identified yet.
+  // Check the size before the bytes are received, because the peer is not yet identified.
   if (frame.remaining() > kMaxHelloBytes) return DataLoss("the handshake message is unreadable");
   RETURN_IF_ERROR(frame.Load());
   return frame.ReadString(frame.remaining());

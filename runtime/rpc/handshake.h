@@ -11,9 +11,9 @@
 
 namespace tfjob::rpc {
 
-// The caller's side. Returns the identity of the other side. If that side refuses, returns its
-// error (such as FailedPrecondition or Unimplemented); if this side does not accept the other
-// side's identity, returns the error of CheckPeer.
+// The caller's side. Returns the identity of the other side. If the other side refuses, returns its
+// error (such as FailedPrecondition or Unimplemented). If this side does not accept the other
+// side's identity, returns the error from CheckPeer.
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
@@ -27,10 +27,10 @@ struct Caller {
   int32_t protocol_version = 0;
   std::string service;  // in the claims of a data connection: its channel
 };
-// Parses the claims of a task. Returns DataLoss if they are not readable.
+// Parses the claims of a task. Returns DataLoss if the claims are unreadable.
 StatusOr<Caller> ReadClaims(const std::string& claims);
-// The accepting side. AwaitCaller reads the caller's first frame; the next call must be Welcome or
-// Refuse, which answers it.
+// The accepting side. AwaitCaller reads the caller's first frame. The next call must be Welcome or
+// Refuse, which answers that frame.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
@@ -38,7 +38,7 @@ void Refuse(Transport& transport, const Status& why);
 // Returns FailedPrecondition if a stream of one task arrives over another task's socket.
 Status CheckOwner(const Identity& owner, const Identity& caller);
 
-// A caller that was welcomed, and the handler of the service that it requested.
+// A welcomed caller, and the handler of the service that it requested.
 struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
@@ -75,7 +75,7 @@ StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find
 inline constexpr Duration kHandshakeTimeout{10s};
 
 // Cancels the transport unless the timer is destroyed before the timeout. Every timer runs a
-// thread, so it is meant for handshakes only.
+// thread, so use timers only for handshakes.
 class HandshakeTimer {
  public:
   HandshakeTimer(Transport& transport, Duration timeout);

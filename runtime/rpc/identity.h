@@ -28,8 +28,8 @@ struct Identity {
 std::string TaskName(const Identity& identity);
 
 // Returns OK if both tasks belong to the same attempt of the same job and use the same protocol
-// version. Otherwise returns FailedPrecondition with a message that names both tasks and says what
-// to do.
+// version. Otherwise, returns FailedPrecondition, with a message that names both tasks and says
+// what to do.
 Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_version);
 
 // Returns the incarnation of a process that starts now.

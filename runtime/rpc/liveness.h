@@ -1,5 +1,5 @@
-// Decides when to report a silent peer and when to break its connection. A peer that closes its
-// connection needs no such rule, because the stream breaks at once.
+// Decides when to report a silent peer and when to break its connection. No such rule is needed for
+// a peer that closes its connection, because the stream breaks at once.
 #pragma once
 
 #include "runtime/base/clock.h"

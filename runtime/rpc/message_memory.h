@@ -1,6 +1,7 @@
-// Limits the memory that large messages take while they arrive and are handled, over all streams of
-// this process. Without the limit, a peer that opens many streams and sends the largest possible
-// message in each could take the memory that the variables need. Private to this package.
+// Limits the total memory that large messages take, while they are arriving and being handled, in
+// all streams of this process. Without the limit, a peer could take the memory that the variables
+// need by opening many streams and sending the largest possible message in each. Private to this
+// package.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@ namespace tfjob::rpc {
 inline constexpr size_t kSmallMessageBytes = size_t{4} << 20;
 
 // Returns how much memory large messages may take in a process that may use `available` bytes: half
-// of it, but at least 512 MiB, which is enough for several messages of the largest size.
+// of `available`, but at least 512 MiB, which is enough for several messages of the largest size.
 constexpr int64_t MostMessageBytes(int64_t available) {
   constexpr int64_t kLeast = int64_t{512} << 20;
   return available / 2 < kLeast ? kLeast : available / 2;
@@ -34,8 +35,8 @@ class MessageMemory {
     ~Lease() { memory_.used_ -= bytes_; }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    // Called when the message needs `bytes` more bytes. Returns ResourceExhausted, and takes
-    // nothing, if the messages of all streams together would then take too much memory.
+    // Called when the message needs `bytes` more bytes. Returns ResourceExhausted, and takes no
+    // memory, if the total size of the messages of all streams would be too large.
     Status Take(size_t bytes);
 
    private:

@@ -21,7 +21,8 @@ PeerWatch::Ticket PeerWatch::Add(Watched watched) {
 }
 
 void PeerWatch::Remove(Ticket ticket) {
-  // Loop holds the lock while it uses an entry, so the entry is not in use here.
+  // Loop holds the lock while it uses an entry, so no entry is in use while this function holds the
+  // lock.
   MutexLock lock(mutex_);
   entries_.remove_if([&](const Entry& entry) { return &entry == ticket; });
 }
@@ -48,7 +49,7 @@ void PeerWatch::Loop() {
       if (!stopping_) wake_.WaitFor(mutex_, interval);
       if (stopping_) return;
       // If this process has been paused (stopped, or given no CPU time), every peer appears silent.
-      // In that case, one check is skipped, so that the readers can catch up.
+      // In that case, skip one check, so that the readers can catch up.
       const Duration now = RealClock().Monotonic();
       const bool paused = now - looked >= rules_.suspect_after;
       looked = now;
@@ -56,7 +57,7 @@ void PeerWatch::Loop() {
         if (!paused) Look(entry);
       }
     }
-    // Called without the lock, so that on_tick_ may call the watch.
+    // Call on_tick_ without the lock, so that it may call the watch.
     if (on_tick_) on_tick_();
   }
 }

@@ -22,7 +22,7 @@ class PeerWatch {
     // message that begins with this name.
     std::string peer;  // "ps 1 (127.0.0.1:2223)"
     // Called on the watching thread when the peer falls silent (kSuspected) and when it is heard
-    // again (kAlive), with the length of the silence. Must not call the watch.
+    // from again (kAlive), with the length of the silence. Must not call the watch.
     std::function<void(Health, Duration)> on_change;
   };
 

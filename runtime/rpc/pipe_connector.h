@@ -1,5 +1,5 @@
-// Implements streams between two ends in one process, without a network, for tests and for
-// parameter servers that run in the process of their client.
+// Implements in-process streams, without a network, for tests and for parameter servers that run in
+// their client's process.
 #pragma once
 
 #include <list>
@@ -22,9 +22,8 @@ class PipeConnector : public Connector {
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
-  // Sets how many bytes may wait, per direction, in streams that are opened later. The default
-  // exceeds the window of a Connection, as data frames require; a smaller capacity suffices for
-  // messages.
+  // Sets how many bytes may wait, per direction, in streams opened later. The default exceeds the
+  // window of a Connection, as data frames require; a smaller capacity suffices for messages.
   void SetCapacity(size_t bytes);
   // Breaks the streams to `address` and refuses new ones, as if the process there had died. Waits
   // until every Serve of these streams has returned.

@@ -38,7 +38,7 @@ struct ServerOptions {
   // The services and handlers must outlive the server.
   std::vector<grpc::Service*> services;  // if there are none, the task takes no gRPC calls
   std::vector<std::pair<std::string, StreamHandler*>> streams;  // by service name
-  DataHandler* on_data = nullptr;  // null: this task takes no data connections except streams
+  DataHandler* on_data = nullptr;  // null: the task takes no data connections except streams
 };
 
 class Server {
@@ -52,8 +52,8 @@ class Server {
   ~Server();
 
   int port() const;
-  // Refuses new streams and calls, lets those in progress end until the timeout, then breaks the
-  // rest.
+  // Refuses new streams and calls, gives those in progress until the timeout to end, then breaks
+  // the rest.
   void Shutdown(Duration timeout);
 
  private:

@@ -1,7 +1,6 @@
 // Opens streams over TCP. Each stream has its own socket: a data connection (data_connection.h) on
 // the channel kStreamChannel, which carries frames (socket_transport.h) after the hello of
-// runtime/wire. A socket never reconnects, which suits streams: a task that loses a stream connects
-// again.
+// runtime/wire. A socket never reconnects; a task that loses a stream opens a new one.
 #pragma once
 
 #include <memory>

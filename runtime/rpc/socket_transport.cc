@@ -18,11 +18,11 @@ namespace {
 // Up to this size, copying a payload costs less than passing it as a separate part.
 constexpr size_t kCopiedBytes = 4096;
 constexpr size_t kBufferBytes = size_t{64} << 10;
-// How much is read at once while a header is awaited. The limit is small, because payload bytes
-// that are read ahead are copied once more.
+// The number of bytes to read at once while waiting for a header. It is small, because payload
+// bytes that are read ahead are copied once more.
 constexpr size_t kReadAheadBytes = size_t{16} << 10;
-// A range of a payload of at least this size is received in place; smaller ranges are received many
-// at a time.
+// A payload range of at least this size is received in place; smaller ranges are received many at a
+// time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
 // The largest number of bytes that one call receives. It is limited, because only the end of a call
 // shows that the peer is alive, and a slow network must deliver this many bytes within a lease.
@@ -41,8 +41,8 @@ SocketTransport::SocketTransport(wire::UniqueFd socket)
     : socket_(std::move(socket)), buffer_(kBufferBytes) {
   const int fd = socket_.get();
   (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  // Errors are ignored, because these options only tune the connection: the watch for silent peers
-  // also notices the loss of a machine.
+  // Ignore errors, because these options only tune the connection: the watch for silent peers also
+  // detects the loss of a machine.
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
@@ -54,8 +54,8 @@ SocketTransport::~SocketTransport() {
   Cancel();
   ReleaseAll();
   // Closing a socket that holds unread bytes resets the connection, and a reset may make the peer
-  // lose bytes that it has not read yet. A few unread bytes (a heartbeat, a request) are therefore
-  // read here. If there are more, the peer may be waiting for room in this socket, and only a reset
+  // lose bytes that it has not yet read. Therefore, read a few unread bytes (a heartbeat, a
+  // request). If there are more, the peer may be waiting for room in this socket, and only a reset
   // ends its wait.
   int unread = 0;
   if (ioctl(socket_.get(), FIONREAD, &unread) == 0 && unread <= static_cast<int>(kReadAheadBytes)) {
@@ -170,7 +170,7 @@ Status SocketTransport::BeginRead(IncomingFrame& frame) {
   return OkStatus();
 }
 
-// Takes memory piece by piece as the bytes arrive, so that a peer cannot use up memory by
+// Takes memory piece by piece as the bytes arrive, so that a peer cannot exhaust memory by
 // announcing bytes that it does not send.
 Status SocketTransport::ReceivePrefix(size_t bytes) {
   large_prefix_.clear();

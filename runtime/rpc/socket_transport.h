@@ -1,7 +1,7 @@
-// Implements Transport, for both ends, over a connected TCP socket that carries nothing but frames
+// Implements Transport, for both ends, over a connected TCP socket that carries only frames
 // (frame.h). The kernel copies payloads directly from the memory of the sender's segments and, with
 // BeginRead, directly into the memory of the receiver. No thread is dedicated to the socket: the
-// threads that read and write sleep in the system calls.
+// reading and writing threads sleep in the system calls.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,7 +25,7 @@ class SocketTransport : public Transport, private PayloadSource {
  public:
   // `socket` is connected, and its next byte, in either direction, begins a frame.
   explicit SocketTransport(wire::UniqueFd socket);
-  // Requires that no other thread uses the transport any more.
+  // Requires that no other thread still uses the transport.
   ~SocketTransport() override;
 
   Status Write(const OutgoingFrame& frame) override;
@@ -55,8 +55,8 @@ class SocketTransport : public Transport, private PayloadSource {
   std::span<const std::byte> Lend(size_t bytes) override;
   // Reads a header and a table of `bytes` bytes into large_prefix_.
   Status ReceivePrefix(size_t bytes);
-  // Reads until the buffer contains at least `bytes` unused bytes. The buffer must be large enough
-  // for them.
+  // Reads until the buffer contains at least `bytes` unused bytes, for which it must be large
+  // enough.
   Status Fill(size_t bytes);
   // Sleeps until there are bytes to read or the deadline of the handshake has passed.
   Status AwaitBytes() const;
@@ -78,7 +78,7 @@ class SocketTransport : public Transport, private PayloadSource {
   std::vector<std::byte> buffer_;
   size_t begin_ = 0, end_ = 0;
   std::vector<std::byte> large_prefix_;  // a header and table that exceed the buffer
-  size_t payload_ = 0;                   // bytes of the current frame's payload still to be taken
+  size_t payload_ = 0;                   // bytes of the current frame's payload not yet taken
   bool receiving_ = false;               // a payload is being received
   uint32_t most_segments_ = kMaxSegments;
   std::optional<SteadyTime> deadline_;         // for the handshake

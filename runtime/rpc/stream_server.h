@@ -20,11 +20,11 @@
 namespace tfjob::rpc {
 
 // A task opens one stream per server, and one with the leader of its group. Streams left by a
-// predecessor of the task are counted, too, until they are found to be broken.
+// predecessor of the task also count until they are found to be broken.
 inline constexpr int kMostStreamsOfATask = 64;
 // Every stream takes a thread. A job has fewer tasks than this.
 inline constexpr int kMostStreams = 1 << 14;
-// The most streams that may be in their handshake at once. A peer can make its handshake last for
+// The maximum number of streams in their handshake at once. A peer can make its handshake last for
 // kHandshakeTimeout.
 inline constexpr int kMostGreeting = 256;
 
@@ -36,14 +36,14 @@ class StreamServer : public DataHandler {
   // Breaks all streams.
   ~StreamServer() override;
 
-  // Returns ResourceExhausted if the task has too many streams, if all tasks together have too
-  // many, or if too many streams are in their handshake. Returns the error of a handler if no
+  // Returns ResourceExhausted if the task has too many streams, if the total number of streams is
+  // too large, or if too many streams are in their handshake. Returns a handler's error if no
   // handler admits the task.
   Status Admit(const Identity& peer, const std::string& channel) override;
   // Begins to serve a stream.
   void Accept(DataConnection connection) override;
-  // Lets open streams end until the timeout, then breaks the rest. Returns once no handler is in
-  // use. Accept must not be called again.
+  // Gives open streams until the timeout to end, then breaks the rest. Returns once no handler is
+  // in use. Accept must not be called afterwards.
   void Stop(Duration timeout);
 
  private:

@@ -1,6 +1,6 @@
 // Defines Transport, one end of a stream. A stream is an ordered, reliable, bidirectional sequence
 // of frames between two tasks. Tasks exchange tensors with parameter servers over streams. Both
-// ends have the same interface. There are two implementations: a TCP socket (socket_transport.h,
+// ends have the same interface. It has two implementations: a TCP socket (socket_transport.h,
 // opened by socket_connector.h) and a pipe inside one process (pipe_connector.h). Shared memory and
 // RDMA may be added.
 #pragma once
@@ -20,7 +20,7 @@ class Transport {
   virtual ~Transport() = default;
   // Blocks while the transport's own buffers are full. Returns Unavailable if the stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
-  // Like Write, but does not wait for the network if the transport can avoid it. Returns false if
+  // Like Write, but does not wait for the network if the transport can avoid this. Returns false if
   // it has written only a part of the frame. WriteRest must then be called, on any thread, before
   // the next write. Until then, all bytes of the frame must stay valid, including those without a
   // `release`.
@@ -34,8 +34,7 @@ class Transport {
   // gone, and DataLoss for bytes that are not a frame.
   virtual Status Read(IncomingFrame& frame) = 0;
   // Like Read, but may return when only the frame's header and table have arrived (see
-  // IncomingFrame). The next call skips the rest of this frame, if the caller has not received all
-  // of it.
+  // IncomingFrame). The next call skips the part of this frame that the caller has not received.
   virtual Status BeginRead(IncomingFrame& frame) { return Read(frame); }
   // Returns how long the reading thread has been waiting for the next bytes of a frame that
   // BeginRead has returned; 0 if it is not waiting. May be called from any thread.
@@ -48,7 +47,7 @@ class Transport {
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
-  // Called after the identity check, before the stream is accepted. If it returns an error, the
+  // Called after the identity check, before the stream is accepted. If Admit returns an error, the
   // peer is refused.
   virtual Status Admit(const Identity& peer) = 0;
   // Runs on the stream's own thread until the stream ends. `address` is the peer's address.
@@ -65,10 +64,10 @@ struct OpenStream {
 class Connector {
  public:
   virtual ~Connector() = default;
-  // Connects to the task at `address`, introduces `self` and asks for the stream handler
-  // `service`. Fails with Unavailable or DeadlineExceeded (no answer), FailedPrecondition
-  // (refused; the message is the peer's) or Unimplemented (no such service). Every error message
-  // names the address.
+  // Connects to the task at `address`, introduces `self` and requests the stream handler `service`.
+  // Fails with Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused; the
+  // message is the peer's) or Unimplemented (no such service). Every error message names the
+  // address.
   virtual StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
                                        const Identity& self, Duration timeout) = 0;
 };

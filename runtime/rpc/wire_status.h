@@ -7,7 +7,7 @@
 
 namespace tfjob::rpc {
 
-// Returns Unknown for a number that is not a status code.
+// Returns Unknown if `code` is not a status code.
 inline Status StatusFromWire(int64_t code, const std::string& message) {
   constexpr auto kLast = static_cast<int64_t>(StatusCode::kUnauthenticated);
   if (code < 0 || code > kLast) {

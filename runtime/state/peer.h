@@ -1,4 +1,4 @@
-// Describes the other tasks that a task communicates with: their health, and the events that
+// Describes the other tasks with which a task communicates: their health, and the events that
 // concern them. A strategy reports health and events, for the log, for progress and for the end of
 // the job.
 #pragma once
@@ -27,7 +27,7 @@ enum class PeerHealth {
   kUnknown,  // not connected yet
 };
 std::string_view Name(PeerHealth health);  // "connected"
-// Parses a name that Name returns. Returns kUnknown for any other text.
+// Parses a result of Name. Returns kUnknown for any other string.
 PeerHealth ParsePeerHealth(std::string_view name);
 
 // The state of a peer, as this task currently sees it.

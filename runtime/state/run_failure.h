@@ -16,8 +16,8 @@ namespace tfjob::state {
 Status RunFailure(std::string_view words);
 bool IsRunFailure(const Status& status);
 
-// Returns the words as one line of printable ASCII, truncated to kMaxFailureBytes, because they
-// come from other tasks and from files, and go to logs and termination messages.
+// Returns `words` as one line of printable ASCII, truncated to kMaxFailureBytes. The words come
+// from other tasks and from files, and go to logs and termination messages.
 std::string PlainWords(std::string_view words);
 inline constexpr size_t kMaxFailureBytes = 1000;
 

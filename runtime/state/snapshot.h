@@ -1,4 +1,4 @@
-// Holds the values of a training run's state at one step, as a checkpoint stores them.
+// Holds the state of a training run at one step, as a checkpoint stores it.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ struct Snapshot {
   std::optional<LossScale> loss_scale = {};
 };
 
-// Replaces every variable with its moving average, as Keras does at the end of training. Does
-// nothing if the optimizer keeps no averages (use_ema).
+// Replaces every variable with its moving average, as Keras does at the end of training. Has no
+// effect if the optimizer keeps no averages (use_ema).
 void UseAverages(const TrainingState& state, Snapshot& snapshot);
 
 // Returns whether a variable's value is streamed.

@@ -1,5 +1,5 @@
-// Defines a snapshot whose values may still have to be copied, so that training can continue
-// meanwhile.
+// Defines a snapshot whose values may still have to be copied, so that training can continue during
+// the copy.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Provides the value of a variable or slot that is too large to be held in memory. The value is
-// read piece by piece from where it is stored, or generated.
+// read piece by piece from its storage, or generated.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tfjob::state {
 
-// The size of the pieces that a reader should ask for: large enough for the network and the disk,
+// The size of the pieces that a reader should request: large enough for the network and the disk,
 // and small compared with a task's memory.
 inline constexpr size_t kPieceBytes = size_t{1} << 20;
 

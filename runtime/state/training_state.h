@@ -50,7 +50,7 @@ std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
 //   - a dimension is negative,
 //   - a variable's dtype does not allow its update (kGradient needs float32 or float64, and
 //     kAssignAdd excludes bool and uint8),
-//   - a constraint does not fit its variable, or
+//   - a constraint is incompatible with its variable, or
 //   - the optimizer is invalid.
 Status Validate(const TrainingState& state);
 

@@ -1,9 +1,9 @@
-// Describes, as a value, a step that a program has composed from operations: its inputs, what it
-// computes from them and from the variables of models, how it changes these variables, and which
-// results it returns. BuildStep (step_graph.h) turns this description into graphs.
+// Describes, as a value, a step that a program has composed from operations: its inputs, its
+// computations on them and on the variables of models, its changes to these variables, and its
+// results. BuildStep (step_graph.h) turns this description into graphs.
 //
-// Each replica runs the step on its part of the examples. Gradients, and results that are reduced,
-// are then combined across the replicas.
+// Each replica runs the step on its part of the examples. Gradients and reduced results are then
+// combined across the replicas.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,8 @@ struct Result {
   std::string name;
   Value value;
   Reduction reduction = Reduction::kNone;
-  // Whether to reduce the first axis, too, which counts examples. If false, a mean is taken over
-  // the replicas that have examples.
+  // Whether to reduce the first axis, which counts examples, as well. If false, a mean is taken
+  // over the replicas that have examples.
   bool over_examples = false;
 };
 

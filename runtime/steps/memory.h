@@ -21,7 +21,7 @@ namespace tfjob::steps {
 struct MemoryOptions {
   exec::Device device;
   int devices = 1;
-  int threads = 1;  // for all devices together; each device has at least one
+  int threads = 1;  // total over all devices; each device has at least one
 };
 
 // Owned by one thread. Variables live as long as the Memory.

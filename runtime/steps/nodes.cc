@@ -44,7 +44,7 @@ void KeepAssignments(const model::LayerCall& call, StepGraph::ModelState& state)
 }
 
 // Returns an error unless the layer accepts the inputs and has no variables. Operations check their
-// inputs themselves.
+// own inputs.
 Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, Inputs inputs) {
   if (layer.As<model::layers::Operation>() != nullptr) return OkStatus();
   std::vector<graph::TensorType> types;

@@ -10,7 +10,7 @@
 namespace tfjob::steps {
 
 Emit InputNode(size_t input);
-// Computes the number of examples of all replicas together, a float32 scalar.
+// Computes the total number of examples in all replicas, a float32 scalar.
 Emit AllExamplesNode();
 // Calls a model. The inputs of the node are those of the model. With `training`, the step also
 // changes the model's moving statistics.
@@ -19,7 +19,7 @@ Emit ModelNode(size_t model, bool training);
 Emit LayerNode(model::LayerConfig layer);
 // Reads the value that a variable has before the step.
 Emit VariableNode(size_t model, size_t variable);
-// Computes the sum of the penalties of the model's regularizers: on its trainable variables, and on
+// Computes the sum of the penalties of the model's regularizers on its trainable variables, and on
 // the outputs of its layers in calls before this node.
 Emit PenaltyNode(size_t model);
 // Computes d inputs[0] / d inputs[i] for each i > 0. The first input must be a scalar of a float

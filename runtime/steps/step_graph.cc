@@ -13,7 +13,7 @@ using graph::Builder;
 using graph::Output;
 
 // Check tries a definition with these two numbers of examples. An axis that happens to have one of
-// these lengths for another reason does not have the other length, too.
+// these lengths for another reason does not also have the other.
 constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
 
 Status NodeError(const Node& node, const Status& error) {
@@ -93,7 +93,7 @@ StatusOr<std::vector<model::VariableGradient>> GradientsOf(
 }
 
 using Gradients = std::vector<std::vector<model::VariableGradient>>;
-// Returns the gradients of each application.
+// Returns the gradients for each application.
 StatusOr<Gradients> AllGradientsOf(const Definition& definition,
                                    const std::vector<std::vector<Output>>& values) {
   Gradients all;
@@ -188,8 +188,8 @@ Status CheckGradientCounts(const Definition& definition) {
   return OkStatus();
 }
 
-// Builds the step for a number of examples. Errors name the number, because the program did not
-// choose it.
+// Builds the step for a number of examples. Errors name the number of examples, because the program
+// did not choose it.
 StatusOr<BuiltStep> TryWith(int64_t examples, const Definition& definition) {
   StatusOr<BuiltStep> built = BuildStep(definition, examples, 0, /*updates=*/false);
   if (built.ok()) return built;

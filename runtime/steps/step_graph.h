@@ -1,4 +1,4 @@
-// Builds the graphs of a step, for one number of examples.
+// Builds the graphs of a step for a given number of examples.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tfjob::steps {
 
 // Names of feeds and fetches.
-inline constexpr char kRun[] = "run";            // int64: the number of the run, for random numbers
+inline constexpr char kRun[] = "run";            // int64: the index of the run, for random numbers
 inline constexpr char kSeed[] = "seed";          // int64
 inline constexpr char kExamples[] = "examples";  // float32: the examples of all replicas
 std::string InputFeed(size_t input);
@@ -59,8 +59,8 @@ struct BuiltStep {
   std::vector<graph::TensorType> results;  // as they are fetched
   std::vector<bool> by_example;            // by result: the first axis counts the examples
   std::vector<int64_t> counts;             // by result: the length of the first axis, or 1
-  // An error if the axis that counts the examples of a value appears to be aligned with a different
-  // axis of another value.
+  // An error if the example axis of a value appears to be aligned with a different axis of another
+  // value.
   Status misaligned;
 };
 

@@ -12,17 +12,18 @@ namespace tfjob::steps {
 struct StepRunner::Compiled {
   std::unique_ptr<exec::Program> program;
   std::vector<exec::Feed> feeds;
-  std::vector<int> inputs;            // the numbers of their feeds; -1 for those that are not used
+  std::vector<int> inputs;            // the indices of their feeds; -1 for unused inputs
   BuiltStep built;                    // without its graph
   std::vector<Tensor> parts;          // the device's rows of the inputs; empty if it takes all rows
-  std::vector<int> changes, results;  // the numbers of the fetches
+  std::vector<int> changes, results;  // the indices of the fetches
 };
 
 struct StepRunner::OnDevice {
   std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // by the number of rows
   Compiled* last = nullptr;  // used in the current run; null if the device has no rows
   // With several devices: the changes, which are summed over the devices, and the program that
-  // applies them. All changes of a type are parts of one array, so that they are summed together.
+  // applies them. All changes of a type are parts of one array, so that they are summed in one
+  // operation.
   std::vector<Change> order;
   std::vector<DType> dtypes;  // of the changes
   std::vector<std::span<std::byte>> changes;
@@ -201,7 +202,7 @@ StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows)
   return held.get();
 }
 
-// Sets the feeds whose values keep their addresses, and finds the others.
+// Sets the feeds whose values keep their addresses, and finds the other feeds.
 void StepRunner::FindFeeds(Compiled& compiled) {
   const auto set = [&](const std::string& name, const exec::Feed& value) {
     SetFeed(*compiled.program, name, value, compiled.feeds);

@@ -1,4 +1,4 @@
-// Decides which contributions of a step are sent together. Large buckets use the network
+// Decides which contributions of a step are sent in the same bucket. Large buckets use the network
 // efficiently; small ones can be sent earlier, while the backward pass still runs. The plan depends
 // only on the model, so it is the same on all ranks, whatever their batch sizes and schedules.
 // Gradients of tables are exchanged by rows (gradient_rows.h), after all buckets.
@@ -50,13 +50,13 @@ struct TableItem {
 struct BucketPlan {
   std::vector<BucketItem> items;  // in the order in which the backward pass finishes them
   std::vector<Bucket> buckets;
-  size_t bytes = 0;               // size of all buckets together
+  size_t bytes = 0;               // total size of all buckets
   std::vector<TableItem> tables;  // in the same order
 };
 
 inline constexpr size_t kBucketAlignment = 64;
-// The largest size of the first bucket, which is small so that the exchange begins early, and of
-// the last bucket, which is small because it travels after the backward pass has ended.
+// The maximum size of the first and the last bucket. The first is small so that the exchange begins
+// early, and the last because it travels after the backward pass has ended.
 inline constexpr int64_t kSmallBucketBytes = 1 << 20;
 inline constexpr int64_t kDefaultBucketBytes = 4 << 20;
 inline constexpr int64_t kMostBucketBytes = 25 << 20;
@@ -72,8 +72,8 @@ StatusOr<BucketPlan> PlanStep(const ModelDefinition& definition, int64_t bytes_p
 // kMostBucketBytes, kMostBucketBytes is used instead; 0 stands for kDefaultBucketBytes.
 BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack);
 
-// Returns the plan as one line, which must be the same on all ranks: "3 in 1216 bytes of float32, 1
-// in 64 bytes of float64, embedding/embeddings by rows".
+// Returns the plan as one line, which must be equal on all ranks: "3 in 1216 bytes of float32, 1 in
+// 64 bytes of float64, embedding/embeddings by rows".
 std::string Describe(const BucketPlan& plan);
 
 }  // namespace tfjob::strategy

@@ -29,7 +29,7 @@ class DeviceThreads {
   Mutex mutex_;
   CondVar begin_, end_;
   const absl::FunctionRef<void(int)>* work_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the run in progress
+  int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;  // ordinal of the run in progress
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that have not finished this run
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Thread> threads_;  // one per device, beginning with device 1

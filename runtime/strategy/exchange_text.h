@@ -1,4 +1,4 @@
-// Describes as text what the ranks of a job exchange in a step, for tfjob-trainer
+// Describes the exchange between the ranks of a job in a step, for tfjob-trainer
 // --print=collectives.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace tfjob::strategy {
 
 // Returns the strategy, the ranks, the transport and the buckets, in the order in which they are
 // reduced, followed by the tables whose gradients travel by rows. For tasks that exchange over
-// sockets, the text shows this task's plan for each bucket: algorithm, predicted time, fingerprint
-// and the bytes on each link. If the strategy exchanges no gradients between ranks, the text says
-// so. Returns the errors of Select and PlanStep.
+// sockets, also shows this task's plan for each bucket: algorithm, predicted time, fingerprint and
+// the bytes on each link. If the strategy exchanges no gradients between ranks, says so. Propagates
+// errors from Select and PlanStep.
 StatusOr<std::string> DescribeExchange(const ModelDefinition& definition,
                                        const config::StrategyConfig& config,
                                        const cluster::TfConfig& tf_config);

@@ -12,7 +12,8 @@
 namespace tfjob::strategy {
 namespace {
 
-// The memory is also used to broadcast variables, which may be larger than all gradients together.
+// The memory is also used to broadcast variables, whose size may exceed the total size of the
+// gradients.
 constexpr size_t kLeastMemoryBytes = 1 << 20;
 
 }  // namespace

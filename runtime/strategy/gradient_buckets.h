@@ -58,8 +58,8 @@ class GradientBuckets {
   // Adds zeros for all contributions. Call this instead of Add if this rank has no examples.
   void AddZeros();
   // Waits until the contributions of all ranks have been reduced. Replaces `totals` with its sum
-  // over all ranks. If the communicator fails, returns its error; `totals` and the reduced
-  // contributions are then undefined.
+  // over all ranks. If the communicator fails, returns the communicator's error; `totals` and the
+  // reduced contributions are then undefined.
   Status Finish(std::span<double> totals);
   // Abandons the step: aborts the communicator with `why`. Call this instead of Finish.
   void Abandon(const Status& why);
@@ -88,8 +88,8 @@ class GradientBuckets {
   void ReduceNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Reduce(size_t bucket);
 
-  // Has additional buckets without items: one for the rows of all tables, if there are tables, and
-  // one for the totals.
+  // The plan has additional buckets without items: one for the rows of all tables, if there are
+  // tables, and one for the totals.
   BucketPlan plan_;
   const size_t totals_;
   size_t rows_bucket_;  // the number of buckets if there are no tables

@@ -63,7 +63,7 @@ void GradientRows::Set(size_t index, std::span<const int64_t> indices,
 
 Status GradientRows::Exchange(collectives::Communicator& communicator) {
   Status status = Run(communicator);
-  // The other ranks may have found nothing wrong, and may be waiting for this rank.
+  // Abort, because the other ranks may have detected no error, and may be waiting for this rank.
   if (!status.ok()) communicator.Abort(status);
   return status;
 }
@@ -220,8 +220,8 @@ Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& 
   return OkStatus();
 }
 
-// Ensures room for a sum of `rows` rows, and keeps the contents. The room at least doubles when it
-// grows, so that it rarely has to.
+// Ensures capacity for a sum of `rows` rows, and keeps the contents. The capacity at least doubles
+// when it grows, so that it rarely grows.
 void GradientRows::Reserve(Table& table, int64_t rows) {
   const int64_t old = table.indices.num_elements();
   if (old >= rows) return;

@@ -22,10 +22,10 @@
 
 namespace tfjob::strategy {
 
-// Returns the largest total number of rows, over all ranks, for which the ranks send rows. If they
-// have more, they reduce the whole gradient instead. If n ranks together have c rows, (n - 1) · c
-// rows are sent, each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with
-// one more element per row, which shows whether a rank has the row.
+// Returns the largest total number of rows, over all ranks, for which the ranks send rows. If the
+// ranks have more rows, they reduce the whole gradient instead. If n ranks have c rows in total,
+// they send (n - 1) · c rows, each with its index. An all-reduce instead sends 2 · (n - 1) times
+// the table, with one more element per row, which shows whether a rank has the row.
 int64_t MostRowsToSend(const TableItem& table);
 
 // Not thread-safe.
@@ -45,9 +45,9 @@ class GradientRows {
   // may be padded with -1 at the end.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
-  // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or a
-  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error, which
-  // names that rank, and returns it.
+  // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or if a
+  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error, and
+  // returns it. In the latter case, the error names that rank.
   Status Exchange(collectives::Communicator& communicator);
   // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
   void Disconnect();

@@ -8,7 +8,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// Begins copies of variables, and collects them so that they can be finished later.
+// Begins copies of variables, and collects the copies so that they can be finished later.
 class Copies {
  public:
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}

@@ -1,4 +1,4 @@
-// Gives access to the training state of this process: finds its variables and slots in the store
+// Provides access to the training state of this process: finds its variables and slots in the store
 // that programs update, loads snapshots into them, and takes snapshots of them.
 #pragma once
 
@@ -26,7 +26,7 @@ class LocalState {
   // Returns a snapshot whose tensors share the variables' memory, so that a caller can write values
   // directly into the variables (variables::Variable::Memory).
   state::Snapshot Memory();
-  // Fills variables and slots. The snapshot must fit (state::CheckFits).
+  // Fills variables and slots. The snapshot must match them (state::CheckFits).
   Status Load(const state::Snapshot& snapshot);
   // Begins a copy of the state; see Strategy::BeginSnapshot. `written` lists the variables that the
   // next step writes, in that order. They are copied first.

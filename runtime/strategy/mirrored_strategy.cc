@@ -19,8 +19,8 @@ namespace {
 
 constexpr Logger kMirroredLog("strategy");
 
-// Copies contiguous rows of batches. The parts have separate memory, because the rows of a batch
-// need not begin at an address that kernels accept.
+// Copies contiguous rows of batches. Each part has separate memory, because the rows of a batch may
+// begin at an address that kernels do not accept.
 class BatchPart {
  public:
   // Returns these rows of the batch. The result is valid until the next call. Allocates memory only
@@ -110,7 +110,7 @@ class WithDevices : public Strategy {
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
-  // No device applies the step before all devices have received all reduced contributions.
+  // No device may apply the step before all devices have received all reduced contributions.
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     RETURN_IF_ERROR(
         OnEveryDevice([&](TaskDevice& device) { return ComputeAndReduce(device, batch); }));
@@ -135,8 +135,8 @@ class WithDevices : public Strategy {
     std::string ledger;
     if (drawn_ != global_step_)
       ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
-    // A device whose update has failed has no state, and the other devices may be one step ahead of
-    // global_step_.
+    // Check all devices: a device whose update has failed has no state, and the other devices may
+    // be one step ahead of global_step_.
     for (const TaskDevice& device : devices_) {
       if (Holds(device)) RETURN_IF_ERROR(device.replica->CheckState());
     }

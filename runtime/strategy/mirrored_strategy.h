@@ -20,11 +20,11 @@ namespace tfjob::strategy {
 enum class VariableStorage { kMirrored, kCentral };
 
 struct DevicesOptions {
-  rpc::Identity self;  // the task that a snapshot names, if it records a position in the data
+  rpc::Identity self;  // the task named in a snapshot that records a position in the data
   StrategyOptions common;
   VariableStorage storage = VariableStorage::kMirrored;
   int devices = 1;
-  int threads = 1;             // of all devices together; each device has at least one
+  int threads = 1;             // total over all devices; each device has at least one
   int64_t bytes_per_pack = 0;  // see PlanBuckets
 };
 
@@ -36,7 +36,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options);
 Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config);
 // Returns an error if the cluster has parameter servers.
 Status CheckNoServers(config::StrategyKind kind, const cluster::TfConfig& tf_config);
-// Creates the strategy for a task. The task's threads are divided between its devices.
+// Creates the strategy for a task. The task's threads are split among its devices.
 StatusOr<std::unique_ptr<Strategy>> MakeDevicesOfTask(VariableStorage storage, TrainingTask task,
                                                       StrategyOptions options);
 

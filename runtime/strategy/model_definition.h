@@ -29,14 +29,14 @@ struct ModelDefinition {
 
 bool IsTable(const ModelDefinition& definition, size_t variable);
 
-// Returns the indices, in ascending order, of the variables with more than `least_bytes` bytes of
+// Returns the indices, in ascending order, of the variables with more than `least_bytes` bytes from
 // which programs for `mode` read only individual rows.
 StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, model::Mode mode,
                                            int64_t least_bytes);
 
 // Fills `variables` and `state.variables` from the model and `build`, and finds the masks of the
 // outputs (model::FindMasks). Returns InvalidArgument, with a message that names the layers, if
-// layers do not fit together.
+// layers have incompatible shapes.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0. `streamed` lists the
@@ -51,7 +51,7 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
 
 // Creates the definition's variables in `store`, filled with zeros.
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store);
-// Copies the values of a snapshot, but not its slots, into the variables of `store`. Returns the
+// Copies the values of a snapshot, but not its slots, into the variables of `store`. Propagates the
 // error if a streamed value cannot be read.
 Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snapshot,
                   variables::VariableStore& store);

@@ -171,7 +171,7 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Sends the newest state to the tasks that have a different one. Returns the communicator's
-  // error, or the error because of which the leader cannot provide a state.
+  // error, or the leader's error if it cannot provide a state.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -233,7 +233,8 @@ class MultiWorkerMirrored : public Strategy {
     if (applied) ++global_step_;
     failures_ = 0;
     if (applied && global_step_ == options_.last_step) {
-      // A task that fails before this point takes over the state of a task that does not.
+      // Wait for the others, because a task that failed before this point takes over the state of a
+      // task that did not.
       (void)generation_.communicator->Barrier();
     }
     StepOutcome outcome = Outcome();
@@ -241,8 +242,7 @@ class MultiWorkerMirrored : public Strategy {
     return outcome;
   }
 
-  // The members of the generation differ from those among which the batch was divided, so the batch
-  // is drawn again.
+  // Redraws the batch, because it was split among members other than those of the generation.
   StepOutcome OtherPart() const {
     StepOutcome outcome = Outcome();
     outcome.dropped = true;
@@ -255,7 +255,7 @@ class MultiWorkerMirrored : public Strategy {
     Drop();
   }
 
-  // The batch is drawn again in the next step, which waits for the next generation.
+  // Ends the generation. The next step redraws the batch and waits for the next generation.
   StepOutcome OthersEnd() {
     for (int rank = 0; rank < generation_.communicator->size(); ++rank) {
       if (!announcements_.Ends(rank)) continue;

@@ -4,8 +4,8 @@
 //
 // If a task of the group is lost, the others keep their state and join the next generation of the
 // group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
-// unless at least one task has applied it. A replacement can therefore join without a step being
-// lost, and even the chief can be replaced while at least one other task is alive.
+// unless at least one task has applied it. A replacement can therefore join without losing a step,
+// and even the chief can be replaced while at least one other task is alive.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct MultiWorkerMirroredOptions {
   // The transport that the group's communicators use. Must be equal in all tasks.
   config::CollectiveTransport transport = config::CollectiveTransport::kAuto;
   // The step after which the tasks stop; 0 if unknown. If it is known, the tasks wait for each
-  // other after that step, so that no task abandons the step because another task has already
+  // other after that step, so that no task has to abandon it because another task has already
   // finished it.
   int64_t last_step = 0;
   // Further settings that must be equal in all tasks; see TrainingTask::agreement.

@@ -21,7 +21,7 @@ bool FiniteBytes(DType dtype, const void* data, size_t count, ThreadPool* pool) 
   }
 }
 
-// Skips the padding between rows, which may contain anything.
+// Skips the padding between rows, whose content is arbitrary.
 bool FiniteRows(const variables::Variable& variable, ThreadPool* pool) {
   if (!variable.runtime().immediate()) {
     const Tensor value = variable.ToTensor();

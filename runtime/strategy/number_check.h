@@ -16,8 +16,8 @@
 
 namespace tfjob::strategy {
 
-// The number of consecutive batches that may be skipped. If more have to be skipped, the variables
-// rather than the data are probably damaged, and the run would skip batches forever.
+// The number of consecutive batches that may be skipped. If more would have to be skipped, probably
+// the variables rather than the data are damaged, and the run would skip batches forever.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates memory only to report an error, or to copy variables from a device

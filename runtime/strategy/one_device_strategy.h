@@ -11,8 +11,8 @@
 
 namespace tfjob::strategy {
 
-// If batches were skipped, a snapshot records the task's position in the data, under the task
-// `self`. Otherwise, it does not: the number of drawn batches equals the step.
+// If batches were skipped, a snapshot records the position in the data under the task `self`.
+// Otherwise, it records none, because the number of drawn batches equals the step.
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options);
 
 }  // namespace tfjob::strategy

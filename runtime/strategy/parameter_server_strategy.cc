@@ -102,8 +102,8 @@ class ParameterServerStrategy : public Strategy {
     return client_->EndStep();
   }
 
-  // Reads the rows of the batch from the servers. Returns false if the state to which this task's
-  // values belong has been replaced.
+  // Reads the batch's rows from the servers. Returns false if the state to which this task's values
+  // belong has been replaced.
   StatusOr<bool> PullRows(ModelProgram& program) {
     if (options_.definition.tables.empty()) return true;
     const trace::Span span(trace::Category::kExchange, "read rows of tables");
@@ -135,7 +135,7 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  // Skips the batch. It counts as drawn, which the next contribution reports.
+  // Skips the batch. The batch counts as drawn, and the next contribution reports this.
   StepOutcome Skipped() {
     return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
   }
@@ -154,7 +154,7 @@ class ParameterServerStrategy : public Strategy {
   variables::VariableStore store_;
   NumberCheck check_;
   // True if gradients are sent while the backward pass runs. False if a batch may be skipped or a
-  // stale gradient dropped, because only the whole pass shows whether that happens.
+  // stale gradient dropped, which only the whole pass can show.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;  // null for a table
@@ -170,7 +170,7 @@ class ParameterServerStrategy : public Strategy {
 };
 
 // Wraps `provide_state` for a job with these tasks: if the checkpoint comes from a job with a
-// single task, divides the batches that it has drawn among the tasks.
+// single task, splits the batches drawn by that task among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {

@@ -29,7 +29,7 @@ struct ParameterServerOptions {
   StrategyOptions common;
   ps::Definition parameters;         // parameters.state equals common.definition.state
   std::vector<std::string> servers;  // "host:port" by index
-  rpc::Identity identity;            // identity of this task
+  rpc::Identity identity;            // of this task
   bool chief = false;
   // Tables (SeparableTables) with more bytes than this stay on the servers, and tasks read only the
   // rows that a batch needs. If 0, every task has a copy of every table.

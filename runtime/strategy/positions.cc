@@ -7,7 +7,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// Marks a line that records a position. Lines about shards begin with the number of the shard.
+// Marks a line that records a position. Lines about shards begin with the shard's index.
 constexpr int kPosition = -3;
 constexpr int64_t kGreatestPosition = int64_t{1} << 60;
 

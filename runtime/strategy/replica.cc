@@ -21,14 +21,14 @@ constexpr size_t kBroadcastBytes = 1 << 20;
 StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.replica = options.replica;
-  // A rank may have no examples at all. It then uses the graph only to find out which contributions
-  // there are.
+  // A rank may have no examples at all. It then uses the graph only to learn which contributions
+  // exist.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
 }
 
-// Returns a count that another rank has sent as a floating-point number, or 0 if it is not a valid
-// count.
+// Returns a count that another rank has sent as a floating-point number, or 0 if the number is not
+// a valid count.
 int64_t CountOf(double number, int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<int64_t>(number) : 0;
 }
@@ -164,7 +164,7 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
   loss_scale_ = loss_scale_.After(fine);
   if (!fine) return false;
-  // Another device may apply the step although this one cannot.
+  // Drop the state, because another device may apply the step although this one cannot.
   has_state_ = false;
   ASSIGN_OR_RETURN(Updates * updates,
                    updates_->For([this](int v) { return buckets_->ReducedRowCount(v); }));

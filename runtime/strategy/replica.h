@@ -41,7 +41,7 @@ class Replica {
   // PlanBuckets.
   static StatusOr<std::unique_ptr<Replica>> Create(StrategyOptions options, int64_t bytes_per_pack);
   // Creates a replica without variables: it reads those of `owner`, which must outlive it. Such a
-  // replica carries out Compute and Reduce, but has neither Apply nor a state.
+  // replica can carry out Compute and Reduce, but not Apply, and has no state.
   static StatusOr<std::unique_ptr<Replica>> CreateReader(StrategyOptions options,
                                                          int64_t bytes_per_pack, Replica& owner);
 
@@ -72,10 +72,11 @@ class Replica {
   bool has_state() const { return has_state_; }
   // Returns FailedPrecondition if there is no state.
   Status CheckState() const;
-  // See Strategy::BeginSnapshot. Call between steps. Returns the error of CheckState.
+  // See Strategy::BeginSnapshot. Call between steps. Propagates the error from CheckState.
   StatusOr<state::SnapshotCopy> BeginSnapshot(int64_t step, std::string ledger);
   state::Snapshot Memory() { return state_->Memory(); }
-  // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.
+  // Fills variables and slots. Returns InvalidArgument if the snapshot does not match the
+  // definition.
   Status Load(const state::Snapshot& snapshot);
   // All ranks must call Broadcast, after Connect. Sends the state of `root`, which consists of the
   // variables, the slots, the totals of the last applied step, the scale of the loss, and the

@@ -1,6 +1,6 @@
 // Lists the strategies. Each strategy has its own file, NAME_strategy.cc, which defines its entry.
-// To add a strategy, declare its entry here and add it to AllStrategies, before the entry that
-// suits every cluster.
+// To add a strategy, declare its entry here and add it to AllStrategies, before the entry that is
+// suited to every cluster.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct TrainingTask {
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop
   // The settings and properties of the data that determine which examples a step uses, one per
-  // line: "NAME: VALUE". They must be equal in all tasks that make batches together.
+  // line: "NAME: VALUE". They must be equal in all tasks that share batches.
   std::string agreement;
 };
 
@@ -67,7 +67,7 @@ StrategyEntry MirroredEntry();
 StrategyEntry CentralStorageEntry();
 StrategyEntry OneDeviceEntry();
 
-// Returns all entries. `auto` chooses the first one that suits the cluster.
+// Returns all entries. `auto` chooses the first one suited to the cluster.
 inline auto AllStrategies() {
   return std::array{ParameterServerEntry(), MultiWorkerMirroredEntry(), MirroredEntry(),
                     CentralStorageEntry(), OneDeviceEntry()};

@@ -1,6 +1,6 @@
 // Defines how a training step is carried out across the tasks of a job. A strategy turns batches
-// into updates of the variables, wherever those are stored. train/ uses a strategy without knowing
-// which one it is. select.h chooses it.
+// into updates of the variables, wherever the variables are stored. train/ uses the strategy that
+// select.h chooses, without knowing which one it is.
 //
 // Only one thread may use a strategy, except that any thread may call Peers.
 #pragma once
@@ -34,8 +34,8 @@ struct StepOutcome {
   // the variables were rolled back, or because a gradient was dropped and no other task replaces
   // it.
   int64_t drawn = 0;
-  // If tasks make batches together, the part that this task takes of each batch from the next one
-  // on, as in data::PartOf. If `ranks` is 0, the part never changes.
+  // If tasks share batches, the part of each batch, from the next one on, that this task takes, as
+  // in data::PartOf. If `ranks` is 0, the part never changes.
   int rank = 0, ranks = 0;
 };
 
@@ -75,11 +75,11 @@ class Strategy {
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
   // call.
   virtual Status Finish() = 0;
-  // Ends the job with this error (state::RunFailure) in all tasks. The parameter servers pass the
-  // error on to every task, and exit with it once the chief has also called Fail.
+  // Ends the job with this error (state::RunFailure) in all tasks. The parameter servers pass
+  // `failure` on to every task, and exit with it once the chief has also called Fail.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
-  // Returns a clause for messages to users that says how the other tasks treat a stuck task
+  // Returns a clause for user messages that says how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {
     return "no longer waited for; others compute what is missing";

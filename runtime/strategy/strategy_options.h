@@ -16,7 +16,7 @@ struct StrategyOptions {
   ModelDefinition definition;
   exec::Device device;
   config::OnNonFinite on_non_finite = config::OnNonFinite::kFail;
-  int64_t replica = 0;  // rank among the training tasks, so that their dropout differs
+  int64_t replica = 0;  // rank among the training tasks, so that dropout differs between them
   // Provides the values with which the chief fills empty variables: the last checkpoint, or
   // initial values. `into` is null, or contains tensors that share the variables' memory, into
   // which the values may be put directly instead of into new tensors.

@@ -7,7 +7,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// Two or three programs suffice for most steps of a job.
+// For most jobs, two or three programs suffice.
 constexpr size_t kMostPrograms = 3;
 
 }  // namespace

@@ -51,14 +51,14 @@ class Updates {
   int64_t step_ = 0;
 };
 
-// Holds updates for gradients by rows that were added up over several ranks. Such gradients have a
-// different number of rows in each step, whereas the shapes of a program are fixed. The norm of a
-// gradient may depend on how many zeros follow it, so all ranks must use the same program for a
-// step. The number of rows that a program expects therefore depends only on the rows of the step,
-// not on earlier steps.
+// Holds updates for gradients by rows, summed over several ranks. Such gradients have a different
+// number of rows in each step, whereas the shapes of a program are fixed. The norm of a gradient
+// may depend on how many zeros follow it, so all ranks must use the same program for a step. The
+// number of rows that a program expects therefore depends only on the rows of the step, not on
+// earlier steps.
 //
-// Keeps the last few programs that were used. With clipping or gradient accumulation, each of them
-// holds memory for whole tables.
+// Keeps the last few programs used. With clipping or gradient accumulation, each program holds
+// memory for whole tables.
 class UpdatesByRows {
  public:
   // Compiles the updates for a small number of rows, and thereby creates the slots. The arguments

@@ -1,4 +1,4 @@
-// Adds up where the time of a trace went.
+// Adds up the time in a trace by op.
 #pragma once
 
 #include <cstdint>

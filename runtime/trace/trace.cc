@@ -34,7 +34,7 @@ struct Buffer {
 
 // Owns the buffers, which may outlive their threads.
 struct Registry {
-  std::atomic<int64_t> recording{0};  // the number of the current recording; 0 if there is none
+  std::atomic<int64_t> recording{0};  // the current recording's ordinal; 0 if there is none
   std::atomic<int64_t> start_ns{0};
   Mutex mutex;
   int64_t recordings ABSL_GUARDED_BY(mutex) = 0;

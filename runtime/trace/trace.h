@@ -1,5 +1,6 @@
-// Records what each thread of this process does, and when. The spans of time that a thread records
-// nest, like calls. Recording is off until Start is called; until then, a Span costs one load.
+// Records the activity of each thread of this process over time. The time spans that a thread
+// records nest, like calls. Recording is off until Start is called; until then, a Span costs one
+// load.
 //
 //   Start();
 //   {
@@ -20,7 +21,7 @@ namespace tfjob::trace {
 enum class Category : uint8_t { kStep, kOp, kCopy, kExchange, kData, kState };
 std::string_view Name(Category category);  // "step", "op", …
 
-// A text of at most N - 1 bytes. A longer text is cut off.
+// A string of at most N - 1 bytes. A longer string is truncated.
 template <size_t N>
 class Label {
  public:
@@ -45,12 +46,12 @@ struct Event {
 
 struct ThreadEvents {
   std::string thread;         // the thread's name
-  int64_t id = 0;             // the thread's number in this process, from 1
+  int64_t id = 0;             // the thread's ordinal in this process, from 1
   std::vector<Event> events;  // in the order in which they ended
   int64_t dropped = 0;        // events beyond kMaxEvents
 };
 
-// The number of events that are kept per thread (30 MiB).
+// The number of events kept per thread (30 MiB).
 inline constexpr size_t kMaxEvents = size_t{1} << 18;
 
 struct Trace {
@@ -81,7 +82,7 @@ class Span {
   void Begin(Category category, std::string_view name, std::string_view kind);
   void End();
 
-  int64_t recording_ = 0;  // the number of the recording; 0 if there was none
+  int64_t recording_ = 0;  // the recording's ordinal; 0 if there was none
   Event event_;
 };
 

@@ -45,11 +45,11 @@ struct BatchColumns {
   void Describe(model::BuildOptions& build) const;
 };
 
-// Returns the inputs that the key `scale` applies to: those that the model takes as float32.
+// Returns the inputs to which the key `scale` applies: those that the model takes as float32.
 std::set<std::string> ScaledInputs(const model::Model& model);
 
-// Returns InvalidArgument, with a message that names the key or the layer, if the data do not fit
-// the model. Class weights become sample weights in kTrain only, as in Keras.
+// Returns InvalidArgument, with a message that names the key or the layer, if the data are
+// incompatible with the model. Class weights become sample weights in kTrain only, as in Keras.
 StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
                                  const model::Model& model, const data::Source& source);
 

@@ -19,19 +19,19 @@
 namespace tfjob::train {
 namespace {
 
-// How long the chief waits, at the end of the job, for the workers to leave, for an evaluator that
+// How long the chief waits at the end of the job: for the workers to leave, for an evaluator that
 // does not answer, and for one that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
-// How long to put off the save that becomes due because workers were asked to end. If the whole job
-// is ending, the chief itself is asked to end within this time. It then saves only once, rather
-// than first waiting for the write of an earlier step. Nothing is lost meanwhile, because the
-// servers keep running.
+// The delay of the save that becomes due because workers were asked to end. If the whole job is
+// ending, the chief itself is asked to end within this time, and then saves only once, rather than
+// first waiting for the write of an earlier step. The delay is safe, because the servers keep
+// running.
 constexpr Duration kAfterWorkersEnd = 1s;
 
-// How long a restore waits for the checkpoint that is being written.
+// How long a restore waits for the checkpoint being written.
 constexpr Duration kWritePatience = 300s;
 
 // The interval at which the chief asks whether the evaluator is done.
@@ -216,7 +216,7 @@ std::optional<state::Snapshot> Chief::OnRestore() {
   std::optional<state::Snapshot> written = saver_.InFlight();
   if (!written || !state::HasStreamedValues(*written)) return written;
   // The tables of this state are on the servers, and at least one server is lost. The write
-  // succeeds only if the tables had been read before; its checkpoint is then the newest state.
+  // succeeds only if it had already read the tables; its checkpoint is then the newest state.
   written.reset();
   if (!saver_.AwaitWrites(kWritePatience, context_.stop()))
     kChiefLog.Warning("restores a checkpoint older than the one that is being written");
@@ -326,8 +326,8 @@ void Chief::AwaitWorkers() {
                     {{"tasks", absl::StrJoin(others, ", ")}});
 }
 
-// If there is a checkpoint of the last step, reads the rows of tables from it, because asking the
-// servers for each row takes longer.
+// If there is a checkpoint of the last step, reads the rows of tables from the checkpoint, because
+// requesting each row from the servers takes longer.
 StatusOr<strategy::MetricTotals> Chief::EvaluateLast() {
   const std::string& folder = context_.config().model_dir;
   if (folder.empty() || !state::HasStreamedValues(last_))

@@ -22,9 +22,9 @@ class Chief : public StepObserver {
   ~Chief() override;
 
   // Call before the first step, after Trainer::Prepare. Returns an error if the newest checkpoint
-  // does not fit the model, if this task is to evaluate but the evaluation data is unusable, or if
-  // model_dir is not writable. Creates model_dir, and removes the marks of an earlier run's end
-  // (run_mark.h) only after all checks have passed.
+  // is incompatible with the model, if this task is to evaluate but the evaluation data is
+  // unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
+  // earlier run's end (run_mark.h) only after all checks have passed.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -35,11 +35,11 @@ class Chief : public StepObserver {
   bool Saves(int64_t step) const override { return begun_save_ == step; }
 
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
-  // saves the last checkpoint, and marks the run as ended. Returns false if the variables were
-  // rolled back to an older checkpoint in the meantime, so that more training is needed, or if a
-  // server was lost before its tables were saved, so that the state must be taken again. Returns
-  // Unavailable, with a message that names the step, if the checkpoint could not be saved within
-  // final_save_secs, and Cancelled if the task was asked to stop.
+  // saves the last checkpoint, and marks the run as ended. Returns false if training must continue
+  // because the variables were rolled back to an older checkpoint while the state was being saved,
+  // or if the state must be taken again because a server was lost before its tables were saved.
+  // Returns Unavailable, with a message that names the step, if the checkpoint could not be saved
+  // within final_save_secs, and Cancelled if the task was asked to stop.
   StatusOr<bool> SaveLast();
 
   // Call after SaveLast has returned true. If the job has an evaluator, waits for it to evaluate
@@ -55,11 +55,11 @@ class Chief : public StepObserver {
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   void SummariseGraph();
   Status SaveIfDue(int64_t step);
-  // Once the save that OnOthersEnding put off is due, makes the saver save as soon as it can
+  // If the save that OnOthersEnding deferred is due, makes the saver save at the next opportunity
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
-  // Returns the state that is being written if that is the state of `step`, and otherwise a new
-  // copy of the state.
+  // Returns the state that is being written if it is that of `step`, and otherwise a new copy of
+  // the state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();

@@ -35,7 +35,7 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   // A learning rate in the training file also replaces the schedule in model.file.
   if (given.learning_rate || !given.learning_rate_schedule.name.empty())
     keys.erase("learning_rate_schedule");
-  // This schedule takes every rate from its own values.
+  // Drop the learning rate, because this schedule takes every rate from its own values.
   if (given.learning_rate_schedule.name == "piecewise_constant_decay") keys.erase("learning_rate");
   if (given.clipvalue || given.clipnorm || given.global_clipnorm) {
     for (const char* clipping : {"clipvalue", "clipnorm", "global_clipnorm"}) keys.erase(clipping);
@@ -91,7 +91,7 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
-// Returns the prefix of a checkpoint that a run has written; "" if `weights` is no such checkpoint.
+// Returns the prefix of a checkpoint written by a run, or "" if `weights` is no such checkpoint.
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   struct stat info{};
   std::string prefix = weights;

@@ -1,5 +1,5 @@
-// Exchanges with Keras what training needs besides the model and its weights: the settings of
-// compile() and the state of the optimizer.
+// Exchanges with Keras the settings of compile() and the state of the optimizer, which training
+// needs besides the model and its weights.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ namespace tfjob::train {
 //   loss         if the config names no loss: the loss, the loss weights and, if the config names
 //                no metrics, the metrics
 //   optimizer    if the config names no optimizer: the optimizer, with those hyper-parameters that
-//                the config does not set. Its state is continued (model.optimizer_state) if
-//                model.weights is the same file
+//                the config does not set. Training continues with the optimizer's state
+//                (model.optimizer_state) if model.weights is the same file
 // If neither the config nor model.file names an optimizer, the optimizer is SGD. Reads model.file
 // only if the config leaves one of these settings open. Error messages name the file and the
 // setting.
@@ -48,9 +48,9 @@ struct CompiledRun {
   std::optional<keras::OptimizerState> state;  // nullopt if the weights are not from a checkpoint
 };
 
-// Return nullopt if Keras does not have the loss. In the first form, `weights` is a folder with
-// checkpoints, the prefix of a checkpoint, or another file of weights, and the errors of
-// LoadCheckpoint are returned. In the second form, the state is that of `snapshot`.
+// Return nullopt if Keras does not have the loss. The first form takes `weights`, a folder with
+// checkpoints, the prefix of a checkpoint, or another weights file, and propagates errors from
+// LoadCheckpoint. In the second form, the state is that of `snapshot`.
 StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
                                                      const model::Model& model,
                                                      std::span<const model::TensorType> features,

@@ -35,7 +35,7 @@ class SummaryWriter;
 // Owned by one thread.
 class Evaluation {
  public:
-  // Returns InvalidArgument if the data does not fit the model because its examples have a
+  // Returns InvalidArgument if the data is incompatible with the model because its examples have a
   // different shape or its labels are out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       const strategy::ModelDefinition& definition,
@@ -46,8 +46,8 @@ class Evaluation {
 
   // Returns the loss and metrics of the model with the snapshot's values. Reads only those rows of
   // a table that a batch needs, from the snapshot or, if `stored` is not empty, from `stored`,
-  // which then has one element per table. Returns Cancelled if `stop` is requested, and the errors
-  // of reading `stored` and the data.
+  // which then has one element per table. Returns Cancelled if `stop` is requested. Propagates
+  // errors from reading `stored` and the data.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});
   // Returns the indices of the variables that are tables (strategy.table_bytes), in ascending
@@ -63,7 +63,7 @@ class Evaluation {
   const std::unique_ptr<State> state_;
 };
 
-// Reports the result for the checkpoint of `step` to the log, to the task's progress and to
+// Reports the result for the checkpoint of `step` in the log, in the task's progress and in
 // `summaries`, which may be null.
 void PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
                        const strategy::MetricTotals& totals, ProgressBoard& board,

@@ -85,8 +85,8 @@ class Evaluator {
   }
 
   // Returns the oldest checkpoint that has not been evaluated yet. At the end of the run, if
-  // throttling may have let checkpoints pile up, returns the newest one instead, since the chief is
-  // waiting for it. Returns an error only at the end of the run.
+  // throttling may have let checkpoints accumulate, returns the newest one instead, since the chief
+  // is waiting for it. Returns an error only at the end of the run.
   StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool ended) {
     StatusOr<std::vector<io::Checkpoint>> listed = io::ListCheckpoints(folder_);
     if (!listed.ok()) {
@@ -157,7 +157,7 @@ class Evaluator {
   }
 
   Status OnUnreadable(const io::Checkpoint& checkpoint, const Status& error, bool last) {
-    if (!IsListed(checkpoint)) return OkStatus();  // it was deleted in favour of newer ones
+    if (!IsListed(checkpoint)) return OkStatus();  // deleted in favour of newer ones
     const bool of_another_model = absl::IsInvalidArgument(error) || absl::IsNotFound(error);
     if (last || of_another_model) return error;
     damaged_ = checkpoint.step;
@@ -187,8 +187,8 @@ class Evaluator {
                         {{"model_dir", folder_}, {"evaluated", evaluated_}});
   }
 
-  // The chief waits for the mark, or for the same report from this task's port. If the mark cannot
-  // be written, this task keeps running until the chief has had time to ask.
+  // The chief waits for the mark, or for the same report on this task's port. If the mark cannot be
+  // written, this task keeps running until the chief has had time to ask.
   Status Finish() {
     summaries_->Flush(5s);
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",

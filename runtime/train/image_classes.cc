@@ -49,7 +49,7 @@ Status CheckSameClasses(const FolderOfFiles& first, const FolderOfFiles& other,
                          other.dataset->folder, "; ", advice);
 }
 
-// Makes the folder of data.eval take over the classes of the folder of data.train.
+// Sets the classes of a folder of data.eval to those that `train` lists, or else compares the two.
 Status TakeClasses(const FolderOfFiles& train, FolderOfFiles& eval) {
   if (!eval.dataset->classes.empty()) return OkStatus();
   if (!train.dataset->classes.empty()) {

@@ -8,11 +8,12 @@
 
 namespace tfjob::train {
 
-// Compares the folders of data.train, or those of data.eval, which may be among `datasets`, with
-// each other. For kEval, also sets the classes of the folders that do not list them to those that a
-// folder of data.train lists or, if none does, compares them with those that it has. A folder that
-// does not exist is not compared: a task that only evaluates may not have those of data.train.
-// Returns InvalidArgument, with a message that names both datasets, if the classes differ.
+// Compares the classes of the first image folder of data.train (for kEval, of data.eval) with those
+// of the others, which may be among `datasets`. For kEval, first gives every folder of data.eval
+// that lists no classes those that a folder of data.train lists. If none lists any, compares the
+// first folder of data.train with it. If the first folder of a comparison does not exist, skips the
+// comparison, because a task that only evaluates may not have the folders of data.train. Returns
+// InvalidArgument, with a message that names both datasets, if the classes differ.
 Status AgreeOnClasses(config::TrainingConfig& config, Split split);
 
 }  // namespace tfjob::train

@@ -290,7 +290,7 @@ int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& sou
                    int training_tasks, bool together) {
   int64_t steps = config.max_steps > 0 ? config.max_steps : INT64_MAX;
   const int64_t per_epoch = BatchesPerEpoch(config, source, training_tasks, together);
-  // Of more epochs than that, none reaches its end.
+  // If the number of batches would overflow, `epochs` imposes no limit.
   if (config.epochs > 0 && per_epoch <= INT64_MAX / 2 / config.epochs) {
     const int64_t batches = config.epochs * per_epoch;
     steps = std::min(steps, CeilDivide(batches, BatchesPerStep(config, training_tasks, together)));

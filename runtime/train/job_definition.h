@@ -1,4 +1,4 @@
-// Derives from the training file what a job trains, on which data and for how long: the data sets,
+// Derives from the training file what a job trains, on which data and for how long: the datasets,
 // the model's definition, the pipelines and the number of steps. Every task derives the same
 // values, apart from the options of its own pipeline.
 #pragma once
@@ -36,8 +36,8 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model,
                                                           Extent extent = Extent::kAll);
-// Does the same for arrays in memory. As for the format npz, `source` says which array belongs to
-// which input and output of the model; its other members are not used.
+// Like LoadDataset, but for arrays in memory. As for the format npz, `source` says which array
+// belongs to which input and output of the model; its other members are not used.
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
                                                           Split split, const model::Model& model,
                                                           std::map<std::string, Tensor> arrays,
@@ -69,9 +69,9 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in its own
-// order. `together`, here and below, means that the tasks make every batch together
+// order. `together`, here and below, means that each task makes a part of every batch
 // (data::PipelineOptions::global_batch); otherwise, global_batch_size must be a multiple of the
-// number of tasks. Returns InvalidArgument if it is not, and the errors of ColumnsOf
+// number of tasks, or TrainingPipeline returns InvalidArgument. Propagates errors from ColumnsOf
 // (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
@@ -90,8 +90,8 @@ int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& sou
 // Returns the number of steps in one epoch, at least 1.
 int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                       int training_tasks, bool together = false);
-// Returns the number of batches in one epoch, summed over all tasks. A batch that they make
-// together is counted once.
+// Returns the number of batches in one epoch, summed over all tasks. A batch that the tasks share
+// is counted once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together = false);
 // Returns the number of examples of a full batch of all tasks that make batches together. If the
@@ -100,7 +100,7 @@ int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Sourc
                          int training_tasks);
 // Describes the settings that determine which examples a step uses and how many steps there are:
 // keys of the training file, and the number and the fingerprint of the examples. Returns one line
-// per setting, "NAME: VALUE". The text must be equal in all tasks that make batches together.
+// per setting, "NAME: VALUE". The result must be equal in all tasks that share batches.
 std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source);
 
 }  // namespace tfjob::train

@@ -27,7 +27,7 @@ StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::Trainin
   if (inputs.start == nullptr) return StartState(config, definition, streamed);
   RETURN_IF_ERROR(state::CheckFits(*inputs.start, definition.state));
   state::Snapshot start = *inputs.start;
-  // The record of a single task; a strategy with several tasks distributes the position.
+  // Record the position of a single task; a strategy with several tasks distributes it.
   start.ledger = strategy::PositionRecord({task.type, task.index}, inputs.drawn);
   return start;
 }

@@ -1,5 +1,5 @@
 // Defines the values that a program that starts a run itself (runtime/api) may provide instead of
-// naming files in the training file.
+// naming files in a training file.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,8 @@ struct JobInputs {
   std::shared_ptr<const model::Model> model;
   // With the fields of LoadDataset; BatchSource has been applied.
   std::shared_ptr<const data::Source> train, eval;
-  // True if `train` has the examples of this task only, so that it reads all of them, in an order
-  // of its own. Not for tasks that make batches together. The batch size is then that of the task
-  // (batch_size).
+  // True if `train` has only this task's examples. The task then reads all of them, in its own
+  // order, and the batch size is that of the task (batch_size). Not for tasks that share batches.
   bool own_examples = false;
 
   // The state from which a run without a checkpoint starts, and the number of batches that count as
@@ -38,15 +37,15 @@ struct JobInputs {
   int64_t drawn = 0;
 };
 
-// Return the model and the data of a run: those in `inputs` or, if unset, those that the training
-// file names.
+// Return the model and the data of a run: those in `inputs` or, if those are unset, those that the
+// training file names.
 StatusOr<model::Model> ModelOf(const JobInputs& inputs, const config::TrainingConfig& config);
 StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
                                                      const config::TrainingConfig& config,
                                                      Split split, const model::Model& model);
-// Returns `start`, with the position of `task` in the data, or, if it is unset, the StartState of
-// the training file (job_definition.h). Returns InvalidArgument if `start` does not fit the
-// definition.
+// Returns inputs.start, with inputs.drawn recorded as the position of `task` in the data. If
+// inputs.start is unset, returns the StartState of the training file (job_definition.h). Returns
+// InvalidArgument if inputs.start is incompatible with the definition.
 StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
                                   const strategy::ModelDefinition& definition,
                                   std::span<const int> streamed, const cluster::Task& task);

@@ -19,17 +19,17 @@ namespace {
 
 using config::SourceConfig;
 
-// Together, the parts of data.train or data.eval have about as many threads at most.
+// Limits, approximately, the total number of threads of the parts of data.train or data.eval.
 constexpr int kMostThreads = 512;
 
-// Where a dataset is among the datasets in datasets.
+// The place of a dataset in the tree of nested datasets.
 struct Place {
   int64_t seed = 0;            // of the training file
   std::string path = {};       // "1.0" for datasets[1].datasets[0]; "" for the whole
-  bool first = true;           // the path has no other numbers than 0
+  bool first = true;           // every index in the path is 0
   int threads = kMostThreads;  // of this dataset, at most
 
-  // Returns the place of dataset number `index` of `count`.
+  // Returns the place of dataset `index` of `count` below this one.
   Place Below(size_t index, size_t count) const {
     return {
         .seed = seed,
@@ -51,7 +51,8 @@ SourceConfig& SourceIn(config::TrainingConfig& config, Split split) {
   return split == Split::kTrain ? config.data.train : config.data.eval;
 }
 
-// Makes the key in an error of a dataset, "data.train", that of dataset number `index`.
+// Replaces the key in an error, "data.train", with that of dataset `index`
+// ("data.train.datasets[0]").
 Status InDataset(const Status& error, Split split, size_t index) {
   const std::string key = StrCat(KeyOf(split), ".datasets[", index, "]");
   std::string_view message = Message(error);
@@ -64,7 +65,7 @@ Status InDataset(const Status& error, Split split, size_t index) {
 StatusOr<data::SourcePtr> LoadElement(config::TrainingConfig& config, Split split,
                                       const model::Model& model, Extent extent,
                                       const Place& place) {
-  // Generated data would otherwise be the same in all datasets.
+  // Vary the seed; otherwise, generated data would be the same in all datasets.
   config.seed = place.first ? place.seed : place.SeedFor("dataset");
   const int threads =
       config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();

@@ -136,7 +136,7 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
-// Returns a hash of all values, on which tasks agree only if their vocabularies are equal, too.
+// Returns a hash of all values. It is equal in two tasks only if their vocabularies are equal, too.
 uint64_t HashOf(const data::Dataset& dataset) {
   Fnv1a hash;
   for (const data::Array& array : dataset.arrays) {
@@ -182,7 +182,7 @@ StatusOr<std::shared_ptr<const data::Source>> OpenImages(const config::TrainingC
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
-// Returns the range of the numbers of an input or output.
+// Returns the range of the numbers in an input or output.
 StatusOr<std::pair<double, double>> RangeOf(const SourceConfig& source, Split split,
                                             const std::string& name, DType dtype) {
   const auto found = source.ranges.find(name);

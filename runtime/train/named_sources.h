@@ -19,7 +19,7 @@ struct Role {
   std::string otherwise;            // the array for the only input or output
 };
 Role InputRole(const model::Model& model, Split split);
-// `array` names the array of output number i in a dataset (model::LabelsName, …).
+// `array` names the array of output i in a dataset (model::LabelsName, …).
 Role OutputRole(const model::Model& model, Split split, std::string_view key,
                 std::string (*array)(const model::Model&, size_t), std::string otherwise);
 

@@ -31,8 +31,8 @@ class ProgressBoard {
     return progress_.state;
   }
 
-  // From now on, Get calls refresh(progress) to complete what it returns. If `refresh` is null, Get
-  // no longer calls a function. Once SetRefresh has returned, the previous function is not running.
+  // From now on, Get calls refresh(progress) to complete its result. If `refresh` is null, Get no
+  // longer calls a function. Once SetRefresh has returned, the previous function is not running.
   void SetRefresh(std::function<void(progress::Progress&)> refresh) {
     MutexLock lock(refresh_mutex_);
     refresh_ = std::move(refresh);
@@ -45,7 +45,7 @@ class ProgressBoard {
     change(progress_);
   }
 
-  // Shows a problem that does not end the task; "" removes it. `what` names what fails:
+  // Shows a problem that does not end the task; "" removes it. `what` names the failing part:
   // "checkpoints".
   void ShowProblem(const std::string& what, const std::string& problem) {
     MutexLock lock(mutex_);

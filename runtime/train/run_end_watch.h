@@ -1,7 +1,6 @@
-// Finds out when the run is over, for the tasks other than the chief. Learns this from the chief's
-// progress or from the mark in model_dir. Either is enough: a worker may not see the folder, the
-// folder may show old content for a while, and the chief may end before a restarted worker can ask
-// it.
+// Detects the end of the run, for the tasks other than the chief, from the chief's progress or from
+// the mark in model_dir. Either is enough, because a worker may not see the folder, the folder may
+// show old content for a while, and the chief may end before a restarted worker can ask it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,7 @@ class RunEndWatch {
   ~RunEndWatch();
 
   // Returns the step of the last checkpoint once the run is over. Asks the chief at most every 2 s,
-  // each time for up to half a second. Once it has returned a step, it always returns the same
-  // step.
+  // each time for up to half a second. Once it has returned a step, always returns the same step.
   std::optional<int64_t> Ended();
   // Returns the error with which the run has ended, if Ended has learned of one; otherwise OK.
   Status Failure() const;

@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kRecordPatience = 10s;
 constexpr Duration kRecordRetry = 500ms;
 
-// Shared with the thread that writes, which is abandoned if the disk hangs.
+// Shared with the writing thread, which is abandoned if the disk hangs.
 struct Writing {
   Mutex mutex;
   CondVar done;

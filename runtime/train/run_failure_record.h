@@ -14,8 +14,8 @@ namespace tfjob::train {
 Status RecordedFailure(TaskContext& context);
 
 // Records the failure in model_dir, unless model_dir is "", and shows it in this task's progress.
-// Tries again for up to 10 s if the disk fails, and gives up if the disk hangs; both are logged.
-// `step` is the last step that was completed. Only the chief calls this.
+// Retries for up to 10 s if the disk fails, and gives up if the disk hangs; both are logged. `step`
+// is the last completed step. Only the chief calls this.
 void RecordFailure(TaskContext& context, const Status& failure, int64_t step);
 
 }  // namespace tfjob::train

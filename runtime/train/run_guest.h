@@ -9,8 +9,8 @@ namespace tfjob::train {
 
 class Trainer;
 
-// Called on the thread that trains. If a function returns an error, the run ends with it in this
-// task.
+// Called on the thread that trains. If a function returns an error, the run ends with that error in
+// this task.
 class RunGuest {
  public:
   virtual ~RunGuest() = default;
@@ -18,7 +18,7 @@ class RunGuest {
   // again if the variables were rolled back at the end of the run.
   virtual Status OnStart(Trainer& run) = 0;
   // Called after each step of this task, after the chief's own duties. `batch` has the sums of the
-  // task's batch, as they were before the update.
+  // task's batch, from before the update.
   virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
   // Called after OnStart and OnStep in the chief if it has begun to save a checkpoint of this step.
@@ -30,7 +30,7 @@ class RunGuest {
   // its checkpoint, even if that is the checkpoint of the last step. The strategy has no variables
   // if the task was still receiving them from another task, or has left the run (Trainer::joined).
   virtual Status OnStop(Trainer& run) { return OnEnd(run); }
-  // Called after OnStart, if the run ends with an error in this task, other than a request to stop.
+  // Called after OnStart if the run ends in this task with an error other than a request to stop.
   // The variables are those of the last step if the strategy still has them (see OnStop), but may
   // be damaged if the error is a state::RunFailure.
   virtual void OnError(Trainer& /*run*/, const Status& /*error*/) {}

@@ -14,7 +14,7 @@ namespace tfjob::train {
 struct SkipReason {
   const char* problem;  // the argument `what` of ProgressBoard::ShowProblem
   const char* log;      // the message in the log
-  const char* why;      // in the problem, the text between the number of batches and the step
+  const char* why;      // in the problem, the words between the number of batches and the step
 };
 inline constexpr SkipReason kNotFinite = {
     "numbers", "left out batches whose loss or gradients are not finite",

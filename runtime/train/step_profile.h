@@ -1,4 +1,4 @@
-// Records the training steps that the user asks for, writes them as a trace, and logs the ops that
+// Records the training steps that the user requests, writes them as a trace, and logs the ops that
 // took the most time.
 #pragma once
 
@@ -12,26 +12,26 @@ namespace tfjob::train {
 struct ProfileOptions {
   // The global steps to record, from 1; `last` is included. If 0, no step is recorded.
   int64_t first = 0, last = 0;
-  // The file to write. If empty, it is <model_dir>/profile/<task>.json.
+  // The file to write. If empty, the file is <model_dir>/profile/<task>.json.
   std::string file;
 };
 
-// Parses "10..20", or "10" for a single step. Returns InvalidArgument for other texts.
+// Parses "10..20", or "10" for a single step. Returns InvalidArgument for any other string.
 StatusOr<ProfileOptions> ParseProfiledSteps(const std::string& text);
 
 // Owned by the thread that trains. Only one profile of a process may record at a time.
 class StepProfile {
  public:
-  // `file` and `task` are used only if the options ask for steps: the file that is written, and the
-  // name of the task, which the trace shows.
+  // `task` is the name of the task, which the trace shows. It and the options' `file` are used only
+  // if the options request steps.
   StepProfile(ProfileOptions options, std::string task);
   // Writes the steps recorded so far, if the run ends during a profiled step.
   ~StepProfile();
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
 
-  // To be called before and after each step, with the global step before or after it. A profile
-  // that cannot be written is reported in the log; the run goes on.
+  // To be called before and after each step, with the global step before or after it. If the
+  // profile cannot be written, logs the error, and the run continues.
   void BeforeStep(int64_t global_step);
   void AfterStep(int64_t global_step);
 

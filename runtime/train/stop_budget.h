@@ -1,4 +1,4 @@
-// Divides the time that a task has between SIGTERM and SIGKILL.
+// Splits the time that a task has between SIGTERM and SIGKILL.
 #pragma once
 
 #include "runtime/base/clock.h"
@@ -14,7 +14,7 @@ struct StopBudget {
 };
 // With Kubernetes' default grace period of 30 s, the durations are 5 s, 20 s and 25 s. With a
 // longer period, the margins before its end stay the same, so that the chief can use nearly all of
-// it to save a checkpoint. A shorter period is divided in the same proportions.
+// it to save a checkpoint. A shorter period is split in the same proportions.
 StopBudget BudgetOf(Duration grace_period);
 
 }  // namespace tfjob::train

@@ -16,7 +16,7 @@
 namespace tfjob::train {
 namespace {
 
-// How much later than the run's other tasks the chief may start.
+// The longest time by which the chief may start later than the run's other tasks.
 constexpr Duration kChiefStarts = 60s;
 
 rpc::Identity IdentityOf(const TaskOptions& options) {
@@ -37,8 +37,8 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// Returns the host and port to listen on. The host is that of `address` if it is a loopback
-// address; otherwise it is 0.0.0.0, since `address` usually contains the name of the pod's service,
+// Returns the host and port to listen on. If `address` is a loopback address, the host is its own;
+// otherwise, the host is 0.0.0.0, since `address` usually contains the name of the pod's service,
 // on which the pod cannot listen.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');

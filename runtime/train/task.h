@@ -55,8 +55,8 @@ struct TaskOptions {
   ProfileOptions profile;
   // Time from the request to stop until the process is killed.
   Duration grace_period{30s};
-  // Where checkpoints, summaries and marks are written. Must never be destroyed if its operations
-  // may hang.
+  // Where checkpoints, summaries and marks are written. The file system must never be destroyed if
+  // its operations may hang.
   FileSystem* files = &RealFileSystem();
   // If set, called by the chief before the evaluation of the last state. An error ends the
   // evaluation.
@@ -77,9 +77,9 @@ class TaskContext {
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
   const rpc::Credentials& credentials() const { return options_.credentials; }
-  // Returns the run that this task belongs to. For the first 60 s after this task started, `oldest`
-  // is its start time, so that older marks are ignored: the chief, which removes the marks of
-  // earlier runs, may not have started yet.
+  // Returns the run that this task belongs to. For the first 60 s after this task has started,
+  // RunMark::oldest is the task's start time, so that older marks are ignored: the chief, which
+  // removes the marks of earlier runs, may not have started yet.
   RunMark run() const;
   // Returns which steps to record, and in which file.
   ProfileOptions profile() const;
@@ -98,12 +98,11 @@ class TaskContext {
   // Returns null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
   // Returns the device for programs. Each call may return a device with its own memory. The first
-  // call logs which one it is, and why.
+  // call logs which device it is, and why.
   StatusOr<exec::Device> device();
 
   // Starts the task's server on its port, with the progress service and `streams`. `on_data`
-  // handles data connections; if it is null, they are refused. Returns null if the task has no
-  // address.
+  // handles data connections; if null, they are refused. Returns null if the task has no address.
   StatusOr<std::unique_ptr<rpc::Server>> Serve(
       std::vector<std::pair<std::string, rpc::StreamHandler*>> streams,
       rpc::DataHandler* on_data = nullptr);
@@ -126,8 +125,8 @@ class TaskContext {
 Status RunTraining(TaskContext& context, RunGuest* guest = nullptr);
 // Runs the role of a ps: holds and updates variables until the chief ends the job.
 Status RunParameterServer(TaskContext& context);
-// Runs the role of an evaluator: evaluates new checkpoints until the run ends. It may miss some of
-// them, but never the last one.
+// Runs the role of an evaluator: evaluates new checkpoints until the run ends. May miss some
+// checkpoints, but never the last one.
 Status RunEvaluator(TaskContext& context);
 
 // Runs the role that TF_CONFIG assigns to this task. If its run has already failed for good,

@@ -28,7 +28,7 @@ StatusOr<std::shared_ptr<const text::Tokenizer>> ReadFiles(const config::Tokeniz
                  .strip_accents = tokenize.strip_accents.value_or(lower_case)}});
 }
 
-// Checks that the vocabulary has the tokens that enclose a text.
+// Checks that the vocabulary has the special tokens that enclose text.
 Status CheckSpecialTokens(const config::TokenizeConfig& tokenize,
                           const text::SpecialTokens& special) {
   if (tokenize.name == "tokenizer_json") {
@@ -44,7 +44,7 @@ Status CheckSpecialTokens(const config::TokenizeConfig& tokenize,
                          ", but it is missing; add it, or set add_special_tokens: false");
 }
 
-// Checks that the special tokens of `options` fit into max_length.
+// Checks that the special tokens of `options` fit in max_length.
 Status CheckLength(const config::TokenizeConfig& tokenize, const text::SequenceOptions& options) {
   if (!options.add_special_tokens) return OkStatus();
   const text::SpecialTokens& special = options.tokenizer->special();

@@ -16,9 +16,9 @@
 namespace tfjob::train {
 
 // Reads the files of a tokenizer. The padding is `padding`, or the tokenizer's own, or 0. Returns
-// InvalidArgument if special tokens are asked for that the vocabulary lacks or for which max_length
-// is too small, or if the files are wrong, and the errors of reading them. Messages begin with
-// `at`, the path of the key.
+// InvalidArgument if the vocabulary lacks requested special tokens, if max_length is too small for
+// them, or if the files are invalid. Also returns I/O errors. Messages begin with `at`, the path of
+// the key.
 StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& tokenize,
                                               std::optional<double> padding, const std::string& at);
 
@@ -27,7 +27,7 @@ StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(
     const config::FeatureConfig& feature, const std::string& at);
 
 // Opens a source of the format `text`. Returns InvalidArgument if the model has several inputs or
-// outputs, and the errors of ReadTokenizer and data::OpenTokenLines.
+// outputs. Propagates errors from ReadTokenizer and data::OpenTokenLines.
 StatusOr<std::shared_ptr<const data::Source>> OpenText(const config::TrainingConfig& config,
                                                        Split split, const model::Model& model,
                                                        int threads);

@@ -167,7 +167,7 @@ Status Trainer::EndHere() {
 }
 
 bool Trainer::ShouldNotWait() {
-  // If the run has ended, a worker that restarts finds no servers.
+  // Check for the end of the run, because a worker that restarts after it finds no servers.
   return context_.stop().requested() || run_end_.Ended().has_value();
 }
 
@@ -279,11 +279,11 @@ Status Trainer::TellOfEndings() {
   trainers_end_ = false;
   const bool servers = servers_end_.exchange(false);
   const Status told = observer_ == nullptr ? OkStatus() : observer_->OnOthersEnding(servers);
-  // If the task was asked to stop, the loop handles that.
+  // If the task was asked to stop, the loop handles the request.
   return context_.stop().requested() ? OkStatus() : told;
 }
 
-// The step in progress may take longer than servers that were asked to end can wait.
+// The step in progress may take longer than the servers that were asked to end can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
   servers_end_ = true;  // notify the observer again after the step; that call returns the error

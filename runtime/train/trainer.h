@@ -35,15 +35,14 @@ class StepObserver {
   virtual ~StepObserver() = default;
   // Called when the variables have values, before training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
-  // Called after each step of this task.
+  // Called after each of this task's steps.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
   // Called if the variables have no values, before this task fills them from the last checkpoint
   // or, if there is none, with initial values. Returns a newer state to use instead of that
   // checkpoint, or nullopt.
   virtual std::optional<state::Snapshot> OnRestore() = 0;
-  // Called if the task is asked to stop, after the step in progress has ended or has been
-  // abandoned.
+  // Called if the task is asked to stop, once the step in progress has ended or been abandoned.
   virtual Status OnStop() = 0;
   // Called if other tasks were asked to end: between two steps, or during a step that takes a long
   // time. `servers` is true if some of those tasks are servers, whose state is lost unless the
@@ -63,8 +62,8 @@ class Trainer {
   // Reads the data and builds the model and the strategy. Does not wait for any other task.
   Status Prepare();
   // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to stop,
-  // and state::RunFailure if the run has failed, here or in another task.
-  // `observer` may be null. May be called again if the variables were rolled back.
+  // and state::RunFailure if the run has failed, here or in another task. `observer` may be null.
+  // Train may be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
   // Announces that this task takes no further steps. If the announcement fails, closing the
   // connection has the same effect.
@@ -83,17 +82,17 @@ class Trainer {
   Status EndHere();
 
  private:
-  // Loads model.weights into start_, if this task needs them. Prepare calls it, so that a task
-  // whose file does not fit ends before it has changed anything.
+  // Loads model.weights into start_, if this task needs them. Prepare calls this function, so that
+  // a task whose file is incompatible ends before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
-  // Returns the newest state that was saved or is being saved; nullopt if there is none. May use
-  // the memory of `into`, unless that is null.
+  // Returns the newest state that was saved or is being saved, or nullopt if there is none. May use
+  // the memory of `into`, unless `into` is null.
   StatusOr<std::optional<state::Snapshot>> SavedState(const state::Snapshot* into);
   // Returns the state with which to fill the parameter servers, or this task's variables.
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
-  // Returns whether a worker should stop waiting for others, because it was asked to stop or
-  // the run is over.
+  // Returns whether a worker should stop waiting for others because it was asked to stop or the run
+  // is over.
   bool ShouldNotWait();
   void OnPeerEvent(const state::PeerEvent& event);
   void ShowAbsent(const state::PeerEvent& event);
@@ -118,7 +117,7 @@ class Trainer {
   TaskContext& context_;
   collectives::Endpoint* const endpoint_;
   const int rank_;   // rank among the tasks that compute gradients
-  const int tasks_;  // number of those tasks; 0 if unknown
+  const int tasks_;  // number of tasks that compute gradients; 0 if unknown
   std::unique_ptr<strategy::ModelDefinition> definition_;  // set by Prepare, like the next three
   std::shared_ptr<const data::Source> source_;
   std::unique_ptr<data::Pipeline> pipeline_;

@@ -54,7 +54,7 @@ class WithGuest : public StepObserver {
   Trainer& trainer_;
 };
 
-// Passes all calls to a guest, and sees to it that the guest learns how its run ends.
+// Passes all calls to a guest, and ensures that the guest learns how its run ends.
 class InformedGuest : public RunGuest {
  public:
   explicit InformedGuest(RunGuest& guest) : guest_(guest) {}
@@ -78,12 +78,14 @@ class InformedGuest : public RunGuest {
     return guest_.OnStop(run);
   }
 
-  // Tells the guest that the run has ended with this error, unless it knows.
+  // Tells the guest that the run has ended with `error`, unless it has already been told of the
+  // end.
   void Tell(Trainer& run, const Status& error, bool stopped) {
     if (!started_) return;
     if (!stopped) return guest_.OnError(run, error);
     if (ended_) return;
-    // For example, the task was asked to stop while the last checkpoint was written.
+    // The loop has not told the guest of the request to stop: for example, the task was asked to
+    // stop while the last checkpoint was being written.
     const Status told = OnStop(run);
     if (!told.ok()) kTrainLog.Warning("stops without the last state", {{"because", told}});
   }

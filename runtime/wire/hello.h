@@ -1,7 +1,7 @@
 // Defines the hello, the first bytes of every connection between tasks. With fresh nonces, both
-// sides prove that they have the job's key before anything else is sent. The code is pure: it takes
-// the bytes received, and returns the bytes to send and whether the hello has succeeded. dial.h and
-// listener.h run it on sockets.
+// sides prove that they have the job's key before any other bytes are sent. The code is pure: it
+// takes the bytes received, and returns the bytes to send and whether the hello has succeeded.
+// dial.h and listener.h run it on sockets.
 //
 //   caller → listener   open       flags, purpose, nonce
 //   listener → caller   challenge  flags, nonce
@@ -19,9 +19,9 @@
 // covers the claims of both sides. This package does not interpret claims; rpc puts a task's
 // identity into them.
 //
-// The listener reveals nothing but its nonce, and whether it has a key, until the caller has proven
-// that it has the key. A caller with a key reveals its claims to any listener that states that it
-// has a key. A side without a key neither sends nor checks proofs; a side with a key refuses a peer
+// The listener reveals only its nonce, and whether it has a key, until the caller has proven that
+// it has the key. A caller with a key reveals its claims to any listener that states that it has a
+// key. A side without a key neither sends nor checks proofs; a side with a key refuses a peer
 // without one.
 //
 // The hello keeps strangers out. It does not protect the bytes that follow: anyone who can modify
@@ -57,10 +57,11 @@ std::string Printable(std::string_view bytes);
 // Collects the messages that the peer sends. Never holds more than one message.
 class MessageReader {
  public:
-  // Returns the number of bytes that Append accepts next; 0 once the message is complete.
+  // Returns the number of bytes that Append accepts next, or 0 once the message is complete.
   size_t wanted() const;
   // `bytes` must not exceed wanted(). Fails as soon as the bytes cannot be a message: with DataLoss
-  // if they are not part of a hello, with FailedPrecondition if the hello has a different version.
+  // if they are not part of a hello, and with FailedPrecondition if the hello has a different
+  // version.
   Status Append(std::string_view bytes);
   bool complete() const { return wanted() == 0; }
   const std::string& bytes() const { return bytes_; }  // with the header
@@ -80,7 +81,7 @@ class CallerHello {
 
   // Returns the bytes to send now. Returns each byte only once.
   std::string TakeOutput() { return std::exchange(output_, {}); }
-  // Returns the number of bytes to read next; 0 once the hello has ended. Reading more would
+  // Returns the number of bytes to read next, or 0 once the hello has ended. Reading more would
   // consume bytes that follow the hello.
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
   // Takes at most wanted() bytes. An error ends the hello: FailedPrecondition if one side refuses
@@ -107,8 +108,8 @@ class CallerHello {
   std::string peer_claims_;
 };
 
-// The accepting side. It occupies at most kListenerHelloBytes, including the memory that it points
-// to.
+// The accepting side. It occupies at most kListenerHelloBytes, including the memory to which it
+// points.
 inline constexpr size_t kListenerHelloBytes = 4096;
 
 class ListenerHello {
@@ -124,14 +125,14 @@ class ListenerHello {
   std::string TakeOutput() { return std::exchange(output_, {}); }
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
   // Takes at most wanted() bytes. An error ends the hello; the output, which may be empty, must be
-  // sent before the connection is closed. The error's message is for the log and says what the
+  // sent before the connection is closed. The error's message is for the log, and says what the
   // caller did wrong.
   Status Feed(std::string_view bytes);
   // Returns whether the caller has been welcomed.
   bool done() const { return done_; }
   const std::string& peer_claims() const { return peer_claims_; }
   Purpose purpose() const { return purpose_; }
-  // Returns the bytes of a message that has arrived only in part, for the log.
+  // Returns the bytes of a partially received message, for the log.
   const std::string& begun() const { return reader_.bytes(); }
   bool opened() const { return opened_; }
 

@@ -46,7 +46,7 @@ JobKey::~JobKey() {
 }
 
 Proof JobKey::Sign(std::initializer_list<std::string_view> parts) const {
-  // The text is at most a few kilobytes long, so a single call is simpler than a context per
+  // Join the parts, which have a few kilobytes at most: a single call is simpler than a context per
   // connection.
   std::string text;
   for (std::string_view part : parts) text += part;

@@ -1,5 +1,5 @@
-// Defines a job's key, which proves that a process belongs to the job. The operator derives one for
-// each job (the HMAC of the job's UID under the operator's own key), and gives it to the job's
+// Defines a job's key, which proves that a process belongs to the job. The operator derives each
+// job's key (the HMAC of the job's UID under the operator's own key), and passes it to the job's
 // tasks in the environment variable TFJOB_KEY.
 #pragma once
 
@@ -21,7 +21,7 @@ using Proof = std::array<uint8_t, 32>;
 // destructor overwrites the memory.
 class JobKey {
  public:
-  // Parses exactly 64 lower-case hexadecimal digits. The error does not repeat the text.
+  // Parses exactly 64 lower-case hexadecimal digits. The error does not contain `hex`.
   static StatusOr<JobKey> Parse(std::string_view hex);
   JobKey(const JobKey&) = default;
   JobKey& operator=(const JobKey&) = default;
@@ -35,7 +35,7 @@ class JobKey {
   std::array<uint8_t, 32> bytes_{};
 };
 
-// Compares in time that does not depend on the bytes.
+// Compares in constant time.
 bool Equal(const Proof& left, std::string_view right);
 
 // Returns 32 fresh random bytes from OpenSSL's generator, which the kernel seeds.

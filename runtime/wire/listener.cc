@@ -122,7 +122,7 @@ bool Listener::AcceptOne() {
     OutOfDescriptors();
     return false;
   }
-  // All other errors concern the connection, which is already closed.
+  // All other errors concern only this connection, which is already closed.
   return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 

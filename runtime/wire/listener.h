@@ -1,5 +1,5 @@
 // Owns the task's only port. One thread accepts connections and runs the hello on all of them at
-// once; it hands a connection over when its peer has proven the job's key.
+// once; it hands over a connection once its peer has proven the job's key.
 //
 // Until then, a connection costs a descriptor and at most kListenerHelloBytes, but no thread. It is
 // closed after `timeout`, no matter how slowly its peer sends, or as soon as there are
@@ -30,7 +30,7 @@ struct ProvenPeer {
 };
 
 struct ListenerOptions {
-  // "0.0.0.0" listens on all addresses of the machine, of IPv4 and of IPv6.
+  // "0.0.0.0" listens on all IPv4 and IPv6 addresses of the machine.
   std::string host = "0.0.0.0";
   int port = 0;               // 0 for any free port
   std::optional<JobKey> key;  // if nullopt, any peer is accepted
@@ -41,7 +41,7 @@ struct ListenerOptions {
   Duration timeout{5s};
   size_t max_unproven = 256;
   // Replaces the log, for tests. Receives the source, the reason why its connection was closed, and
-  // the number of closed connections that were not reported.
+  // the number of unreported closed connections.
   std::function<void(const std::string&, const std::string&, uint64_t)> on_closed;
 };
 
@@ -54,7 +54,7 @@ class Listener {
   static StatusOr<std::unique_ptr<Listener>> Start(ListenerOptions options);
   ~Listener();
   // Closes the port and all unproven connections. Afterwards, no function of the options is called.
-  // Called by the destructor, too.
+  // The destructor also calls Stop.
   void Stop();
 
   int port() const { return port_; }

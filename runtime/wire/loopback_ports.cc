@@ -16,7 +16,7 @@ namespace tfjob::wire {
 namespace {
 
 constexpr int32_t kFirst = 10'000, kLast = 65'535;
-constexpr int32_t kBlock = 32;  // number of ports that are reserved together
+constexpr int32_t kBlock = 32;  // number of ports per reservation
 
 bool IsFree(int32_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -31,7 +31,7 @@ bool IsFree(int32_t port) {
 }
 
 // Binds a socket to a name in the abstract namespace. The first process to bind the name holds it
-// until it closes the socket or exits. Returns -1 if another process holds it.
+// until the process closes the socket or exits. Returns -1 if another process holds it.
 int ReserveBlock(int32_t first) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;

@@ -15,14 +15,15 @@ struct PortRange {
   int32_t last = 0;
 };
 
-// Returns the ports from 10000 on that the kernel never assigns on its own: those outside its range
-// for outgoing connections. `ephemeral` is the content of /proc/sys/net/ipv4/ip_local_port_range
-// ("32768\t60999"). If it cannot be parsed, returns all ports from 10000 on.
+// Returns the ports from 10000 on that the kernel never assigns on its own, that is, those outside
+// its range for outgoing connections. `ephemeral` is the content of
+// /proc/sys/net/ipv4/ip_local_port_range ("32768\t60999"). If `ephemeral` cannot be parsed, returns
+// all ports from 10000 on.
 std::vector<PortRange> OutsideEphemeral(const std::string& ephemeral);
 
-// Assigns ranges of consecutive ports that are free at that moment. They stay reserved for the
-// lifetime of the object: other LoopbackPorts on this machine, in any process, choose
-// different ports.
+// Assigns ranges of consecutive ports that are free at that moment. The ranges stay reserved for
+// the lifetime of the object: other LoopbackPorts on this machine, in any process, choose different
+// ports.
 class LoopbackPorts {
  public:
   LoopbackPorts();

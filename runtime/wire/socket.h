@@ -1,4 +1,4 @@
-// Defines small helpers for TCP sockets.
+// Defines functions for TCP sockets, and an owner of a file descriptor.
 #pragma once
 
 #include <sys/socket.h>
@@ -33,11 +33,11 @@ struct HostPort {
   std::string host;  // without brackets
   std::string port;
 };
-// Splits "host:port", "1.2.3.4:port" or "[::1]:port". Returns InvalidArgument for anything else.
+// Splits "host:port", "1.2.3.4:port" or "[::1]:port". Returns InvalidArgument for any other form.
 StatusOr<HostPort> SplitAddress(const std::string& address);
 
 // Returns the host of a socket address, or its host and port: "10.1.2.3:5000", "[::1]:5000". An
-// IPv4 address that is mapped into IPv6 is shown as IPv4.
+// IPv4-mapped IPv6 address is shown as IPv4.
 std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
@@ -48,7 +48,7 @@ std::string AddressText(const sockaddr_storage& address);
 void PrepareSocket(int fd);
 
 // Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a
-// time of RealClock().Monotonic().
+// time on the clock RealClock().Monotonic().
 bool AwaitSocket(int fd, short events, Duration deadline);
 
 }  // namespace tfjob::wire

@@ -49,7 +49,7 @@ StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const 
   return train::ArraySource(source, split, model, data.arrays, extent);
 }
 
-// The parts of a Dataset together have at most about this many threads.
+// Limits, approximately, the total number of threads of the parts of a Dataset.
 constexpr int kMostThreads = 512;
 
 // Opens the parts of an operator.

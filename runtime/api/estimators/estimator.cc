@@ -44,8 +44,8 @@ tfjob::Status CheckRunConfig(const RunConfig& config) {
                        "Strategy::OneDevice(), got ", config.eval_distribute.name());
 }
 
-// Makes a temporary folder. Returns InvalidArgument in a job, whose tasks need a folder that they
-// share.
+// Makes a temporary folder. Returns InvalidArgument in a job, because its tasks need a shared
+// folder.
 StatusOr<std::string> TemporaryFolder(const Strategy& strategy) {
   if (!Access::Data(strategy).tf_config.cluster.empty()) {
     return InvalidArgument(
@@ -79,7 +79,7 @@ StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   return *made;
 }
 
-// Makes the variables of a model whose shapes only the examples determine.
+// Makes the variables of a model that does not state their shapes, which the examples determine.
 tfjob::Status BuildFor(const Dataset& examples, CompiledData& state) {
   config::TrainingConfig config = state.config;
   const model::Model& model = state.internal_model();

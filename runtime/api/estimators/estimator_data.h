@@ -15,10 +15,10 @@ struct EstimatorData {
   Model model;
   CompileOptions options;
   RunConfig config;       // model_dir is set
-  tfjob::Status invalid;  // the error of the arguments, or OK
+  tfjob::Status invalid;  // the error in the arguments, or OK
 };
 
-// Returns an estimator all of whose functions return this error.
+// Returns an estimator whose every method that can fail returns `error`.
 Estimator InvalidEstimator(const RunConfig& config, tfjob::Status error);
 
 // Calls an input function. `name` says in error messages whose function it is.

@@ -63,7 +63,7 @@ StatusOr<Run> Begin(const EstimatorData& estimator, int64_t max_steps) {
   return run;
 }
 
-// Returns the place of this task among those that read their own examples.
+// Returns this task's position among the tasks that read their own examples.
 InputContext ContextOf(const cluster::TfConfig& tf_config) {
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (!HasServers(tf_config) || tasks == 0) return {};

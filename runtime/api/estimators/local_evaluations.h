@@ -34,7 +34,7 @@ class LocalEvaluations : public train::RunGuest {
   tfjob::Status OnStop(train::Trainer& /*run*/) override { return OkStatus(); }
 
  private:
-  // Returns Cancelled if the process is asked to stop meanwhile.
+  // Returns Cancelled if the process is asked to stop during the evaluation.
   tfjob::Status Evaluate(train::Trainer& run);
   bool WasStopped(const tfjob::Status& evaluated) const;
 

@@ -1,6 +1,6 @@
 // Implements the callbacks that configure the run. BackupAndRestore does nothing between steps,
-// because the trainer saves and restores the checkpoints. With TerminateOnNaN, the trainer goes on
-// if numbers are not finite, and the callback ends the training. Private to this package.
+// because the trainer saves and restores the checkpoints. With TerminateOnNaN, the trainer
+// continues if numbers are not finite, and the callback ends the training. Private to this package.
 #pragma once
 
 #include "runtime/api/access.h"

@@ -177,8 +177,8 @@ class SchedulerHooks : public CallbackHooks {
   const LearningRateScheduler options_;
 };
 
-// Returns whether the text is an optional width, followed by an optional precision: "", "02", ".3"
-// or "8.3".
+// Returns whether `text` is an optional width, followed by an optional precision: "", "02", ".3" or
+// "8.3".
 bool IsWidth(const std::string& text) {
   const size_t point = text.find('.');
   const auto digits = [](const std::string& part) {
@@ -263,7 +263,7 @@ class CheckpointHooks : public CallbackHooks {
   }
 
  private:
-  // Returns those errors of the path that can be found before the first epoch has ended.
+  // Returns those errors in the path that can be found before the first epoch has ended.
   tfjob::Status CheckPath() const {
     RETURN_IF_ERROR(PathOf(options_.path, 0, nullptr).status());
     std::string formats;
@@ -325,7 +325,7 @@ class CsvHooks : public CallbackHooks {
   void OnTrainAbort() override { file_.close(); }
 
  private:
-  // Returns the shortest text from which the same number can be read again.
+  // Returns the shortest decimal form that reads back as the same number.
   static std::string Digits(double value) {
     std::array<char, 32> text;
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;

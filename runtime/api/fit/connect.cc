@@ -1,4 +1,4 @@
-// Connects layers into models: writes Keras' JSON, and reads it like a file that Keras has written.
+// Connects layers into models: writes Keras' JSON, and reads it like a file written by Keras.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -149,10 +149,10 @@ class Connector {
 
   struct Place {
     size_t layer = 0;
-    int64_t node = 0;  // the number of the call among those of its layer
+    int64_t node = 0;  // the index of the call among those of its layer
   };
 
-  // Returns where a value comes from: [layer, number of the call, number of the output].
+  // Returns where a value comes from: [layer, index of the call, index of the output].
   StatusOr<Json> Visit(const Symbol& symbol) {
     const CallData* call = Access::Call(symbol);
     if (!places_.contains(call)) RETURN_IF_ERROR(Write(*call));
@@ -160,8 +160,8 @@ class Connector {
     return Json::array({layers_[place.layer]["name"], place.node, Access::Output(symbol)});
   }
 
-  // Writes the call after the calls on which it depends. Keeps calls that wait for their inputs in
-  // a list, instead of recursing, because a model may be deep.
+  // Writes the call after the calls on which it depends. Uses an explicit list of calls to write
+  // instead of recursion, because a model may be too deep for the stack.
   tfjob::Status Write(const CallData& last) {
     std::vector<const CallData*> waiting = {&last};
     while (!waiting.empty()) {

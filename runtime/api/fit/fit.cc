@@ -185,7 +185,7 @@ StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
   if (!run_->joined())
     return Unavailable("this task has left the run, so it cannot read the values");
-  // Servers answer this request only from the chief: they all stop at the same step for it.
+  // Servers answer this request only from the chief, for which they all stop at the same step.
   if (servers_ && !is_chief())
     return Unimplemented(
         "the values are on the parameter servers, where only the chief reads them");
@@ -340,7 +340,7 @@ StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& val
   if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
   ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
   const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
-  // Not an error: the run itself ends a task that is asked to stop.
+  // A request to stop is not an error here: the run itself ends the task.
   if (absl::IsCancelled(totals.status()) && context_->stop().requested()) return false;
   RETURN_IF_ERROR(totals.status());
   for (const auto& [name, value] : train::NamedValues(validation_->definition(), *totals))
@@ -411,7 +411,7 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
   run_ = &run;
   Abort();
   if (result_ != nullptr) return;
-  // A snapshot would wait without limit for servers that are lost.
+  // A snapshot would wait indefinitely for servers that are lost.
   if (servers_ && callback_error_.ok()) return;
   const auto last = Snapshot();
   const bool damaged = state::IsRunFailure(error) || !last.ok();

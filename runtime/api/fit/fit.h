@@ -51,8 +51,8 @@ class FitRun : public train::RunGuest, private FitControl {
   // Returns the values at the end of the run, even if it ended with an error, or null if there are
   // none.
   const std::shared_ptr<const state::Snapshot>& result() const { return result_; }
-  // Returns the number of epochs that have begun, that is, in which this task has made steps, or
-  // which the checkpoint that it restored contains in whole or in part.
+  // Returns the number of epochs that have begun: those in which this task has made steps, and
+  // those that the restored checkpoint contains in whole or in part.
   int64_t epochs_begun() const { return epochs_begun_; }
   // Returns the learning rate with which Fit must continue from result(), or nullopt.
   std::optional<double> next_rate() const;
@@ -62,8 +62,8 @@ class FitRun : public train::RunGuest, private FitControl {
   // Prepares for another run, in which Fit continues. result() stays that of the last run until the
   // new one starts.
   void Continue(train::TaskContext& context);
-  // Tells the callbacks that Fit ends with an error, unless they know. They do not know if the run
-  // has failed before it started, or after its end.
+  // Tells the callbacks that Fit ends with an error, unless they have been told: if the run failed
+  // before it started or after its end, they have not.
   void Abandon() { Abort(); }
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }
@@ -95,12 +95,12 @@ class FitRun : public train::RunGuest, private FitControl {
   tfjob::Status CheckCompleted() const;
   // Returns a copy of the current values, with all tables. Makes only one copy per step.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
-  // Sets the epoch, and the number of its steps so far, from the step that the run has reached.
+  // Sets the epoch, and the number of steps made in it, from the step that the run has reached.
   void FindPlace(int64_t global_step);
   tfjob::Status BeginEpoch();
   tfjob::Status BeginBatch();
   tfjob::Status EndEpoch();
-  // Adds the metrics of the validation. Returns false if the task was asked to stop meanwhile.
+  // Adds the metrics of the validation. Returns false if the task was asked to stop during it.
   StatusOr<bool> Validate(std::vector<std::pair<std::string, double>>& values);
   Metrics EpochSoFar() const;
 
@@ -116,10 +116,9 @@ class FitRun : public train::RunGuest, private FitControl {
   bool sets_rate_ = false;  // a callback may change the learning rate
   const bool servers_;  // the variables are on parameter servers, and other tasks change them, too
   bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
-  // How many callbacks know that the training has begun, and how many of them know that it has
-  // ended.
+  // How many callbacks have been told that the training has begun, and how many that it has ended.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
-  bool ended_ = false;     // the training has ended, and the callbacks know
+  bool ended_ = false;     // the training has ended, and the callbacks have been told
   bool stopping_ = false;  // a callback has ended the training
   std::optional<double> next_rate_;
   int64_t epoch_ = 0;

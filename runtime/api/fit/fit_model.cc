@@ -80,7 +80,7 @@ struct Prepared {
   const BackupAndRestore* backup = nullptr;  // null for none
 };
 
-// Returns InvalidArgument if the tasks cannot divide the batch.
+// Returns InvalidArgument if the batch cannot be split among the tasks.
 tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batch_size) {
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (batch_size < tasks) {
@@ -92,7 +92,7 @@ tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batc
                          " tasks that train, got ", batch_size);
 }
 
-// Returns the number of the first batch that this Fit draws, counted from the first pass, where
+// Returns the index of the first batch that this Fit draws, counted from the first pass, where
 // passes have `per_pass` batches.
 StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& drawn, int64_t per_pass,
                              int64_t per_epoch) {
@@ -176,7 +176,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   return made;
 }
 
-// Takes over the values and the history with which the run has ended.
+// Takes over the values and the history from the end of the run.
 void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.history = run.history();
   if (run.result() == nullptr) return;

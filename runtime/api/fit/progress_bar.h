@@ -32,7 +32,7 @@ class ProgressBar {
   void EndEpoch(const Metrics& metrics);
 
  private:
-  // Replaces the line of the bar with the text.
+  // Replaces the bar's line with `text`.
   void PrintLine(const std::string& text, bool last);
 
   const Verbose verbose_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kColumns = 100;
 
-// Returns the number of characters of a UTF-8 text.
+// Returns the number of characters in a UTF-8 string.
 size_t Width(const std::string& text) {
   size_t width = 0;
   for (const char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;

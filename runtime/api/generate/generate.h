@@ -33,7 +33,7 @@ struct GeneratedField {
 void OrderAsKeras(std::string_view class_name, std::vector<GeneratedField>& fields);
 // Returns the declarations of the members, with their comments.
 std::string Members(const std::vector<GeneratedField>& fields);
-// Returns the text as lines of a comment, each of at most 100 columns.
+// Returns `text` as comment lines of at most 100 columns.
 std::string Comment(const std::string& text, const std::string& indent);
 // Returns the name of the class, such as "ExponentialDecay" for "exponential_decay", in Keras'
 // spelling.

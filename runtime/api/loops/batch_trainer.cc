@@ -26,8 +26,8 @@ void DescribeArrays(const Tensor& only, const std::map<std::string, Tensor>& nam
   text += ";\n";
 }
 
-// Describes the batch in a text, which is the same for batches with the same arrays, types and
-// shapes of examples.
+// Returns a description that is the same for all batches with the same arrays, types and shapes of
+// examples.
 std::string FormOf(const Batch& batch) {
   std::string text;
   DescribeArrays(batch.x, batch.inputs, text);
@@ -207,9 +207,9 @@ tfjob::Status BatchTrainer::Load(const std::shared_ptr<const state::Snapshot>& v
   return OkStatus();
 }
 
-// After an error, devices that train together refuse every further step, so the next step makes
-// them again. If the values cannot be taken, because an update has failed halfway, keeps the
-// strategy, which reports that error again.
+// After an error, the devices of a group refuse every further step, so the next step recreates
+// them. If the values cannot be taken because an update has failed halfway, keeps the strategy,
+// which reports that error again.
 void BatchTrainer::Reset(CompiledData& model) {
   if (model.newest.get() == this && !model.Settle().ok()) return;
   strategy_ = nullptr;

@@ -149,7 +149,7 @@ StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definitio
   return arrays;
 }
 
-// Makes the programs again if the optimizer of a model has changed: a callback of Fit may have
+// Recompiles the programs if the optimizer of a model has changed: a callback of Fit may have
 // changed its learning rate.
 tfjob::Status Refresh(FunctionData& data) {
   bool same = true;

@@ -95,8 +95,8 @@ tfjob::Status StepData::Finish() {
   return OkStatus();
 }
 
-// Keeps calls that wait for their inputs in a list, instead of recursing, because a step may be
-// deep.
+// Uses an explicit list of calls to write instead of recursion, because a step may be too deep for
+// the stack.
 StatusOr<steps::Value> StepWriter::Write(const Symbol& symbol) {
   std::vector<const CallData*> waiting = {Access::Call(symbol)};
   while (!waiting.empty()) {

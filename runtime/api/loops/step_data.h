@@ -20,7 +20,7 @@ namespace tfjob::api {
 struct StepValue {
   std::string name;  // of the function that returned it, for error messages
   steps::Emit emit;
-  int64_t owner = 0;  // the number of the step to which the value belongs
+  int64_t owner = 0;  // the `number` of the StepData to which the value belongs
 };
 
 struct StepData {
@@ -57,7 +57,7 @@ struct StepData {
   std::vector<Symbol> PlaceholdersFor(const CompiledData* model) const;
   // Adds a result, whose name must be new.
   void AddResult(Returned result);
-  // Completes `definition`, with everything that the step has recorded.
+  // Completes `definition` with everything that the step has recorded.
   tfjob::Status Finish();
   static int64_t NextNumber();
 };

@@ -1,5 +1,5 @@
-// Holds what the functions of a session share: its devices, and on them, the variables of the
-// compiled models that they use. Private to this package.
+// Holds the objects that the functions of a session share: its devices, and the variables, on these
+// devices, of the compiled models that the functions use. Private to this package.
 #pragma once
 
 #include <cstdint>

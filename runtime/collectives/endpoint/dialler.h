@@ -36,7 +36,8 @@ class Dialler {
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Returns a member to dial that no other thread is dialling, or nullopt if there is none now.
+  // Returns a member to dial that no other thread is dialling, or nullopt if there is none at
+  // present.
   std::optional<Target> NextTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
   StatusOr<rpc::DataConnection> Open(const Target& target) const;
   void Finish(const Target& target, StatusOr<rpc::DataConnection> dialled)

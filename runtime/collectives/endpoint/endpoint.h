@@ -1,5 +1,5 @@
 // Connects a task to the other tasks of its group. The endpoint must exist before the task's
-// server, because it is the server's handler for two things: the stream service "group", over which
+// server, because it handles two of the server's services: the stream service "group", over which
 // the leader and the members communicate, and data connections, which become the sockets of
 // communicators. MakeGroup returns the Group that trains.
 //
@@ -52,8 +52,8 @@ struct EndpointOptions {
   // A peer that is silent for liveness.suspect_after is named in an event. A peer that is silent
   // for the length of the lease is lost.
   rpc::LivenessRules liveness;
-  // An operation that takes longer than this is ended on all tasks of the generation with
-  // DeadlineExceeded, and the message names the task that the others waited for. 0: no limit.
+  // An operation that takes longer than this ends on all tasks of the generation with
+  // DeadlineExceeded, and the message names the task for which the others waited. 0: no limit.
   // Applies only to operations that begin after Group::StateIsShared.
   Duration exchange_timeout{0};
   // Allows the group to continue without members that were lost or that depart (leader.h). If

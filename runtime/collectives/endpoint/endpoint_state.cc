@@ -233,8 +233,8 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
                                        FormatDuration(options.exchange_timeout), ": ", culprit));
 }
 
-// The reason reaches the other tasks, too. They continue without this task, so the reason must not
-// be an error that would end them.
+// The reason must not be an error that would end the other tasks, because it reaches them, too, and
+// they continue without this task.
 void Endpoint::State::EndBeforeStop(const Waiting& wait, Duration now) {
   if (!asked_at || wait.on < 0 || now - std::max(*asked_at, wait.since) < stop_patience) return;
   const Member& other = member.formation().members[static_cast<size_t>(wait.on)];
@@ -261,7 +261,8 @@ void Endpoint::State::SayStuck() {
 
 Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& members,
                                const Status& why) {
-  // A rank that has left is lost for this generation; Cancelled would mean that the job has ended.
+  // Convert Cancelled, which would mean that the job has ended: a rank that has left is merely lost
+  // to this generation.
   const StatusCode code = absl::IsCancelled(why) ? StatusCode::kUnavailable : why.code();
   const Status named(code, NameRanks(std::string(Message(why)), members));
   const auto deadline = SteadyNow() + kReasonPatience;

@@ -22,7 +22,7 @@ namespace tfjob::collectives {
 // The messages on a stream of the service "group".
 enum GroupFrame : uint16_t { kToLeader = 1, kToMember = 2 };
 
-// Returns the text of a message, or DataLoss if the frame is too long for a message.
+// Returns the content of a message, or DataLoss if the frame is too long for a message.
 StatusOr<std::string> TextOf(rpc::IncomingFrame& frame);
 
 struct Endpoint::State {
@@ -68,12 +68,12 @@ struct Endpoint::State {
   std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
   std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
   Status why_left ABSL_GUARDED_BY(mutex);   // why this task left its latest generation
-  int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
+  int64_t left ABSL_GUARDED_BY(mutex) = 0;  // the number of that generation
   // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
   StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the last notice that was reported
-  // The number of the operation in which the communicator waits (0: it does not wait), and the time
-  // at which that wait began.
+  // The ordinal of the operation in which the communicator waits (0: it does not wait), and the
+  // time at which that wait began.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
   bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
@@ -84,7 +84,7 @@ struct Endpoint::State {
   std::optional<Duration> asked_at ABSL_GUARDED_BY(mutex);
 
   // Carries out the outputs of the state machines, including the messages that they send each
-  // other, until there are none left. Called after every event.
+  // other, until no output is left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Passes an event to the group's sink.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,

@@ -20,8 +20,8 @@ class LeaderLink : public rpc::ConnectionHandler {
 
  private:
   void Loop();
-  // Returns whether `leader` is an old process of the leader's task, which was replaced while it
-  // was paused or cut off.
+  // Returns whether `leader` is an old process of the leader's task that was replaced while it was
+  // paused or cut off.
   bool WasReplaced(const rpc::Identity& leader);
   void RunOnce(rpc::Transport& transport, int64_t incarnation);
   // Records that there is no stream. Returns false if the thread must end.

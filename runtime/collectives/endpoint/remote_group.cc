@@ -97,7 +97,7 @@ StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
     StatusOr<Begun> begun = AwaitGeneration();
     StatusOr<Generation> generation =
         begun.ok() ? Begin(*std::move(begun)) : StatusOr<Generation>(begun.status());
-    // The generation has ended before the caller could use it.
+    // Wait for the next generation, because this one ended before the caller could use it.
     if (absl::IsUnavailable(generation.status())) continue;
     return generation;
   }
@@ -196,8 +196,8 @@ void RemoteGroup::StateIsShared() {
   state_->state_is_shared = state_->communicator != nullptr;
 }
 
-// Waits for the leader's receipt, because the others would wait for a task that ends without an
-// announcement.
+// Waits for the leader's receipt, because the other tasks would wait for a task that ends
+// unannounced.
 Status RemoteGroup::Leave() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
@@ -211,8 +211,8 @@ Status RemoteGroup::Leave() {
   return OkStatus();
 }
 
-// Returns OK even if the leader does not answer, because the end of the session tells the leader
-// the same.
+// Returns OK even if the leader does not answer, because the end of the session has the same
+// effect.
 Status RemoteGroup::Depart() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);

@@ -1,4 +1,4 @@
-// Wraps the communicator of a generation, so that the group learns when an operation fails, and can
+// Wraps the communicator of a generation, so that the group learns of failed operations, and can
 // abort the communicator although the strategy owns it. Private to this package.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace tfjob::collectives {
 
 class WatchedCommunicator : public Communicator {
  public:
-  // Called with the error of a failed operation, on that operation's thread. The operation then
-  // returns the result of this function instead.
+  // Called with the error from a failed operation, on that operation's thread. The operation then
+  // returns this function's result instead.
   using OnFailure = std::function<Status(const Status&)>;
 
   // `on_drop` is called in the destructor. It must release all other references to `inner`, so that

@@ -25,9 +25,9 @@ int EarliestOfCircle(const Waits& waits, int start) {
   return earliest;
 }
 
-// Returns the rank that `rank` ultimately waits for.
+// Returns the rank for which `rank` ultimately waits.
 int RootOf(const Waits& waits, int rank) {
-  // After as many steps as there are ranks, the walk has reached its end or is in a cycle.
+  // After one step per rank, the walk has reached its end or is in a cycle.
   for (size_t step = 0; step < waits.size(); ++step) {
     if (!DoesWait(waits, rank)) return rank;
     rank = waits[static_cast<size_t>(rank)]->on;

@@ -52,12 +52,13 @@ inline bool HasStateOf(const Member& member, const Member& other) {
 struct Joining {
   int64_t step = -1;  // the step of the task's state; -1: none
   // The number of the latest generation in which this task had the same state as all others: it was
-  // the source, took over the source's state, or already had it. A state from a later generation is
-  // newer, whatever its step: two generations with different members may round differently when
-  // they compute the same step.
+  // the source, took over the source's state, or already had that state. A state from a later
+  // generation is newer, whatever its step: two generations with different members may round
+  // differently when they compute the same step.
   int64_t state_generation = 0;
-  // Describes what must be equal in all tasks: the model, the optimizer, the buckets. One line per
-  // item, "NAME: VALUE", so that an error can name the first item that differs.
+  // Describes the properties that must be equal in all tasks: the model, the optimizer, the
+  // buckets. One line per property, "NAME: VALUE", so that an error can name the first one that
+  // differs.
   std::string agreement;
 };
 
@@ -69,11 +70,12 @@ struct Joining {
 class Group {
  public:
   virtual ~Group() = default;
-  // Waits until a generation forms, and returns it. Aborts the previous generation's communicator,
-  // if the caller still has it. During the wait, a PeerEvent every 10 s names the tasks that are
-  // missing. Returns
+  // Waits until a generation forms, and returns it. Aborts the previous generation's communicator
+  // if the caller still has it. During the wait, a PeerEvent every 10 s names the missing tasks.
+  // Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
-  //   FailedPrecondition  if this task does not fit the group; the message says how they differ;
+  //   FailedPrecondition  if this task is incompatible with the group; the message says how they
+  //                       differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // On the leader, returns whether a task that is not in the current generation is waiting. All
@@ -87,7 +89,7 @@ class Group {
   // Announces that this task takes no further steps. The other tasks no longer wait for it.
   virtual Status Leave() = 0;
   // Announces that this process ends although the run continues. The group waits for its
-  // replacement, or continues without it until the replacement joins. Aborts the communicator, if
+  // replacement, or continues without it until the replacement joins. Aborts the communicator if
   // the caller still has it.
   virtual Status Depart() = 0;
   // Ends the job for all other tasks, including those that start later. Call on the leader only.

@@ -11,7 +11,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Joins texts: "a", "a and b", "a, b and c". Leaves some out if there are very many.
+// Joins strings: "a", "a and b", "a, b and c". Leaves some out if there are very many.
 std::string Enumerate(std::vector<std::string> texts) {
   constexpr size_t kMost = 16;
   if (texts.size() > kMost) {
@@ -195,7 +195,7 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   }
   NoteReplaced(*found, process.incarnation);
   if (found->session == 0 || found->member.incarnation != process.incarnation) return;
-  // The members know more than this leader, which has admitted the replaced process.
+  // Close the session: this leader admitted the process without knowing of its replacement.
   output_.closed.push_back(found->session);
   Lose(now, *found, "another process had replaced this one");
   found->member.incarnation = 0;
@@ -209,8 +209,8 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   } else if (!rules_.shrinks) {
     Withdraw(StrCat(Describe(seat.member), " joins"));
   }
-  // The number affects only the next generation. A generation that is forming or running keeps its
-  // number.
+  // `heard_` affects only the number of the next generation; a generation that is forming or
+  // running keeps its number.
   heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;
   seat.join = join;

@@ -39,7 +39,7 @@ struct LeaderRules {
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
   // How long a group that shrinks continues without a returning task to which the other members
-  // could not connect. Doubled after each further failure, up to longest_pause.
+  // could not connect. The pause doubles after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
@@ -64,8 +64,8 @@ class Leader {
   // task has a session and no generation has begun: a new leader does not know which of the two has
   // replaced the other.
   Status Admit(int task, int64_t incarnation) const;
-  // Records that a task has opened a session, which replaces its earlier session. Returns the
-  // errors of Admit.
+  // Records that a task has opened a session, which replaces its earlier session. Propagates errors
+  // from Admit.
   Status Connect(Duration now, int task, int64_t incarnation, SessionId session);
   // Records that a session has ended. Disconnect and OnMessage have no effect for sessions that
   // were replaced or closed.
@@ -100,15 +100,15 @@ class Leader {
     Member member;
     SessionId session = 0;       // 0: none
     std::set<int64_t> replaced;  // earlier incarnations
-    // Processes of the task that are known so far. Once a generation begins, all but the one that
-    // takes part are considered replaced.
+    // The known processes of the task. Once a generation begins, all but the one that takes part
+    // are considered replaced.
     std::set<int64_t> rivals;
     std::optional<JoinRequest> join;
     bool left = false;
     bool departed = false;  // its process has announced that it ends
     // The task was in the latest generation that has begun, and has not left or departed since.
     bool was_member = false;
-    bool survives = false;  // was_member, and it is still the same process
+    bool survives = false;  // was_member, and the process is still the same
     Duration lost{0};       // when the session was lost
     // The other tasks could not connect to this task, and continue without it for `pause`, until
     // `paused_until`.
@@ -125,7 +125,7 @@ class Leader {
   static void NoteReplaced(Seat& seat, int64_t incarnation);
   static void NoteRivals(Seat& seat);
   std::vector<KnownProcess> Replaced() const;
-  // Records what a member knows about a process from the time before this leader started.
+  // Records a member's knowledge of a process from before this leader started.
   void Hear(Duration now, const KnownProcess& process);
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
@@ -141,7 +141,7 @@ class Leader {
   void Form(Duration now);
   // Withdraws a generation whose members have not connected in time.
   void GiveUpConnecting(Duration now);
-  // Returns whether the tasks that have joined, or will soon join, may continue without the others.
+  // Returns whether the tasks that have joined or will soon join may continue without the others.
   bool MayShrink() const;
   // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
@@ -172,7 +172,7 @@ class Leader {
   LeaderOutput output_;
 };
 
-// Returns "" if both texts are equal. Otherwise describes the first line that differs.
+// Returns "" if `left` and `right` are equal. Otherwise, describes the first line that differs.
 std::string FirstDifference(const std::string& left_name, const std::string& left,
                             const std::string& right_name, const std::string& right);
 

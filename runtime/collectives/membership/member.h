@@ -25,7 +25,7 @@ class GroupMember {
     kIdle,        // is in no generation, and has not asked to join one
     kJoining,     // has asked the leader to join, or will ask once it is connected
     kConnecting,  // connects to the other members of formation()
-    kReady,       // is connected to all of them; the leader waits for other members
+    kReady,       // is connected to all other members; awaits the leader's order
     kGoing,       // the generation has begun
     kEnded,       // see end()
   };
@@ -52,12 +52,12 @@ class GroupMember {
 
   // A session with the leader has begun.
   void Connected();
-  // There is no session: it has ended, or an attempt to open one has failed.
+  // There is no session: the session has ended, or an attempt to open one has failed.
   void Disconnected(const Status& why);
   // The leader does not accept this task.
   void Refused(const Status& why);
   void OnMessage(const ToMember& message);
-  // There is now a socket to this rank of the generation.
+  // A socket to this rank of the generation is now connected.
   void SocketConnected(int64_t generation, int rank);
   // An attempt to connect to this rank has failed, and will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
@@ -92,17 +92,18 @@ class GroupMember {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
   }
-  // Names the member of the generation that the others wait for. The text is "" if there is none.
+  // Names the member of the generation for which the others wait. StuckNotice::text is "" if there
+  // is none.
   const StuckNotice& stuck() const { return stuck_; }
-  // Names the tasks without which this task cannot continue, and says what they must do. The text
-  // is "" if the task does not wait.
+  // Names the tasks without which this task cannot continue, and says what they must do.
+  // AwaitedNotice::text is "" if this task is not waiting.
   AwaitedNotice Awaited() const;
 
   // ---- output
 
-  // Returns the messages to the leader. Without a session, they are lost.
+  // Returns the messages to send to the leader. Without a session, they are lost.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
-  // Returns the generation that this task has left since the last call, and the reason, or nullopt
+  // Returns the generation that this task has left since the last call, with the reason, or nullopt
   // if there is none. The caller must abort the generation's communicator and close its sockets.
   struct Left {
     int64_t generation = 0;

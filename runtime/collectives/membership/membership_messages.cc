@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kMostNameBytes = 256, kMostTextBytes = size_t{1} << 20;
 constexpr int64_t kMostNumber = int64_t{1} << 62;
-// A leader continues from the highest number that it receives, so this limit keeps it from ever
-// reaching kMostNumber.
+// A leader continues from the highest generation number that it receives, so this limit keeps its
+// numbers from ever reaching kMostNumber.
 constexpr int64_t kMostGeneration = kMostNumber / 2;
 
 Json ToJson(const Member& member) {
@@ -116,7 +116,7 @@ class Fields {
     if (text->size() > most) return Fail<std::string>(DataLoss(name, ": too long"));
     return *std::move(text);
   }
-  // Returns a text that is shown to users.
+  // Returns a string to show to users.
   std::string Words(std::string_view name) { return state::PlainWords(Text(name)); }
   // Returns a number from `least` to kMostNumber.
   int64_t Number(std::string_view name, int64_t least, int64_t most = kMostNumber) {

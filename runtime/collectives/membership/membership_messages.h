@@ -14,15 +14,15 @@
 
 namespace tfjob::collectives {
 
-// Limits on what a peer may send.
+// Limits on a peer's messages.
 inline constexpr size_t kMostAgreementBytes = size_t{1} << 20;
 inline constexpr size_t kMostMessageBytes = size_t{8} << 20;
 inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
 inline constexpr size_t kMostKnown = 2 * kMostMembers;   // processes in one message
 
 // A process that has been a member of a generation. Leaders and members tell each other which
-// processes they know, so that no process comes back after another one has taken its place, even if
-// the leader has been replaced as well.
+// processes they know, so that no replaced process comes back, even if the leader has been replaced
+// as well.
 struct KnownProcess {
   std::string task;
   int64_t incarnation = 0;
@@ -100,7 +100,7 @@ struct AwaitedNotice {  // names the tasks without which no generation forms; ""
   std::string text;     // "worker 1 (10.0.0.1:2222) and worker 2 (10.0.0.2:2222)"
   bool operator==(const AwaitedNotice&) const = default;
 };
-struct StuckNotice {  // names the member that the others wait for in an operation; "": none
+struct StuckNotice {  // names the member for which the others wait in an operation; "": none
   std::string peer, address;
   std::string text;  // a complete sentence
   bool operator==(const StuckNotice&) const = default;
@@ -117,9 +117,9 @@ struct EndOrder {  // the job has ended
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
                               StuckNotice, FarewellReceipt, EndOrder>;
 
-// Convert a message to JSON and back. Decoding returns DataLoss if the text is not a message within
-// the limits above. Texts that are shown to users pass through state::PlainWords, which shortens
-// them to one line of printable characters.
+// Convert a message to JSON and back. Decoding returns DataLoss if the JSON is not a message within
+// the limits above. Strings shown to users pass through state::PlainWords, which shortens them to
+// one line of printable characters.
 std::string Encode(const ToLeader& message);
 std::string Encode(const ToMember& message);
 StatusOr<ToLeader> DecodeToLeader(std::string_view text);

@@ -1,4 +1,4 @@
-// Runs the events of a simulation in order of time, and makes its random choices from a seed.
+// Runs the events of a simulation in chronological order, and makes its random choices from a seed.
 #pragma once
 
 #include <cstdint>

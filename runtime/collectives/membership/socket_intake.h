@@ -21,14 +21,14 @@
 
 namespace tfjob::collectives {
 
-// Names the generation that a data connection is for.
+// Identifies the generation to which a data connection belongs.
 struct DataChannel {
   int64_t leader_incarnation = 0;
   int64_t generation = 0;
   auto operator<=>(const DataChannel&) const = default;
 };
 std::string Print(const DataChannel& channel);  // "group-1700000000000000-12"
-// Returns nullopt if Print cannot have returned the text.
+// Returns nullopt if `text` cannot be a result of Print.
 std::optional<DataChannel> ParseDataChannel(const std::string& text);
 
 // The process at the other end of a connection.
@@ -39,7 +39,7 @@ struct DataPeer {
 
 class SocketIntake {
  public:
-  // `tasks` are the names of all tasks that train.
+  // `tasks` contains the names of all tasks that train.
   SocketIntake(std::vector<std::string> tasks, std::string self);
 
   // Returns OK if the connection should be accepted; otherwise, returns FailedPrecondition with the

@@ -10,8 +10,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// Exchange sends (n − 1) times the bytes, so it is used only for few ranks. These limits also bound
-// the scratch memory.
+// Exchange sends (n − 1) times the bytes, so it is used only with few ranks. These limits also
+// bound the scratch memory.
 constexpr int kMostExchangeRanks = 8;
 constexpr int64_t kMostExchangeBytes = 1 << 20;  // sent by one rank
 constexpr int64_t kMostDoublingBytes = 256 << 10;

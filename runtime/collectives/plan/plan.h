@@ -1,5 +1,5 @@
-// Describes what one rank does in a collective operation, as a value: a list of steps, made once
-// from the call, the number of ranks and a table of costs. The simulation and the transports that
+// Describes one rank's part in a collective operation as a value: a list of steps, made once from
+// the call, the number of ranks and a table of costs. The simulation and the transports that
 // exchange messages execute the same value (plan_run.h).
 //
 //   AllReduce(1000 bytes of float32, sum), rank 0 of 2: exchange, predicted 23.4 us
@@ -20,8 +20,7 @@
 //             this gives the tree). Only for 2ᵏ ranks; 2·log₂ n rounds, 2·M·(n − 1)/n bytes.
 //   direct    every rank receives its slice from all others, adds in the order of the tree, and
 //             sends the result to all others, in pieces: 2 rounds, 2·M·(n − 1)/n bytes.
-// All of them produce the same bits. Candidates lists the algorithms that the other operations can
-// use.
+// All algorithms produce the same bits. Candidates lists the algorithms for the other operations.
 #pragma once
 
 #include <compare>
@@ -64,8 +63,8 @@ struct Call {
 };
 std::string ToString(const Call& call);  // "AllReduce(1000 bytes of float32, sum)"
 
-// Costs in seconds, and sizes, from which the algorithm is chosen. They must be equal on all ranks.
-// The defaults were measured coarsely, over loopback TCP on a machine with two cores.
+// The costs, in seconds, and the sizes from which the algorithm is chosen. They must be equal on
+// all ranks. The defaults were measured coarsely, over loopback TCP on a machine with two cores.
 struct Costs {
   double round = 12e-6;           // α: the time until a round's first byte arrives
   double frame = 2e-6;            // per frame that a rank sends or receives
@@ -104,10 +103,10 @@ struct Plan {
   Algorithm algorithm = Algorithm::kExchange;
   std::vector<Step> steps;
   std::vector<PlanRange> operands;
-  std::vector<int> after;  // for each step, the indices of the earlier steps that it waits for
+  std::vector<int> after;  // for each step, the indices of the earlier steps for which it waits
   int64_t scratch_bytes = 0;
   double predicted_s = 0;
-  // Plans of different ranks can be executed together only if their fingerprints are equal. The
+  // The plans of different ranks are compatible only if their fingerprints are equal. The
   // fingerprint covers the call, the number of ranks, the algorithm and the size of pieces.
   uint64_t fingerprint = 0;
 

@@ -22,7 +22,7 @@ class PlanBuilder {
   // Receive puts the slice into its place in the values. ReceiveAside puts it into scratch memory.
   int Receive(int peer, Slice slice, std::initializer_list<int> after = {});
   int ReceiveAside(int peer, Slice slice, int64_t scratch, std::initializer_list<int> after);
-  // Sets the slice to the reduction of the operands, which all have its size.
+  // Sets the slice to the reduction of the operands, which must have the slice's size.
   int Reduce(Slice target, std::span<const PlanRange> operands, std::span<const int> after);
 
   PlanRange Values(Slice slice) const;
@@ -36,10 +36,10 @@ class PlanBuilder {
   int root() const { return plan_.call.root; }
   // Returns the number of elements of the span.
   int64_t count() const { return plan_.call.bytes / plan_.call.element_bytes; }
-  // Returns the i-th rank that this rank serves. The order differs by rank, so that not all ranks
-  // begin with rank 0.
+  // Returns the i-th rank that this rank serves. The order differs between ranks, so that not all
+  // of them begin with rank 0.
   int Peer(int i) const { return (plan_.rank + i) % plan_.ranks; }  // i in [1, ranks)
-  // Returns the number of pieces into which a slice of `elements` elements is cut.
+  // Returns the number of pieces into which a slice of `elements` elements is split.
   int Pieces(int64_t elements) const;
 
  private:
@@ -49,7 +49,7 @@ class PlanBuilder {
   const Costs& costs_;
 };
 
-// Returns piece number `piece` of the `pieces` pieces of a slice.
+// Returns piece `piece` of the `pieces` pieces of a slice.
 Slice PieceOf(Slice slice, int piece, int pieces);
 
 // Each function adds the steps of its algorithm.

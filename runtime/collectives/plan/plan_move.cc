@@ -1,4 +1,4 @@
-// Implements the algorithms that only move values.
+// Implements the algorithms that move values without reducing them.
 #include <bit>
 #include <vector>
 
@@ -15,8 +15,8 @@ void AddGather(PlanBuilder& plan) {
   }
 }
 
-// A binomial tree. If the ranks are numbered from the root, the number of a rank's parent is the
-// rank's number without its lowest set bit.
+// A binomial tree. If the ranks are numbered from the root, clearing the lowest set bit of a rank's
+// number gives the number of its parent.
 void AddBroadcastTree(PlanBuilder& plan) {
   const Slice all{0, plan.count()};
   const auto number =
@@ -34,7 +34,7 @@ void AddBroadcastTree(PlanBuilder& plan) {
 }
 
 // Every rank but the root owns a slice. The root sends each owner its slice, and the owner sends it
-// to the other owners. This way, the root sends the values only once.
+// to the other owners. The root thus sends each value only once.
 void AddBroadcastSlices(PlanBuilder& plan) {
   const int owners = plan.ranks() - 1, root = plan.root();
   const auto owner_of = [&](int slice) { return (root + 1 + slice) % plan.ranks(); };

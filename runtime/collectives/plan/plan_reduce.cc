@@ -1,4 +1,4 @@
-// Implements the algorithms that reduce. Each operand list is in the order of the tree.
+// Implements the reduction algorithms. Each operand list is in tree order.
 #include <bit>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Two pieces are in flight: while one is reduced, the next arrives.
+// The number of pieces in flight: while one is being reduced, the next arrives.
 constexpr int kWindow = 2;
 
 // Climbs the tree over [begin, end), and returns the step after which the rank's span contains the
@@ -93,7 +93,7 @@ class Direct {
         plan_.Reduce(own, operands, received_[static_cast<size_t>(piece)]);
   }
 
-  // Sends the piece to all ranks, to the root, or to no rank, as the operation requires.
+  // Sends the piece to all ranks, to the root or to no rank, as the operation requires.
   void HandOn(int piece) {
     if (operation_ == Operation::kReduceScatter) return;
     const bool to_root = operation_ == Operation::kReduce;

@@ -15,8 +15,8 @@ class PlanRun {
  public:
   PlanRun() = default;
   explicit PlanRun(Plan plan);
-  // Replaces the plan with the one that MakeVariableGather makes. Allocates only if this gather is
-  // larger than all earlier gathers.
+  // Replaces the plan with that of MakeVariableGather. Allocates only if this gather is larger than
+  // all earlier gathers.
   void PlanVariableGather(std::span<const size_t> sizes, int rank);
 
   const Plan& plan() const { return plan_; }
@@ -64,9 +64,9 @@ class PlanRun {
   Plan plan_;
   std::vector<Link> links_;     // by rank
   std::vector<int> order_;      // the steps of all queues
-  std::vector<int> waits_for_;  // by step: the number of steps that it waits for at the start
+  std::vector<int> waits_for_;  // by step: the number of steps for which it waits at the start
   std::vector<int> first_dependent_, dependents_;  // by step: the steps that wait for it
-  std::vector<int> pending_;                       // by step: for how many steps it still waits
+  std::vector<int> pending_;                       // by step: how many steps it still waits for
   std::vector<int> finished_;                      // complete steps not yet counted in pending_
   std::vector<std::span<const std::byte>> operands_;
   std::span<std::byte> values_, scratch_;

@@ -16,8 +16,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// If a rank is late by less than this time, the others wait for it without a system call. Waking a
-// thread would take longer.
+// If a rank is late by less than this time, the others wait for it without a system call, because
+// waking a thread would take longer.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
 // If other programs use the processors, a spinning rank keeps its processor from the rank that is
@@ -89,7 +89,7 @@ bool Board::Posted(uint32_t rounds) const {
 Status Board::Meet(std::optional<Duration> deadline, const Interrupt& interrupt) {
   Notice& own = Own();
   if (own.rounds.fetch_add(Notice::kOneRound) & Notice::kSleepers) Wake(own);
-  // Every rank begins with its successor, so that sleeping ranks are spread over all notices.
+  // Begin with this rank's successor, so that sleeping ranks are spread over all notices.
   for (int i = 1; i < ranks_; ++i) {
     RETURN_IF_ERROR(Await((rank_ + i) % ranks_, deadline, interrupt));
   }
@@ -141,7 +141,7 @@ bool Board::Sleep(Notice& notice, std::optional<Duration> deadline) {
       rounds |= Notice::kSleepers;
     }
     const timespec left = TimeUntil(deadline.value_or(Duration(0)));
-    // The call returns at once if the word has changed in the meantime.
+    // The call returns at once if the word has changed since it was read.
     syscall(SYS_futex, &notice.rounds,
             sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds,
             deadline ? &left : nullptr, nullptr, 0);
@@ -161,8 +161,8 @@ bool Board::SleepUnless(const Interrupt& interrupt, Notice& notice,
 }
 
 void Board::Wake(Notice& notice) const {
-  // The flag is cleared before the call, so that it is not lost if another rank sets it in the
-  // meantime.
+  // The flag is cleared before the call, so that it is not lost if another rank sets it during the
+  // call.
   notice.rounds.fetch_and(~Notice::kSleepers);
   syscall(SYS_futex, &notice.rounds,
           sharing_ == Sharing::kThreads ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE, INT_MAX, nullptr,
@@ -179,7 +179,7 @@ void Board::Abort(const Status& why) {
     std::memcpy(record.text.data(), text.data(), text.size());
     record.length = static_cast<uint32_t>(text.size());
     record.code = static_cast<uint32_t>(why.code());
-    // The lock is held, so that when another thread's call of Abort returns, the reason is set.
+    // Hold the lock, so that the reason is set when another thread's call of Abort returns.
     uint32_t none = 0;
     head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   }
@@ -203,7 +203,7 @@ Status Board::Reason() const {
   }
   const Record& record = DeskOf(static_cast<int>(first) - 1).record;
   const size_t length = std::min<size_t>(record.length, record.text.size());
-  // A copy, because a peer could change the text while it is checked.
+  // Copy the reason, because a peer could change it while it is being checked.
   std::array<char, sizeof(record.text)> text;
   std::memcpy(text.data(), record.text.data(), length);
   return ReasonOfPeer(record.code, {text.data(), length}, StatusCode::kInternal);

@@ -25,8 +25,8 @@
 
 namespace tfjob::collectives {
 
-// Says who shares the memory: the threads of one process, or processes. A futex that only threads
-// share is cheaper.
+// Determines whether threads of one process or several processes share the memory. A futex shared
+// only by threads is cheaper.
 enum class Sharing : uint8_t { kThreads, kProcesses };
 
 // Returns whether ranks of one machine may spin: only if this process may use at least one
@@ -60,8 +60,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 class Board {
  public:
   static constexpr int kMostRanks = 128;
-  // Returns the number of bytes that a board needs. The bytes must initially be zero, and must be
-  // aligned to 128.
+  // Returns the size of a board in bytes. Its memory must initially be zero, and must be aligned to
+  // 128.
   static size_t Bytes(int ranks);
 
   Board(std::byte* memory, int rank, int ranks, Sharing sharing);
@@ -98,7 +98,7 @@ class Board {
   // Announces the operation that this rank is in.
   void Announce(const char* name);
   Waiting Seen() const;
-  // Return the number of waits for late ranks that ended while spinning, and the number of all
+  // Return the number of waits for late ranks that ended during spinning, and the total number of
   // waits for late ranks.
   int64_t spun() const { return spun_; }
   int64_t waits() const { return waits_; }
@@ -118,7 +118,7 @@ class Board {
   bool Spin(const Notice& notice);
   // Returns true when the notice has been posted, and false after an abort or at the deadline.
   bool Sleep(Notice& notice, std::optional<Duration> deadline);
-  // Like Sleep, but `interrupt` can also end it; `interrupted` is then set to its error.
+  // Like Sleep, but `interrupt` can also end the wait; `interrupted` is then set to its error.
   bool SleepUnless(const Interrupt& interrupt, Notice& notice, std::optional<Duration> deadline,
                    Status& interrupted);
   void Wake(Notice& notice) const;

@@ -144,7 +144,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
   auto communicator = std::make_unique<SharedOperations>(
       std::move(owner), memory, options.rank, ranks, Sharing::kProcesses, std::move(space));
   RETURN_IF_ERROR(watched.Watch(communicator->board()));
-  // A rank that refuses another rank closes its sockets, which ends this wait.
+  // If a rank refuses another rank, it closes its sockets, which ends this wait.
   RETURN_IF_ERROR(Annotate(communicator->AwaitAll(deadline, options.interrupt), "shared memory"));
   return communicator;
 }

@@ -23,13 +23,14 @@ struct SharedOptions {
   Interrupt interrupt = nullptr;
 };
 
-// Waits until all ranks have called it. Rank 0 provides the memory and sends it to the others over
-// their sockets. All ranks prove that they are on one machine: each writes a random number to the
-// memory, sends the same number to all other ranks, and looks in the memory for the numbers that it
-// receives. Returns
+// Waits until all ranks have called this function. Rank 0 provides the memory, and sends it to the
+// others over their sockets. All ranks prove that they are on one machine: each writes a random
+// number to the memory, sends the same number to all other ranks, and looks in the memory for the
+// numbers that it receives. Returns
 //   InvalidArgument    if a socket is missing or is not a unix socket, or if a peer's memory or
 //                      message is not as expected;
-//   FailedPrecondition if the number of a peer is not in the memory: it is on another machine;
+//   FailedPrecondition if the number of a peer is not in the memory, because the peer is on another
+//                      machine;
 //   Unavailable        if a peer closes its socket;
 //   DeadlineExceeded   if a peer does not introduce itself in time;
 //   the error of `interrupt`.

@@ -13,8 +13,8 @@ namespace {
 // Up to this size, a span is copied into a slot even if all ranks can see it, because a second
 // round costs more than the copy.
 constexpr size_t kMostCopied = size_t{32} << 10;
-// The numbers of bytes that are reduced or swapped at once. They are small enough that such a part
-// of each rank's span stays in the first-level cache until the result has been written back.
+// The numbers of bytes to reduce or swap at once. They are small enough that such a part of each
+// rank's span stays in the first-level cache until the result has been written back.
 constexpr size_t kReducedAtOnce = size_t{8} << 10;
 constexpr size_t kSwappedAtOnce = size_t{4} << 10;
 

@@ -35,8 +35,9 @@ class SharedOperations final : public Communicator {
                    Sharing sharing, std::unique_ptr<SharedSpace> space);
   ~SharedOperations() override;
 
-  // Waits until all ranks have called it. Does not count as an operation. Returns DeadlineExceeded
-  // at the deadline, if there is one. If `interrupt` returns an error, returns that error.
+  // Waits until all ranks have called AwaitAll. Does not count as an operation. Returns
+  // DeadlineExceeded at the deadline, if there is one. If `interrupt` returns an error, returns
+  // that error.
   Status AwaitAll(std::optional<Duration> deadline = std::nullopt,
                   const Interrupt& interrupt = nullptr);
 
@@ -83,7 +84,7 @@ class SharedOperations final : public Communicator {
     uint64_t element = 1;  // bytes; for kAllGatherVariable, the limit on all ranks' bytes
     bool operator==(const Call&) const = default;
   };
-  // A part of every rank's contribution that fits into a slot.
+  // A part of every rank's contribution that fits in a slot.
   struct Piece {
     size_t offset = 0;
     size_t bytes = 0;
@@ -99,7 +100,7 @@ class SharedOperations final : public Communicator {
     PieceFunction get;
     absl::FunctionRef<void()> in_place;
   };
-  // Says how an operation continues after its first round.
+  // Determines how an operation continues after its first round.
   enum class Route : uint8_t {
     kInPlace,
     kPieces,      // the first piece is in the slots
@@ -120,7 +121,7 @@ class SharedOperations final : public Communicator {
   // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
-  // Bases the choice on the notices of all ranks, so that all ranks choose the same route.
+  // Chooses by the notices of all ranks, so that all ranks choose the same route.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 
   Status Run(const Call& call, std::span<std::byte> values, const Steps& steps);

@@ -8,7 +8,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Parts begin at pages, so that each rank can reserve its own part.
+// Parts are page-aligned, so that each rank can reserve its own part.
 constexpr size_t kPartAlignment = 4096;
 
 // A rank's part of a segment.
@@ -75,8 +75,8 @@ Status ProcessSpace::Offer(size_t bytes) {
 }
 
 StatusOr<std::unique_ptr<Segment>> ProcessSpace::Receive(uint64_t number, size_t bytes) {
-  // Rank 0 sent the message before it posted its notice, so the message has already arrived, or
-  // never will.
+  // Do not wait: rank 0 sent the message before it posted its notice, so the message has already
+  // arrived, or never will.
   ASSIGN_OR_RETURN(ReceivedMessage received, ReceiveMessage(sockets_->of(0), Duration(0)));
   const SegmentMessage& message = received.message;
   if (message.magic != SegmentMessage::kMagic || message.kind != SegmentMessage::kAllocation ||

@@ -1,6 +1,7 @@
 // Provides the memory that ranks in different processes share. Every allocation is one segment with
-// an equal part for each rank. Since every rank writes its results to the spans of all others, a
-// segment per rank would not protect any rank, and would cost a mapping and a descriptor per pair.
+// an equal part for each rank. A segment per rank would protect no rank, since every rank writes
+// its results to the spans of all others, and would cost a mapping and a descriptor per pair of
+// ranks.
 #pragma once
 
 #include <memory>

@@ -2,12 +2,12 @@
 // process to another. The memory is a memfd, which has no name and exists until the last process
 // releases it. Its descriptor travels over unix sockets.
 //
-// Nothing that comes from a peer is trusted. A segment is mapped only if its size is the expected
-// one and if it is sealed against shrinking; otherwise, a peer could shrink it later, and reading
-// it would end this process with SIGBUS. A peer can still free pages of a segment whose descriptor
-// it has kept (fallocate with FALLOC_FL_PUNCH_HOLE). Their bytes are then zero, and the next access
-// takes memory from the system again, which ends this process only if the system has no memory
-// left.
+// Data from a peer is never trusted. A segment is mapped only if it has the expected size and is
+// sealed against shrinking; otherwise, a peer could shrink it later, and reading it would end this
+// process with SIGBUS. A peer can still free pages of a segment whose descriptor it has kept
+// (fallocate with FALLOC_FL_PUNCH_HOLE). The bytes of these pages are then zero, and the next
+// access takes memory from the system again, which ends this process only if the system has no
+// memory left.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Owns the unix sockets between a rank and the others. They carry the memory of allocations, and
-// show when the process of a rank ends, because the system then closes its sockets.
+// Owns the unix sockets between a rank and the others. The sockets carry the memory of allocations,
+// and reveal the end of a rank's process, because the system then closes its sockets.
 #pragma once
 
 #include <vector>

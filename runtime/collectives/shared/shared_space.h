@@ -26,11 +26,11 @@ class SharedSpace {
 
   virtual std::string_view transport() const = 0;
 
-  // Returns where the other ranks find this span of this rank.
+  // Returns the place at which the other ranks find this rank's span.
   virtual Place PlaceOf(std::span<std::byte> values) = 0;
-  // Returns the `bytes` bytes at a place that `rank` has posted; null if they are not all in memory
-  // that the ranks share. `place.allocation` must be one that PlaceOf returned for a span that
-  // still exists.
+  // Returns the `bytes` bytes at a place that `rank` has posted, or null if not all of them are in
+  // shared memory. `place.allocation` must be one that PlaceOf returned for a span that still
+  // exists.
   virtual std::byte* Find(int rank, const Place& place, size_t bytes) = 0;
 
   // An allocation has two parts, Offer and Take. Between them, every rank waits until all others

@@ -16,7 +16,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// The number of plans that are kept for reuse: a program calls the same operations in every step.
+// The number of plans to keep for reuse, because a program calls the same operations in every step.
 constexpr size_t kMostPlans = 1024;
 
 class PlainMemory : public Communicator::Memory {
@@ -168,8 +168,8 @@ Status SocketCommunicator::CompareLimits() const {
   return OkStatus();
 }
 
-// Returns the sum of the sizes, or ResourceExhausted if it exceeds `most_bytes`. Peers have sent
-// the sizes, so the sum must not overflow.
+// Returns the sum of the sizes, or ResourceExhausted if it exceeds `most_bytes`. The sum must not
+// overflow, because the sizes come from peers.
 StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) const {
   RETURN_IF_ERROR(CompareLimits());
   size_t total = 0;

@@ -6,7 +6,7 @@
 // that fails tells the others why, unless it is in the middle of sending a frame; in that case,
 // they see only a closed connection. If ranks call different operations, they get an error that
 // names both calls: every frame contains its sender's call, and a rank that has been waiting for a
-// long time tells the others in which call it waits.
+// long time names its call to the others.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ struct SocketCommunicatorOptions {
   // The name of each rank's task ("worker 1"), for error messages. May be empty.
   std::vector<std::string> tasks;
   Costs costs;  // equal on all ranks
-  // A rank that has waited for this long in an operation tells the others in which call it waits.
+  // A rank that has waited for this long in an operation names the call to the others.
   Duration announce_after{1s};
 };
 

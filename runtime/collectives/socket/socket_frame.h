@@ -28,7 +28,7 @@ struct FrameHeader {
   Call call;
   int64_t operation = 0;
   uint64_t fingerprint = 0;
-  uint32_t number = 0;  // the frame's number on its link in the operation, from 0
+  uint32_t number = 0;  // the frame's index on its link in the operation, from 0
   int64_t offset = 0;   // where the payload begins in the operation's values
   int64_t length = 0;   // the length of the payload
 };
@@ -38,8 +38,8 @@ inline constexpr int64_t kMostReasonBytes = 512;  // for the payload of kAbort a
 using FrameBytes = std::array<std::byte, kFrameHeaderBytes>;
 
 FrameBytes EncodeFrame(const FrameHeader& header);
-// If the bytes are not a header or contain an impossible value, returns DataLoss with a message
-// that says what is wrong.
+// Returns DataLoss, with a message that says what is wrong, if the bytes are not a header or
+// contain an impossible value.
 StatusOr<FrameHeader> DecodeFrame(std::span<const std::byte, kFrameHeaderBytes> bytes);
 
 }  // namespace tfjob::collectives

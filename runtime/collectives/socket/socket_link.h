@@ -28,7 +28,7 @@ class SocketLink {
   void Begin(const FrameHeader& header, std::span<const std::byte> payload);
   // Queues a frame that is not data, or drops it if the previous such frame has not been sent yet.
   void Queue(FrameHeader header, std::string_view text);
-  // Sends as much as the socket accepts. Returns whether it accepted anything.
+  // Sends as many bytes as the socket accepts. Returns whether it accepted any.
   StatusOr<bool> Send();
   bool writable() const { return writable_; }
   // Returns whether the peer no longer receives data. Data that it has sent can still be received.

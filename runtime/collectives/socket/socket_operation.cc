@@ -142,7 +142,7 @@ StatusOr<bool> SocketOperations::Move(int rank) {
 }
 
 // Reads the frames that a peer sent before it closed its connection, until the reason is found. All
-// of them have arrived, because this rank has learnt that the connection is closed.
+// frames have arrived, because this rank has detected that the connection is closed.
 Status SocketOperations::LastWords(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   SocketLink& link = *peer.link;
@@ -277,7 +277,7 @@ Status SocketOperations::CheckTransfer(int rank, const FrameHeader& header,
 
 Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  // A peer that repeated its announcements could keep this rank busy.
+  // Reject repeated announcements, with which a peer could keep this rank busy.
   if (header.operation <= peer.announced) {
     return DataLoss(NameOf(rank), " announced operation ", header.operation, " again");
   }
@@ -297,8 +297,8 @@ Status SocketOperations::CheckAnnounced(int rank, int64_t operation, const Call&
   return Mismatch(rank, operation, call, operation, *own);
 }
 
-// Returns this rank's call with that number, which may be the current one; null if it is no longer
-// kept.
+// Returns this rank's call with the ordinal `operation`, which may be the current one, or null if
+// it is no longer kept.
 const Call* SocketOperations::PastCall(int64_t operation) const {
   const int64_t age = operation_ - operation;
   if (operation <= 0 || age < 0 || age >= static_cast<int64_t>(kRemembered)) return nullptr;
@@ -360,7 +360,8 @@ void SocketOperations::PreparePoll() {
     polled_[i] = {.fd = -1, .events = 0, .revents = 0};
     if (!peers_[i].link || peers_[i].link->ended()) continue;
     const SocketLink& link = *peers_[i].link;
-    // A frame that has no place yet stays in the socket, which would keep waking poll.
+    // Do not poll for a frame that has no place yet: it stays in the socket, which would keep
+    // waking poll.
     if (!link.header() || link.receiving()) polled_[i].events |= POLLIN;
     if (link.wants_to_send() && !link.writable()) polled_[i].events |= POLLOUT;
     if (polled_[i].events != 0) polled_[i].fd = link.fd();

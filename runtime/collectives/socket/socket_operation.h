@@ -1,5 +1,5 @@
 // Moves the frames of one operation at a time between the ranks, and sleeps in poll while there is
-// nothing to move. Private to this package.
+// no frame to move. Private to this package.
 #pragma once
 
 #include <poll.h>
@@ -47,7 +47,7 @@ class SocketOperations {
     std::unique_ptr<SocketLink> link;           // null for this rank
     bool sending = false;                       // a transfer of the plan is in progress
     std::array<char, kMostReasonBytes> reason;  // the payload of kAbort and kLeave
-    Status left;                                // why it has left
+    Status left;                                // why the rank has left
     // The operation in which the peer last announced that it waits; this rank may not have reached
     // that operation yet.
     int64_t announced = 0;
@@ -56,8 +56,8 @@ class SocketOperations {
     int64_t heard = 0;      // the latest operation for which the peer has sent a frame
     bool moved = false;     // data have moved since this rank last waited for the peer
   };
-  // How many of this rank's latest calls are kept, so that they can be compared with the calls that
-  // other ranks announce.
+  // The number of this rank's latest calls to keep for comparison with the calls that other ranks
+  // announce.
   static constexpr size_t kRemembered = 8;
   // All ranks call the same operations, and a peer announces an operation only after waiting in
   // that operation for a while. A peer therefore announces few operations before this rank has

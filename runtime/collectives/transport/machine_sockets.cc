@@ -20,8 +20,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// The number of connections that may be waiting for a proof. If there are more, the oldest is
-// closed.
+// The number of connections that may be waiting for a proof. If there are more, the oldest
+// connection is closed.
 constexpr size_t kMostStrangers = 64;
 
 StatusOr<MachineNumber> RandomNumber() {
@@ -252,7 +252,7 @@ class Meeting {
     const auto other = static_cast<int>(proof.rank);
     if (!IsProof(proof, other) || SocketOf(other).valid()) return false;
     SocketOf(other) = std::move(stranger.socket);
-    // An error is ignored: if the rank is gone, the verdict that Agree returns shows it.
+    // Ignore errors: if the rank is gone, the verdict from Agree shows this.
     (void)SendProof(other);
     return false;
   }

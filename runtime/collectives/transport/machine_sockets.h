@@ -1,6 +1,6 @@
-// Finds out whether all ranks of a generation run on one machine and, if so, connects them. This is
-// proven, not guessed: host names, addresses and process numbers prove nothing, because tasks may
-// run in containers.
+// Determines whether all ranks of a generation run on one machine and, if so, connects them. The
+// ranks prove that they share a machine; host names, addresses and process ids would prove nothing,
+// because tasks may run in containers.
 //
 // Every rank listens on an abstract unix socket with a random name. It sends the name and a random
 // number to every other rank over the data socket between them, whose peer has proven its identity
@@ -25,8 +25,8 @@
 namespace tfjob::collectives {
 
 struct MachineSockets {
-  // OK if all ranks are connected; otherwise, the reason why they are not. The text is the same on
-  // all ranks, and names one rank.
+  // OK if all ranks are connected; otherwise, the reason why they are not. The message is the same
+  // on all ranks, and names one rank.
   Status apart;
   // By rank; the entry of this rank is empty. Non-blocking unix sockets on which nothing has been
   // sent after the proofs. Empty unless `apart` is OK.

@@ -78,7 +78,8 @@ Status ReceiveMessageFrom(int fd, std::span<std::byte> bytes, Duration deadline,
 Status RankRounds::ExchangeBytes(std::span<const std::byte> sent, std::span<std::byte> received,
                                  size_t size, Duration patience) {
   const Duration deadline = RealClock().Monotonic() + patience;
-  // An interrupted rank sends no verdict: the others find out when its sockets are closed.
+  // An interrupted rank sends no verdict; the others learn of the interruption when its sockets are
+  // closed.
   RETURN_IF_ERROR(Ask(interrupt_));
   for (const bool sends : {true, false}) {
     for (int rank = 0; rank < ranks(); ++rank) {

@@ -29,8 +29,8 @@ struct TaskCommunicatorOptions {
   Interrupt interrupt = nullptr;
 };
 
-// Waits until all ranks have called it, unless the choice is kTcp. All ranks choose the same
-// transport. The log names it and, if it is not shared memory, the reason. Returns
+// Waits until all ranks have called this function, unless the choice is kTcp. All ranks choose the
+// same transport. The log names the transport and, if it is not shared memory, the reason. Returns
 //   Unavailable         if a rank does not answer, or has closed its connection; the message names
 //                       it;
 //   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory. If they

@@ -1,4 +1,4 @@
-// Divides CSV text into records and fields according to RFC 4180
+// Splits CSV text into records and fields according to RFC 4180
 // (https://www.rfc-editor.org/rfc/rfc4180): a field in quotation marks may contain the delimiter,
 // line breaks and doubled quotation marks.
 #pragma once
@@ -13,21 +13,21 @@
 
 namespace tfjob::data {
 
-// Reads the records of a text one after the other. The text must outlive this object.
+// Reads the records in `text` one after the other. The text must outlive this object.
 class CsvRecords {
  public:
   // Ignores a byte order mark at the beginning.
   CsvRecords(std::string_view text, char delimiter);
 
-  // Reads the next record, and skips empty lines before it. Returns false at the end of the text.
+  // Reads the next record, skipping empty lines before it. Returns false at the end of the text.
   // Returns InvalidArgument, with the line, if a quotation mark is not closed, or if other text
   // follows the closing one.
   StatusOr<bool> Next();
 
-  // Returns the fields of the record that was read last. White space around fields is left out.
+  // Returns the fields of the record that was read last. White space around fields is stripped.
   // Valid until the next call of Next.
   const std::vector<std::string_view>& fields() const { return fields_; }
-  // Returns the number of the line in which the record begins, counted from 1.
+  // Returns the line in which the record begins, counted from 1.
   int64_t line() const { return line_; }
 
  private:

@@ -44,7 +44,7 @@ size_t BytesOf(const ExampleFeature& feature) {
   return static_cast<size_t>(feature.shape.num_elements()) * SizeOf(feature.dtype);
 }
 
-// Returns InvalidArgument if the values of all records do not fit into memory.
+// Returns InvalidArgument if the values of all records do not fit in memory.
 Status CheckMemory(const CsvTableOptions& options, int64_t records) {
   const size_t most =
       options.most_bytes > 0 ? options.most_bytes : static_cast<size_t>(AvailableMemory()) / 4 * 3;
@@ -85,7 +85,7 @@ class FeatureColumn {
     values_ = Tensor(feature_.dtype, Shape(std::move(dims)));
   }
 
-  // Reads record number `index`.
+  // Reads the record as record `index`.
   Status Set(size_t index, const Fields& record) {
     const size_t size = SizeOf(feature_.dtype), bytes = BytesOf(feature_);
     const std::span<std::byte> all = values_.bytes().subspan(index * bytes, bytes);
@@ -102,7 +102,7 @@ class FeatureColumn {
 
  private:
   Status Store(std::string_view field, std::span<std::byte> to) {
-    const bool empty = field.empty() && !feature_.tokens;  // a text may be empty
+    const bool empty = field.empty() && !feature_.tokens;  // strings to tokenize may be empty
     if (empty && feature_.fill) {
       FillMissing(feature_, to);
     } else if (empty) {

@@ -154,7 +154,7 @@ uint64_t ClassFiles::Hash() const {
   Fnv1a hash;
   for (const std::string& name : classes_) hash.Add(name).AddWord(name.size());
   for (int64_t i = 0; i < size(); ++i) {
-    // Leaves out the path of folder_, because tasks may have the images in different places.
+    // The hash omits the path of folder_, because tasks may have the images in different places.
     const Folder& folder = FolderOf(i);
     hash.AddWord(static_cast<uint64_t>(folder.label))
         .Add(std::string_view(folder.path).substr(folder_.size()))

@@ -46,7 +46,7 @@ class ClassFiles {
   uint64_t Hash() const;
   uint64_t TotalBytes() const;  // of all files
   size_t MemoryBytes() const;   // of this list
-  // Removes the files for which `keep` returns false from the list.
+  // Removes from the list the files for which `keep` returns false.
   void Filter(absl::FunctionRef<bool(int64_t file)> keep);
 
  private:

@@ -1,6 +1,6 @@
-// Makes a source of examples from JPEG and PNG images, in a folder per class. All images together
-// may be larger than memory: only a list of the files is kept, and each file is read and decoded
-// when a batch needs it.
+// Makes a source of examples from JPEG and PNG images, in a folder per class. The images may exceed
+// the size of memory: only a list of the files is kept, and each file is read and decoded when a
+// batch needs it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ImageFolderOptions {
   // If set, all files are decoded when the folder is opened, and those that are damaged or are not
   // images are left out and counted (Source::LeftOut).
   bool skip_damaged = false;
-  int threads = 1;  // how many decode the images of a batch, including the reader's own
+  int threads = 1;  // that decode the images of a batch, including the reader's own
 };
 
 // An example has the fields kFeaturesArray (float32 [height, width, channels], from 0 to 255) and

@@ -37,7 +37,7 @@ bool IsIdx(const FileStart& start) {
          bytes[3] <= 8;
 }
 
-// Returns whether the text begins with "{", perhaps after a byte order mark and white space.
+// Returns whether the file begins with "{", perhaps after a byte order mark and white space.
 bool IsJsonLines(const FileStart& start) {
   std::string_view text = start.bytes;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -65,7 +65,7 @@ constexpr FileFormat kFormats[] = {
     {"text", IsNoOtherText, SummariseText},
 };
 
-// Returns what the first bytes of a compressed file unpack to.
+// Returns the unpacked content of the first bytes of a compressed file.
 std::string Unpacked(std::string_view packed) {
   z_stream stream{};
   if (inflateInit2(&stream, MAX_WBITS + 32) != Z_OK) return {};  // + 32: gzip or zlib
@@ -104,7 +104,7 @@ const FileFormat* NamedIn(std::string_view path) {
   return nullptr;
 }
 
-// Returns the format of a file or folder, or null if no format suits it.
+// Returns the format of a file or folder, or null if no format matches.
 StatusOr<const FileFormat*> Recognised(const std::string& path) {
   if (IsFolder(path)) return &*std::ranges::find(FileFormats(), kImages, &FileFormat::name);
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
@@ -139,7 +139,7 @@ StatusOr<FileStart> StartOfFile(const std::string& path) {
   FileStart start{.path = path};
   start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
   RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
-  // Keeps the bytes as they are if none can be unpacked, because a text may begin like zlib data.
+  // If no byte can be unpacked, keeps the packed bytes, because text may begin like zlib data.
   if (!IsCompressed(start.bytes)) return start;
   if (std::string unpacked = Unpacked(start.bytes); !unpacked.empty())
     start.bytes = std::move(unpacked);

@@ -38,23 +38,23 @@ struct FileFormat {
   std::string_view name;  // as in the training file ("tfrecord"), or the usual extension ("npy")
   bool (*suits)(const FileStart& start);
   // Reads the whole file. Adds damage to the summary, and continues after it if possible. Returns
-  // the errors of reading files, and Cancelled once a stop is requested.
+  // I/O errors, and Cancelled once a stop is requested.
   StatusOr<FileSummary> (*summarise)(const std::string& path, const SummaryOptions& options,
                                      const StopSource& stop);
 };
 
-// Returns all formats. A folder has the format "images". A file has the first format that suits its
-// beginning or, if none does, the one whose name occurs as an extension in the file's name, as in
-// "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
+// Returns all formats. A folder has the format "images". A file has the first format that matches
+// its beginning or, if none does, the one whose name occurs as an extension in the file's name, as
+// in "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
-// Returns the summary of a file, or of a folder of images. `format` is the name of a format, or ""
-// to recognise it. Returns InvalidArgument, with a list of all formats, if the name is unknown or
-// the format is not recognised.
+// Returns the summary of a file, or of a folder of images. `format` is the name of a format; ""
+// recognises the format. Returns InvalidArgument, with a list of all formats, if the name is
+// unknown or the format is not recognised.
 StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
                                 const SummaryOptions& options, const StopSource& stop);
 
-// Returns whether the path is that of a folder.
+// Returns whether the path names a folder.
 bool IsFolder(const std::string& path);
 
 // These functions are the entries of the table.

@@ -35,8 +35,8 @@ size_t CharacterSize(std::string_view text) {
   return wrong ? 0 : size;
 }
 
-// Returns whether a character is shown as it is. Control characters, and characters that change the
-// direction of text, are not.
+// Returns whether a character is shown unescaped. Control characters, and characters that change
+// the direction of text, are not.
 bool IsShown(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) >= ' ' && byte(0) != 0x7F;

@@ -72,7 +72,7 @@ std::string RowText(const NamedArray& array, int64_t row) {
   return NamedText(array.name, ListText(first, width));
 }
 
-// Adds the error of reading an array to the summary: as damage if it is DataLoss, and otherwise as
+// Adds an error from reading an array to the summary: as damage if it is DataLoss, and otherwise as
 // the reason why the array cannot be read.
 void AddProblem(const std::string& name, const Status& error, FileSummary& summary) {
   if (absl::IsDataLoss(error)) return summary.AddDamage(Message(error));

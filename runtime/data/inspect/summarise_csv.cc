@@ -1,5 +1,5 @@
 // Summarises CSV files line by line. A column may also contain text, which training reads only with
-// the key `features`. Every line break and every delimiter counts, also within quotation marks.
+// the key `features`. Every line break and every delimiter counts, even within quotation marks.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -19,8 +19,8 @@ namespace {
 using Fields = std::vector<std::string_view>;
 
 constexpr uint64_t kMostLine = 64 << 20;
-// The number of columns that are described: one more than a summary shows, so that the summary says
-// that there are more.
+// The number of columns to describe: one more than a summary shows, so that the summary says that
+// there are more.
 constexpr size_t kMostDescribed = FileSummary::kMostFields + 1;
 
 struct CsvDialect {
@@ -65,9 +65,9 @@ bool IsHeader(const Fields& fields) {
   return !Any(fields, CellKind::kNumber) && Any(fields, CellKind::kText);
 }
 
-// Returns the dialect of a text that begins with a row of numbers or with a header and a row of
-// numbers, and nullopt for other texts. If the format is `known` to be CSV, the row after a header
-// may also contain text, and the likeliest dialect is returned in any case.
+// Returns the dialect of `text` if it begins with a row of numbers, or with a header and a row of
+// numbers. Otherwise, returns nullopt. If the format is `known` to be CSV, the row after a header
+// may also contain strings, and the likeliest dialect is returned in any case.
 std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);

@@ -1,4 +1,4 @@
-// Summarises images and folders of images. Decodes all images, one after the other.
+// Summarises images and folders of images. Decodes all images one after the other.
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +27,8 @@ class ImageSummary {
         images_(classes_.size()),
         options_(options) {}
 
-  // Adds a file of `bytes` bytes. `label` is the number of its class, and is ignored if there are
-  // no classes.
+  // Adds a file of `bytes` bytes. `label` is the index of its class, and is ignored if there are no
+  // classes.
   Status Add(const std::string& path, uint64_t bytes, size_t label) {
     ASSIGN_OR_RETURN(const std::string_view content, ReadClassFile(path, bytes, buffer_));
     const StatusOr<DecodedImage> image = decoder_.Decode(content);

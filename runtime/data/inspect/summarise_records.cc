@@ -31,7 +31,7 @@ StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view
     return OkStatus();
   };
   const Status scanned = format.Scan(files, 0, reader, /*check=*/true, {on_record, on_damage});
-  // Comes first, because a change of the file explains other errors.
+  // Check for changes first, because a changed file explains other errors.
   RETURN_IF_ERROR(reader.CheckUnchanged());
   RETURN_IF_ERROR(scanned);
   return summary;

@@ -20,7 +20,7 @@ namespace tfjob::data {
 // `raw`.
 std::unique_ptr<const RecordFormat> JsonLinesFormat();
 
-// Opens files of JSON lines. Returns the errors of OpenRecords.
+// Opens files of JSON lines. Propagates errors from OpenRecords.
 StatusOr<std::shared_ptr<const Source>> OpenJsonLines(const RecordOptions& options);
 
 }  // namespace tfjob::data

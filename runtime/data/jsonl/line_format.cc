@@ -18,7 +18,7 @@ Status CheckLength(uint64_t size) {
   return DataLoss("expected a line of at most ", kMostLine, " bytes, got ", size);
 }
 
-// Returns the content of the line, or "" if it is not wanted or the line is too long.
+// Returns the content of the line, or "" if `wanted` is false or the line is too long.
 StatusOr<std::string_view> Text(LineReader& lines, const Line& line, bool wanted) {
   if (!wanted || !CheckLength(line.size()).ok()) return std::string_view();
   return lines.Read(line);

@@ -1,5 +1,5 @@
-// Defines the base of all formats whose records are the lines of text files. Lines end with "\n" or
-// "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
+// Defines the base class of all formats whose records are lines of text files. Lines end with "\n"
+// or "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class LineFormat : public RecordFormat {
                     const RecordPlace& place) const final;
 
  private:
-  // Returns what a line is expected to be, such as "a JSON object".
+  // Returns the expected content of a line, such as "a JSON object".
   virtual std::string_view LineName() const = 0;
   // Returns a function that checks the content of a line, or null if any line is intact. At least
   // RecordFileReader::kPadding readable bytes follow each line that is passed to the function.

@@ -8,7 +8,7 @@
 namespace tfjob::data {
 namespace {
 
-constexpr uint64_t kPart = 64 << 10;        // bytes that are searched at once
+constexpr uint64_t kPart = 64 << 10;        // bytes searched at once
 constexpr uint64_t kFirstPart = 256 << 10;  // what ReadAt reads first; enough for most lines
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 

@@ -38,10 +38,10 @@ class LineReader {
   StatusOr<std::string_view> Read(const Line& line) {
     return reader_.View(number_, line.begin, line.size());
   }
-  // Does the work of At and Read, but faster for a single line: returns the bytes of the line that
+  // Combines At and Read, but is faster for a single line: returns the bytes of the line that
   // begins at `begin`. Returns DataLoss if no line begins there.
   StatusOr<std::string_view> ReadAt(uint64_t begin, uint64_t most);
-  // Returns the number of the line that begins at `begin`, counted from 1.
+  // Returns the line number, counted from 1, of the line that begins at `begin`.
   StatusOr<int64_t> NumberOf(uint64_t begin);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(RecordFileReader::kPadding >= JsonDocument::kPadding);
 
-// Returns what a member must be, such as "a list of 3 numbers".
+// Returns the expected type of a member, such as "a list of 3 numbers".
 std::string Expected(const ExampleFeature& feature) {
   const Shape& shape = feature.shape;
   const char* const value = HasIds(feature) ? "string" : "number";
@@ -34,7 +34,7 @@ std::optional<double> NumberOf(JsonView value) {
   return value.IfBool();
 }
 
-// Returns the shortest text that is read back as the same number.
+// Returns the shortest decimal form that reads back as the same number.
 std::string NumberText(double number) {
   char text[32];
   return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};

@@ -14,7 +14,7 @@ namespace tfjob::data {
 
 // Parses one line. Returns DataLoss if it is not a JSON object, and ResourceExhausted if there is
 // not enough memory. Replaces values that are valid JSON but that JsonDocument refuses
-// (WithinParserLimits). The view stays valid until the document parses another text. At least
+// (WithinParserLimits). The view stays valid until the document is used to parse again. At least
 // RecordFileReader::kPadding readable bytes must follow the line.
 StatusOr<JsonView> ParseObject(std::string_view line, JsonDocument& document);
 

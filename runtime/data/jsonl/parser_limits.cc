@@ -34,8 +34,8 @@ bool IsLow(std::optional<uint32_t> unit) {
   return unit && *unit >= 0xDC00 && *unit < 0xE000;
 }
 
-// Returns the size of the string at the front, with its quotation marks. A string that is not
-// closed extends to the end of the text.
+// Returns the size of the string at the front, with its quotation marks. An unclosed string extends
+// to the end of `text`.
 size_t StringSize(std::string_view text) {
   size_t at = 1;
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
@@ -102,7 +102,7 @@ class Rewriter {
   }
 
   // Returns whether a number that SimpleAtod accepts is also written as JSON requires: without a
-  // plus sign or a superfluous zero at its front, and with digits on both sides of its point.
+  // plus sign or leading zeros, and with digits on both sides of the point.
   static bool IsNumber(std::string_view number) {
     if (number.starts_with('-')) number.remove_prefix(1);
     const auto is_digit = [&](size_t at) {
@@ -113,7 +113,7 @@ class Rewriter {
     return is_digit(0) && !zero && (point == std::string_view::npos || is_digit(point + 1));
   }
 
-  // Returns whether the number is an integer that does not fit into 64 bits.
+  // Returns whether the number is an integer that does not fit in 64 bits.
   static bool IsLongInteger(std::string_view number) {
     if (number.find_first_of("+.eE") != std::string_view::npos) return false;
     const char* const end = number.data() + number.size();
@@ -129,7 +129,7 @@ class Rewriter {
 
   void Close() {
     if (level_-- != kMostLevels + 1) return;
-    // The parser will see null instead of the value, so it is checked here.
+    // Check the value here, because the parser will see null instead of it.
     if (!nlohmann::json::accept(std::string_view(copy_).substr(deep_))) return;
     copy_.resize(deep_);
     Replace("null");
@@ -139,7 +139,7 @@ class Rewriter {
   std::string copy_;
   bool changed_ = false;
   int level_ = 0;
-  size_t deep_ = 0;  // where, in copy_, the value begins that is nested too deeply
+  size_t deep_ = 0;  // where the value that is nested too deeply begins in copy_
 };
 
 }  // namespace

@@ -7,14 +7,14 @@
 
 namespace tfjob::data {
 
-// Returns a copy of the text in which all values that JsonDocument refuses are replaced, or nullopt
+// Returns a copy of `text` in which all values that JsonDocument refuses are replaced, or nullopt
 // if there are none. If the text is JSON (RFC 8259), JsonDocument accepts the copy; otherwise, the
-// copy is not JSON, either. In the copy,
-//   - an integer that does not fit into 64 bits has an exponent, so that it is read as a double;
+// copy is not JSON either. In the copy,
+//   - an integer that does not fit in 64 bits has an exponent, so that it is read as a double;
 //   - a number beyond the range of double is replaced by the largest double of the same sign;
 //   - half of a surrogate pair, such as "\ud83d", is replaced by U+FFFD;
 //   - a value that is nested more than 100 levels deep is replaced by null.
-// No feature can hold a number beyond the range of double, or a value nested that deeply.
+// No feature can hold a number outside the range of double, or a value nested that deeply.
 std::optional<std::string> WithinParserLimits(std::string_view text);
 
 // Returns "NaN" or "Infinity", whichever comes first outside of strings, or "" if neither occurs.

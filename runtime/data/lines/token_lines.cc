@@ -55,7 +55,7 @@ class TokenLines : public LineFormat {
 
  private:
   std::string_view LineName() const override { return "a line of text"; }
-  LineCheck MakeCheck() const override { return nullptr; }  // no text is damaged
+  LineCheck MakeCheck() const override { return nullptr; }  // text is never damaged
 
   const text::SequenceOptions sequence_;
   const int64_t length_;

@@ -30,9 +30,9 @@ struct TokenLinesOptions {
   int threads = 1;            // as in RecordOptions
 };
 
-// Returns a source with an example per line, without blank lines. Returns the errors of
-// OpenRecords. RowReader::Read also returns InvalidArgument, with the file and the line, if a line
-// has too many tokens and the sequence does not truncate.
+// Returns a source with one example per nonblank line. Propagates errors from OpenRecords.
+// RowReader::Read also returns InvalidArgument, with the file and the line, if a line has too many
+// tokens and the sequence does not truncate.
 StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& options);
 
 }  // namespace tfjob::data

@@ -22,7 +22,7 @@ size_t BytesPerExample(const Source& source) {
   return bytes;
 }
 
-// Adds the bytes of a cache to the total of all caches in the process, as long as it exists.
+// While it exists, adds the size of a cache to the total size of all caches in the process.
 class CountedBytes {
  public:
   explicit CountedBytes(size_t bytes) : bytes_(bytes), total_(all_ += bytes) {}
@@ -30,7 +30,7 @@ class CountedBytes {
   CountedBytes(const CountedBytes&) = delete;
   CountedBytes& operator=(const CountedBytes&) = delete;
 
-  // Returns the bytes of all other caches at the time when this one was added.
+  // Returns the size of all other caches when this one was added.
   size_t others() const { return total_ - bytes_; }
 
  private:
@@ -39,7 +39,7 @@ class CountedBytes {
   const size_t total_;
 };
 
-// Counts the bytes that a cache of the source takes. Returns InvalidArgument if they are too many.
+// Counts the bytes that a cache of the source takes. Returns InvalidArgument if there are too many.
 StatusOr<std::shared_ptr<const CountedBytes>> Count(const Source& source,
                                                     const CacheOptions& options) {
   const size_t most =
@@ -80,7 +80,7 @@ Status ReadRows(RowReader& reader, int64_t begin, int64_t end, std::vector<Named
   return OkStatus();
 }
 
-// Reads a table, but describes itself as a copy of another source, and has its fingerprint.
+// Reads a table, but describes itself as a copy of another source, whose fingerprint it has.
 class Cached : public Source {
  public:
   Cached(SourcePtr source, SourcePtr table, std::shared_ptr<const CountedBytes> bytes)

@@ -27,16 +27,17 @@ struct ComputedOptions {
   std::string text;  // the result of Source::Describe
   int64_t size = 0;  // from 1 to Selection::kMost
   bool random_access = true;
-  int threads = 1;  // how many call Make for one reader, including the reader's own
+  int threads = 1;  // that call Make for one reader, including the reader's own
   uint64_t fingerprint = 0;
   std::string left_out = {};
   std::function<StatusOr<std::unique_ptr<ExampleMaker>>()> make_maker;
 };
 
 // Returns a source of computed examples. Makes example 0 to learn the fields, which must be the
-// same in all examples. Returns the errors of make_maker and of ExampleMaker for this example, and
-// InvalidArgument if the size is out of range. RowReader::Read returns the errors of ExampleMaker,
-// with the number of the example, and InvalidArgument if an example has other fields.
+// same in all examples. Propagates errors from make_maker and, for example 0, from ExampleMaker.
+// Returns InvalidArgument if the size is out of range. RowReader::Read propagates errors from
+// ExampleMaker, with the index of the example, and returns InvalidArgument if an example has other
+// fields.
 StatusOr<SourcePtr> Compute(ComputedOptions options);
 
 // Returns a source of `size` examples. row(i) returns example i, which must be the same in every

@@ -19,7 +19,7 @@ class Concatenation {
   Place At(int64_t index) const;
 
  private:
-  std::vector<int64_t> ends_;  // by source: the number after that of its last example
+  std::vector<int64_t> ends_;  // by source: the index after that of its last example
 };
 
 }  // namespace tfjob::data

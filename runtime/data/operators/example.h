@@ -1,4 +1,4 @@
-// Represents single examples, which functions take and return.
+// Represents single examples, as functions take and return them.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace tfjob::data {
 using Example = std::vector<NamedTensor>;
 
 // Returns the fields of a source whose examples are like this one. Error messages call the source
-// `file`. Returns InvalidArgument if there are no values, or two of the same name.
+// `file`. Returns InvalidArgument if there are no values, or if two have the same name.
 StatusOr<std::vector<Field>> FieldsOf(const Example& example, const std::string& file);
 
 // Copies the values of the example to row `row` of the arrays, of which there is one per field.

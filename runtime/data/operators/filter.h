@@ -8,14 +8,14 @@
 namespace tfjob::data {
 
 // Returns whether to keep the example. Several threads may call it at the same time. The result
-// must depend on the example only.
+// must depend only on the example.
 using FilterFunction = std::function<StatusOr<bool>(const Example&)>;
 
 // Calls the function for every example, on `threads` threads, and returns a source of the examples
 // to keep. Takes one bit of memory per example. Returns InvalidArgument, before it reads anything,
 // if these bits need more memory than the process may use. Also returns InvalidArgument if no
-// example is kept, the errors of reading, and the errors of the function, with the number of the
-// example.
+// example is kept. Propagates errors from reading `source`, and errors from the function with the
+// index of the example.
 StatusOr<SourcePtr> Filter(SourcePtr source, const FilterFunction& function, int threads);
 
 }  // namespace tfjob::data

@@ -56,8 +56,8 @@ class Interleaving::Builder {
   }
 
   // Takes one block of every source. As in tf.data, a source leaves the cycle only when it lacks an
-  // example that it should give. If its last block was full, this happens in its next turn, in
-  // which it gives no example.
+  // example that it should give. If the source's last block was full, this happens in its next
+  // turn, in which it gives no example.
   void TakeRound() {
     for (auto& slot : cycle_) {
       if (!slot) continue;

@@ -1,7 +1,7 @@
 // Numbers the examples of several sources, such as files, as tf.data.Dataset.interleave does: the
 // sources in a cycle take turns, and give a block of examples in each turn. When a source has no
 // more examples, the next source that has not begun takes its place in the cycle, and gives its
-// first block in the next turn of this place. The rules are those of TensorFlow's
+// first block when the place next has a turn. The rules are those of TensorFlow's
 // core/kernels/data/interleave_dataset_op.cc.
 #pragma once
 
@@ -19,9 +19,9 @@ class Interleaving {
  public:
   static constexpr int64_t kMostPlaces = int64_t{1} << 24;  // limit on the length of turns_
 
-  // Takes the sizes of the sources, each of which must be at least 1. Returns InvalidArgument if a
-  // length is below 1, or if so many sources end in different rounds that turns_ would become too
-  // long.
+  // Takes the sizes of the sources, each of which must be at least 1. Returns InvalidArgument if
+  // cycle_length or block_length is below 1, or if so many sources end in different rounds that
+  // turns_ would become too long.
   static StatusOr<Interleaving> Create(std::span<const int64_t> sizes, int64_t cycle_length,
                                        int64_t block_length);
 
@@ -30,10 +30,10 @@ class Interleaving {
   Place At(int64_t index) const;
 
  private:
-  // Describes consecutive rounds in which the same sources give a full block each, or one block of
-  // a single source.
+  // Describes either consecutive rounds in which the same sources give a full block each, or one
+  // block of a single source.
   struct Round {
-    int64_t begin;  // number of the first example
+    int64_t begin;  // index of the first example
     int64_t block;  // examples per block
     size_t first;   // index in turns_ of the first source
     size_t turns;   // number of sources, which follow each other in turns_

@@ -70,7 +70,7 @@ class JoinedReader : public RowReader {
 template <typename Layout>
 class Joined : public Source {
  public:
-  // `hash` covers the settings that the text does not contain.
+  // `hash` covers the settings that `text` does not contain.
   Joined(std::vector<SourcePtr> sources, Layout layout, std::string text, uint64_t hash)
       : sources_(std::move(sources)),
         layout_(std::move(layout)),
@@ -106,7 +106,8 @@ class Joined : public Source {
   }
 
  private:
-  // Returns the field with a type that suits the values of all sources, whose types may differ.
+  // Returns `field` with a type that can represent the values of all sources, whose types may
+  // differ.
   Field Common(Field field) const {
     const auto is_float = [&](const SourcePtr& part) {
       const DType dtype = part->Find(field.name)->dtype;
@@ -160,7 +161,7 @@ StatusOr<SourcePtr> Mix(std::vector<SourcePtr> sources, const MixOptions& option
   std::string text =
       StrCat("mixed with the weights ", absl::StrJoin(options.weights, ", "), ", until ",
              options.stop == Mixture::Stop::kFirst ? "the first ends" : "all have been read");
-  // The text rounds the weights.
+  // The hash covers the exact weights, because the description rounds them.
   Fnv1a hash;
   hash.AddWord(options.seed);
   for (const double weight : options.weights) hash.AddWord(std::bit_cast<uint64_t>(weight));

@@ -1,6 +1,6 @@
-// Joins several sources with the same fields into one. All functions require at least one source,
-// and return InvalidArgument if the fields differ (CheckSameFields), or if the sources together
-// have more than Selection::kMost examples.
+// Joins several sources with the same fields into one. All functions require at least one source.
+// They return InvalidArgument if the fields differ (CheckSameFields), or if the sources have more
+// than Selection::kMost examples in total.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace tfjob::data {
 // Reads one source after the other, as tf.data.Dataset.concatenate does.
 StatusOr<SourcePtr> Concatenate(std::vector<SourcePtr> sources);
 
-// Mixes the sources in proportion to one weight per source. See Mixture, whose errors Mix returns.
+// Mixes the sources in proportion to one weight per source. See Mixture. Mix propagates errors from
+// Mixture::Create.
 struct MixOptions {
   std::vector<double> weights;
   Mixture::Stop stop = Mixture::Stop::kFirst;
@@ -22,8 +23,8 @@ struct MixOptions {
 };
 StatusOr<SourcePtr> Mix(std::vector<SourcePtr> sources, const MixOptions& options);
 
-// Takes blocks of the sources in turn, as tf.data.Dataset.interleave does. See Interleaving, whose
-// errors Interleave returns.
+// Takes blocks of the sources in turn, as tf.data.Dataset.interleave does. See Interleaving.
+// Interleave propagates errors from Interleaving::Create.
 struct InterleaveOptions {
   int64_t cycle_length = 16;
   int64_t block_length = 1;

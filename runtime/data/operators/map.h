@@ -13,7 +13,7 @@ using MapFunction = std::function<StatusOr<Example>(const Example&)>;
 
 // Returns a source of the results. Calls the function when a batch needs an example, on `threads`
 // threads, and once now, for example 0, to learn the types and shapes of the results, which must be
-// the same for all examples. Returns the errors of reading example 0, and of the function.
+// the same for all examples. Propagates errors from reading example 0 and from the function.
 StatusOr<SourcePtr> Map(SourcePtr source, MapFunction function, int threads);
 
 }  // namespace tfjob::data

@@ -82,7 +82,7 @@ bool Mixture::Ends(int64_t size, Stop stop) const {
 }
 
 Status Mixture::FindSize(Stop stop) {
-  // Throughout, the mixture has more than `below` examples; after the first loop, at most `end`.
+  // Invariant: the mixture has more than `below` examples and, after the first loop, at most `end`.
   int64_t below = 0, end = 1;
   while (!Ends(end, stop)) {
     below = end;

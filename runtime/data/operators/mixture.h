@@ -1,13 +1,13 @@
 // Mixes the examples of several sources in proportion to weights, as
-// tf.data.Dataset.sample_from_datasets does, but evenly rather than at random: among the first n
-// examples of a mixture of K sources, a source whose weight is the fraction w of all weights has
-// n·w examples, give or take K.
+// tf.data.Dataset.sample_from_datasets does, but evenly rather than at random: if a source's weight
+// is the fraction w of the sum of the weights of K sources, the first n examples of the mixture
+// contain n·w of its examples, give or take K.
 //
-// A mixture needs no list. The first source's examples are at the places i at which
-// floor((i·share + phase) / 2^32) increases, so they are spaced as evenly as possible (a Sturmian
-// word). The second source takes its share of the remaining places in the same way, and so on. The
-// number of a source's examples before a place is therefore found by a short calculation with
-// integers, whose result is the same on every machine.
+// A mixture stores no list. The first source has an example at each place i at which
+// floor((i·share + phase) / 2^32) increases, so its examples are spaced as evenly as possible (a
+// Sturmian word). The second source takes its share of the remaining places in the same way, and so
+// on. A short integer calculation, whose result is the same on every machine, therefore gives the
+// number of examples of a source before any place.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Mixture {
  public:
   // Determines where the mixture ends.
   enum class Stop {
-    // As soon as the source of the next example has none left, so that none is repeated.
+    // As soon as the source of the next example has none left, so that no example is repeated.
     kFirst,
     // Once every source has been read completely; sources that end earlier begin again.
     kAll,
@@ -45,7 +45,7 @@ class Mixture {
   int64_t Count(size_t source, int64_t index) const;
 
  private:
-  // Determines which of the places that the sources before it leave free a source takes.
+  // Determines which places a source takes among those that earlier sources leave free.
   struct Share {
     uint64_t share;  // in units of 2^-32
     uint64_t phase;  // in [0, 2^32)

@@ -7,7 +7,7 @@
 namespace tfjob::data {
 namespace {
 
-// Reads a part of a source. `Rows` maps the numbers of the part's examples to those in the source.
+// Reads a part of a source. `Rows` maps positions in the part to positions in the source.
 template <typename Rows>
 class PartReader : public RowReader {
  public:
@@ -34,7 +34,7 @@ class PartReader : public RowReader {
   std::vector<int64_t> found_;
 };
 
-// Makes a part of a source a source. `Rows` numbers the part's examples with size() and At().
+// Presents a part of a source as a source. `Rows` numbers the part's examples with size() and At().
 template <typename Rows>
 class PartOfSource : public Source {
  public:

@@ -8,7 +8,7 @@
 namespace tfjob::data {
 
 // Returns a source of the selected examples, or `source` itself if the options select everything
-// once. An example that is repeated comes up several times per epoch. Returns the errors of
+// once. An example that is repeated comes up several times per epoch. Propagates errors from
 // Selection::Create.
 StatusOr<SourcePtr> Select(SourcePtr source, const SelectOptions& options);
 

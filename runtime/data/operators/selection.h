@@ -26,7 +26,7 @@ class Selection {
   static StatusOr<Selection> Create(const SelectOptions& options, int64_t size);
 
   int64_t size() const { return count_ * repeat_; }
-  // Returns the number, in the source, of example `index`, which is in [0, size()).
+  // Returns the position in the source of example `index`, which is in [0, size()).
   int64_t At(int64_t index) const { return skip_ + index % count_; }
   // Returns "the examples 10 to 109 of 500, 2 times".
   std::string Describe() const;

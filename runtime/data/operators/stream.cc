@@ -25,7 +25,7 @@ class Streamer : public ExampleMaker {
 
  private:
   Status Start() {
-    next_ = nullptr;  // so that the last pass does not continue if start_ fails
+    next_ = nullptr;  // so that the previous pass does not continue if start_ fails
     at_ = 0;
     ASSIGN_OR_RETURN(next_, start_());
     return OkStatus();
@@ -47,7 +47,7 @@ class Streamer : public ExampleMaker {
   const StartPass start_;
   std::span<const int64_t> rows_;
   NextExample next_;  // of the current pass
-  int64_t at_ = 0;    // the number of the example that next_ will return
+  int64_t at_ = 0;    // the index of the example that next_ will return
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ using StartPass = std::function<StatusOr<NextExample>()>;
 
 // Returns a source of the first `size` examples of a pass. To read an example, a reader advances to
 // it or, if the pass is already beyond it, starts a new pass. The source therefore has no random
-// access. Error messages call it `name`. RowReader::Read returns the errors of the functions, and
-// InvalidArgument if a pass ends before `size` examples.
+// access. Error messages call the source `name`. RowReader::Read propagates errors from the
+// functions, and returns InvalidArgument if a pass ends before `size` examples.
 StatusOr<SourcePtr> Stream(const std::string& name, int64_t size, StartPass start);
 
 }  // namespace tfjob::data

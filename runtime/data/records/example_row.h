@@ -60,7 +60,7 @@ std::string CountText(const ExampleFeature& feature);
 // Sets all of `elements` to the value that replaces missing elements.
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements);
 
-// Stores the features of one example at a time. Only one thread may use it.
+// Stores the features of one example at a time. Only one thread may use a row.
 class ExampleRow {
  public:
   // `features` and the memory of `tensors` must outlive this object. There is one tensor per
@@ -72,14 +72,14 @@ class ExampleRow {
   void Replace(size_t number, Tensor tensor) { tensors_[number] = std::move(tensor); }
   // Begins to fill example `example` of the tensors.
   void Begin(int64_t example);
-  // Returns the number of a feature, or nullopt if no feature has this name.
+  // Returns the index of a feature, or nullopt if no feature has this name.
   std::optional<size_t> Find(std::string_view name) const;
   const ExampleFeature& feature(size_t number) const { return features_[number]; }
-  // Returns the memory for the elements of a feature. Returns InvalidArgument if it has already
-  // been taken for this example.
+  // Returns the memory for the elements of a feature. Returns InvalidArgument if the feature has
+  // already been taken for this example.
   StatusOr<std::span<std::byte>> Take(size_t number);
-  // Fills in the features that have not been taken. Returns InvalidArgument if one of them must not
-  // be missing. `describe` returns what is expected of a feature, for the message: "2 values".
+  // Fills in the features that have not been taken. Returns InvalidArgument if one of them is
+  // required. `describe` returns what is expected of a feature, for the message: "2 values".
   Status End(absl::FunctionRef<std::string(const ExampleFeature&)> describe);
 
  private:
@@ -87,7 +87,7 @@ class ExampleRow {
 
   const std::vector<ExampleFeature>& features_;
   std::vector<Tensor> tensors_;
-  std::map<std::string, size_t, std::less<>> numbers_;  // numbers of the features, by name
+  std::map<std::string, size_t, std::less<>> numbers_;  // indices of the features, by name
   size_t example_ = 0;
   std::vector<bool> taken_;  // by feature
 };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kStart = 4 << 10;  // bytes read to find out whether a file is compressed
 // A View that begins at most kNear bytes after the end of the buffer is probably followed by more
-// such calls, so it reads kAhead bytes at once.
+// such calls, so View then reads kAhead bytes at once.
 constexpr size_t kAhead = 256 << 10, kNear = 16 << 10;
 
 StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
@@ -27,7 +27,7 @@ StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   globfree(&found);
   if (code == GLOB_NOMATCH) return NotFound(pattern, ": no file matches this pattern");
   if (code != 0) return ErrnoStatus(errno, StrCat("list ", pattern));
-  std::sort(paths.begin(), paths.end());  // because the order of glob depends on the locale
+  std::sort(paths.begin(), paths.end());  // because glob's order depends on the locale
   return paths;
 }
 
@@ -104,8 +104,8 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
   }
   const uint64_t begin = unpacked_->size();
   if (const Status error = Unpack(file, *unpacked_); !error.ok()) {
-    // In an uncompressed file, the length of the first record may look like a zlib header. A file
-    // from which no byte can be unpacked is therefore taken for an uncompressed one.
+    // In an uncompressed file, the length of the first record may look like a zlib header, so a
+    // file from which no byte can be unpacked is taken for an uncompressed one.
     if (absl::IsDataLoss(error) && !start.starts_with('\x1f') && unpacked_->size() == begin) {
       files_.push_back({.path = path, .size = file.size(), .version = version});
       return OkStatus();

@@ -87,7 +87,7 @@ class RecordFileReader {
   // since the RecordFiles were opened.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
   // Checks the files that were read since the last call. Returns FailedPrecondition if one of them
-  // has changed since the RecordFiles were opened; what was read from it may be wrong.
+  // has changed since the RecordFiles were opened; the bytes read from it may be wrong.
   Status CheckUnchanged();
 
  private:

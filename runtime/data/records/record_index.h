@@ -22,7 +22,7 @@ struct IndexOptions {
   // counted. Otherwise, only what is necessary to find the records is read and checked, and damage
   // that prevents this is an error.
   bool skip_damaged = false;
-  // If set, and if `skip_damaged` is set, called for each record that the scanner considers intact.
+  // If set together with `skip_damaged`, called for each record that the scanner considers intact.
   // If it returns DataLoss, the record is left out, too. Other errors end the build.
   std::function<Status(std::string_view record)> check = nullptr;
   std::string folder;                   // the folder in which a long index is stored
@@ -36,7 +36,7 @@ struct RecordPlace {
   uint64_t most_bytes = 0;  // an upper bound on the record's size, including its framing
 };
 
-// Maps the numbers of records to their places. Immutable once built. Takes 8 bytes per record, in
+// Maps the indices of records to their places. Immutable once built. Takes 8 bytes per record, in
 // memory or in a mapped file.
 class RecordIndex {
  public:
@@ -57,7 +57,7 @@ class RecordIndex {
 
   OffsetList offsets_;
   Fnv1a contents_;  // hash of the checksums
-  // The number of each file's first record and, as the last element, the total number of records.
+  // The index of each file's first record and, as the last element, the total number of records.
   std::vector<int64_t> first_;
   std::vector<uint64_t> sizes_;  // of the files
 };

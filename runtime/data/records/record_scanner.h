@@ -1,4 +1,4 @@
-// Defines the interface by which the records of a file are found.
+// Defines the interface that finds the records of a file.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,7 @@ Status WithAdvice(const Status& error, const RecordOptions& options) {
                                         "what is damaged");
 }
 
-// Returns different texts for different features.
+// Returns different strings for different features.
 std::string Print(const ExampleFeature& feature) {
   return StrCat(feature.name, ": ", Name(feature.dtype), " ", feature.shape.ToString(),
                 feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
@@ -165,7 +165,7 @@ class RecordReader : public RowReader {
  public:
   RecordReader(const RecordSource& source, std::vector<Column> columns)
       : source_(source), columns_(std::move(columns)), pool_(source.options().threads) {
-    // Limits the open files of all lanes together to kMostOpen, or one per lane.
+    // Limits the total number of open files in all lanes to kMostOpen, or one per lane.
     const size_t most_open = RecordFileReader::kMostOpen / pool_.lanes();
     for (size_t i = 0; i < pool_.lanes(); ++i) {
       lanes_.push_back({RecordFileReader(source.files(), most_open),
@@ -184,7 +184,8 @@ class RecordReader : public RowReader {
       ScaleDirect(i, rows.size(), tensors);
       return OkStatus();
     });
-    // Comes first, because a change of the file explains why its records appear to be damaged.
+    // Check for changes first, because a changed file explains why its records appear to be
+    // damaged.
     for (Lane& lane : lanes_) RETURN_IF_ERROR(lane.files.CheckUnchanged());
     RETURN_IF_ERROR(read);
     Dataset& dataset = staging.First(rows.size());

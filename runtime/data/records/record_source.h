@@ -31,13 +31,13 @@ struct RecordOptions {
   std::string cache_dir;  // folder for temporary files; "": TMPDIR, or /tmp
   // The index of more records than this is kept in a mapped temporary file.
   size_t most_indexed_in_memory = 1024 * 1024;
-  int threads = 1;  // how many read the records of a batch, including the reader's own
+  int threads = 1;  // that read the records of a batch, including the reader's own
 };
 
 // Returns DataLoss, with the file and the place, if a file is damaged; InvalidArgument if there are
 // no records; FailedPrecondition if a file changes, other than by growing, after it was opened; and
-// the errors of FindFiles and of reading and writing files. RowReader::Read returns the same errors
-// and those of RecordParser::Parse.
+// I/O errors. Propagates errors from FindFiles. RowReader::Read returns the same errors and those
+// from RecordParser::Parse.
 StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const RecordFormat> format,
                                                     const RecordOptions& options);
 

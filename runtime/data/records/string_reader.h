@@ -12,7 +12,7 @@
 
 namespace tfjob::data {
 
-// Returns whether a feature consists of strings whose ids are its values.
+// Returns whether a feature consists of strings that become ids.
 inline bool HasIds(const ExampleFeature& feature) {
   return feature.tokens || feature.vocabulary != nullptr;
 }
@@ -25,8 +25,8 @@ class StringReader {
 
   // Begins an example, whose ids will be stored in `elements`.
   void Begin(std::span<std::byte> elements);
-  // Stores the id of the next term or, for a feature with `tokens`, the ids of the text. Returns
-  // InvalidArgument if the term is not known, or if the text has too many tokens.
+  // Stores the id of the next term or, for a feature with `tokens`, the ids of the string's tokens.
+  // Returns InvalidArgument if the term is not known, or if the string has too many tokens.
   Status Add(std::string_view string);
   // Fills in missing ids. Returns InvalidArgument if the number of strings is wrong.
   Status End();

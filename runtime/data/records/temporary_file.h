@@ -1,4 +1,4 @@
-// Defines a file without a name, for data that do not fit into memory. Its disk space is released
+// Defines a file without a name, for data that do not fit in memory. Its disk space is released
 // when the file is closed or the process ends.
 #pragma once
 
@@ -18,8 +18,8 @@ std::string TemporaryFolder(const std::string& folder);
 // Owns the file. Movable. Only one thread may append.
 class TemporaryFile {
  public:
-  // Creates an empty file. The errors of all functions name the folder, and the key of the training
-  // file that sets it.
+  // Creates an empty file. The errors from all functions name the folder, and the key of the
+  // training file that sets it.
   static StatusOr<TemporaryFile> Create(const std::string& folder);
   TemporaryFile(TemporaryFile&& other) noexcept;
   TemporaryFile& operator=(TemporaryFile&&) = delete;

@@ -19,7 +19,8 @@ bool IsGzip(std::string_view start) {
   return start.size() >= 2 && start[0] == '\x1f' && start[1] == '\x8b';
 }
 
-// Returns whether no byte is a control character. In compressed data, such bytes soon occur.
+// Returns whether no byte is a control character. In compressed data, control characters soon
+// occur.
 bool IsText(std::string_view start) {
   return std::ranges::all_of(start, [](char c) {
     const auto byte = static_cast<unsigned char>(c);

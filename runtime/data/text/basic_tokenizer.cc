@@ -66,7 +66,7 @@ bool BasicTokenizer::AddStarter(char32_t value, OnWord on_word) {
   return true;
 }
 
-// Appends marks as they are, because they are neither punctuation nor upper case.
+// Appends marks unchanged, because they are neither punctuation nor upper case.
 void BasicTokenizer::AddWaitingMarks() {
   // This is an insertion sort: there are few marks, and std::stable_sort would allocate memory.
   for (auto mark = marks_.begin(); mark != marks_.end(); ++mark) {

@@ -1,4 +1,4 @@
-// Divides texts into words as BERT's BasicTokenizer does
+// Splits text into words as BERT's BasicTokenizer does
 // (https://github.com/google-research/bert/blob/master/tokenization.py): drops control characters,
 // splits at white space, and makes every punctuation character and every ideograph a word.
 #pragma once
@@ -22,7 +22,7 @@ struct Word {
   bool too_long = false;  // the word has more than BasicTokenizer::kMostCharacters
 };
 
-// Divides one text after another, and keeps its buffers. Only one thread may use a tokenizer.
+// Splits one string after another, and keeps its buffers. Only one thread may use a tokenizer.
 class BasicTokenizer {
  public:
   static constexpr size_t kMostCharacters = 100;  // a longer word is unknown, as in BERT
@@ -31,11 +31,12 @@ class BasicTokenizer {
 
   explicit BasicTokenizer(BasicOptions options) : options_(options) {}
 
-  // Calls `on_word` for each word until it returns false. A word is valid only during the call.
+  // Calls `on_word` for each word until `on_word` returns false. A word is valid only during the
+  // call.
   void Split(std::string_view text, OnWord on_word);
 
  private:
-  // A combining mark that has not been appended to the word yet, because marks that follow may come
+  // A combining mark that has not yet been appended to the word, because marks that follow may come
   // before it in the canonical order.
   struct Mark {
     char32_t value = 0;

@@ -1,5 +1,5 @@
 // Implements GPT-2's tokenizer, byte-level BPE
-// (https://github.com/openai/gpt-2/blob/master/src/encoder.py): divides a text into words
+// (https://github.com/openai/gpt-2/blob/master/src/encoder.py): splits text into words
 // (word_pattern.h), and merges the bytes of each word into tokens (word_merger.h).
 #pragma once
 
@@ -22,12 +22,12 @@ struct BytePairOptions {
 
 class BytePairTokenizer : public Tokenizer {
  public:
-  // Limits the bytes of a word. A longer word is divided, so that work and memory are bounded.
+  // Limits the bytes of a word. A longer word is split, so that work and memory are bounded.
   static constexpr size_t kMostWord = 64 << 10;
 
   BytePairTokenizer(MergeTable table, const BytePairOptions& options);
   // The special token "<|endoftext|>", if the vocabulary has it, is the end and the padding.
-  // Returns the errors of MergeTable::Read.
+  // Propagates errors from MergeTable::Read.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const BytePairFiles& files);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

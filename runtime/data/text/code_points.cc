@@ -9,7 +9,7 @@
 namespace tfjob::text {
 namespace {
 
-constexpr char32_t kDottedI = 0x130;  // the only character that has two in lower case
+constexpr char32_t kDottedI = 0x130;  // the only character whose lower case has two characters
 constexpr char32_t kDotAbove = 0x307;
 
 unsigned char ByteAt(std::string_view text, size_t i) {

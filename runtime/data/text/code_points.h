@@ -12,10 +12,10 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 
 struct CodePoint {
   char32_t value = 0;
-  size_t bytes = 0;  // how many it takes in the text; at least 1
+  size_t bytes = 0;  // its length in the text; at least 1
 };
 
-// Returns the first character of a text, which must not be empty. Returns U+FFFD for bytes that are
+// Returns the first character of `text`, which must not be empty. Returns U+FFFD for bytes that are
 // not UTF-8: one for each maximal subpart of a character (section 3.9 of the standard), as Python's
 // bytes.decode(errors="replace") does.
 CodePoint FirstCodePoint(std::string_view text);

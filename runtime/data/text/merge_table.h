@@ -30,7 +30,7 @@ class MergeTable {
   // Reads both files. Returns InvalidArgument, with the file and the line or the token, if an id is
   // not an integer from 0 to kMostId, if two tokens have the same id, if a single byte is not a
   // token, if a line is not a merge or repeats one, or if a merge needs a token that the vocabulary
-  // lacks. Also returns the errors of reading the files.
+  // lacks. Also returns I/O errors.
   static StatusOr<MergeTable> Read(const BytePairFiles& files);
   // Reads the same from JSON: an object of tokens and ids, and a list of merges, each of which is a
   // list of two tokens, or a string like a line. Messages begin with the path of the field.

@@ -1,4 +1,4 @@
-// Converts texts into sequences of ids of a fixed length.
+// Converts text into id sequences of a fixed length.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace tfjob::text {
 
-// Determines how a text becomes a sequence. Cheap to copy.
+// Determines how text becomes a sequence. Cheap to copy.
 struct SequenceOptions {
   std::shared_ptr<const Tokenizer> tokenizer;
   // If set, the tokens of the text are enclosed in the tokenizer's special tokens `begin` and
   // `end`, if it has them. These count towards the length.
   bool add_special_tokens = false;
-  // If set, a text with too many tokens loses the last ones. Otherwise, it is an error.
+  // If set, text with too many tokens loses the last ones. Otherwise, too many tokens are an error.
   bool truncate = false;
-  // If set, a truncated text has no `end`; a token of the text takes its place.
+  // If set, truncated text has no `end`; a token of the text takes the place of `end`.
   bool end_if_complete = false;
   int64_t padding = 0;  // the id that fills the rest of the sequence
 
-  // Returns different texts for different options.
+  // Returns different strings for different options.
   std::string Print() const;
 };
 
-// Converts one text after another. Only one thread may use an encoder.
+// Converts one string after another. Only one thread may use an encoder.
 class SequenceEncoder {
  public:
   explicit SequenceEncoder(SequenceOptions options);
 
   // Fills `ids`, and returns how many of them are tokens; the rest is padding. Returns
   // InvalidArgument if the text has too many tokens and is not truncated, or if `ids` has no room
-  // for the special tokens. Also returns the errors of TokenEncoder::Encode.
+  // for the special tokens. Propagates errors from TokenEncoder::Encode.
   StatusOr<size_t> Encode(std::string_view text, std::span<int64_t> ids);
 
  private:

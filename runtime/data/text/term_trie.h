@@ -1,4 +1,5 @@
-// Defines a trie over the bytes of terms, which finds the longest term at the beginning of a text.
+// Defines a trie over the bytes of terms, which finds the longest term at the beginning of a
+// string.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ class TermTrie {
     std::string_view text;
     int32_t id = 0;
   };
-  // Builds the trie. The terms must be distinct, and not empty. Their texts are not referenced
-  // afterwards.
+  // Builds the trie. The terms must be distinct and not empty. The trie keeps no reference to their
+  // strings.
   explicit TermTrie(std::vector<Term> terms);
 
   int32_t root() const { return 0; }

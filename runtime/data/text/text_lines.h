@@ -18,9 +18,9 @@ inline constexpr uint64_t kMostTokenizerBytes = 32 << 20;
 // Returns the content of a file. Returns InvalidArgument if it has more than `most` bytes.
 StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most = kMostFileBytes);
 
-// Calls `visit` for each line of a text, without its end ("\n" or "\r\n") and without a byte order
-// mark. Lines are numbered from 1. Stops at the first error of `visit`, or returns InvalidArgument
-// for a line that is not UTF-8. Adds the place to both errors: "vocab.txt: line 7".
+// Calls `visit` for each line of `text`, without its end ("\n" or "\r\n") and without a byte order
+// mark. Lines are numbered from 1. Stops at the first error from `visit`, and returns
+// InvalidArgument for a line that is not UTF-8. Adds the place to both errors: "vocab.txt: line 7".
 Status VisitLines(std::string_view text, const std::string& path,
                   absl::FunctionRef<Status(std::string_view line, int64_t number)> visit);
 

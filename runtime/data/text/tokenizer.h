@@ -1,5 +1,5 @@
-// Defines the interface of tokenizers, which divide a text into tokens. Each token is identified by
-// a number, its id.
+// Defines the interface of tokenizers, which split text into tokens. Each token is identified by a
+// number, its id.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,13 @@ class TokenSink {
   size_t count_ = 0;
 };
 
-// Encodes one text after another, and keeps its buffers. Only one thread may use an encoder.
+// Encodes one string after another, and keeps its buffers. Only one thread may use an encoder.
 class TokenEncoder {
  public:
   virtual ~TokenEncoder() = default;
-  // Adds the tokens of a text to the sink. May stop once more have been added than fit. Unless the
+  // Adds the tokens of `text` to the sink. May stop once more have been added than fit. Unless the
   // tokens are bytes, bytes that are not UTF-8 are read as U+FFFD. Text that looks like a special
-  // token is ordinary text. Returns InvalidArgument if the text cannot be divided into tokens.
+  // token is ordinary text. Returns InvalidArgument if the text cannot be split into tokens.
   virtual Status Encode(std::string_view text, TokenSink& to) = 0;
 };
 
@@ -47,7 +47,8 @@ struct SpecialTokens {
   std::optional<int64_t> unknown;  // stands for words that the vocabulary lacks
 };
 
-// Makes encoders that share its vocabulary. Immutable. Any number of threads may use a tokenizer.
+// Makes encoders that share the tokenizer's vocabulary. Immutable. Any number of threads may use a
+// tokenizer.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;

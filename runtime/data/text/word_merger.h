@@ -19,7 +19,7 @@ class WordMerger {
 
   // Returns the tokens of a word, which stay valid until the next call. Repeatedly merges the two
   // neighbours whose merge has the lowest rank, and among equals the leftmost ones, until no two
-  // neighbours have a merge. Takes time O(n·log n) for n bytes.
+  // neighbours have a merge. Takes O(n·log n) time for n bytes.
   std::span<const int32_t> Merge(std::string_view word);
 
  private:

@@ -27,7 +27,7 @@ size_t Suffix(std::string_view text) {
   return 0;
 }
 
-// Describes the characters of one kind at the beginning of a text.
+// Describes the characters of one kind at the beginning of a string.
 struct Run {
   size_t bytes = 0;
   size_t last = 0;  // bytes of the last character

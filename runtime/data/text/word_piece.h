@@ -1,5 +1,5 @@
 // Implements BERT's tokenizer
-// (https://github.com/google-research/bert/blob/master/tokenization.py): divides a text into words
+// (https://github.com/google-research/bert/blob/master/tokenization.py): splits text into words
 // (basic_tokenizer.h), and a word, from left to right, into the longest pieces in the vocabulary.
 #pragma once
 
@@ -18,10 +18,10 @@
 namespace tfjob::text {
 
 struct WordPieceOptions {
-  // A file with one token per line. The id of a token is the number of its line, counted from 0. As
-  // in BERT, white space at the end of a line is ignored, blank lines have no token, and a token
-  // that occurs several times has its last id. Tokens that continue a word begin with "##". The
-  // token "[UNK]" is required; it stands for words that cannot be divided into known tokens.
+  // A file with one token per line. The id of a token is its line number, counted from 0. As in
+  // BERT, white space at the end of a line is ignored, blank lines have no token, and a token that
+  // occurs several times has its last id. Tokens that continue a word begin with "##". The token
+  // "[UNK]" is required; it stands for words that cannot be split into known tokens.
   std::string vocabulary;
   BasicOptions words = {};
 };

@@ -42,7 +42,7 @@ StatusOr<bool> ReadFeature(std::string_view value, Feature& feature) {
 }
 
 // Calls `visit` for each entry of the map in field 1 of `bytes`, which maps names to messages. Adds
-// the name to the errors of `visit`.
+// the name to errors from `visit`.
 Status VisitMap(std::string_view bytes,
                 absl::FunctionRef<Status(std::string_view name, std::string_view value)> visit) {
   ProtobufReader reader(bytes);

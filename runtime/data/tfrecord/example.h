@@ -1,7 +1,7 @@
 // Reads tf.train.Example and tf.train.SequenceExample in protobuf's wire format, without copying
-// their contents. Trusts no byte, and is stricter than protobuf: a feature with two lists, or a
-// list with an unknown field, is an error. Reads an Example as a SequenceExample without feature
-// lists, which has the same encoding.
+// their contents. Treats every byte as untrusted, and is stricter than protobuf: a feature with two
+// lists, or a list with an unknown field, is an error. Reads an Example as a SequenceExample
+// without feature lists, which has the same encoding.
 // https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/example.proto
 #pragma once
 
@@ -40,23 +40,23 @@ struct ExampleVisitor {
   absl::FunctionRef<Status(const FeatureSteps&)> on_steps;
 };
 
-// Passes the features and feature lists of an example to the visitor, without reading their
-// values. Returns the first error of the visitor, with the feature's name, or InvalidArgument if
-// the bytes are not an example.
+// Passes the features and feature lists of an example to the visitor, without reading their values.
+// Returns the first error from the visitor, with the feature's name, or InvalidArgument if the
+// bytes are not an example.
 Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
 
 // Calls `visit` for the feature of each step, in order, including features without a list. Returns
-// the first error of `visit`, or InvalidArgument if the bytes are not a FeatureList. Errors in a
-// step begin with its number, counted from 0.
+// the first error from `visit`, or InvalidArgument if the bytes are not a FeatureList. Errors in a
+// step begin with its index, counted from 0.
 Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 
-// Read a list, store its first values.size() values, and return how many it has in all. Return
-// InvalidArgument if the bytes are not a list of this kind.
+// Read a list, store its first values.size() values, and return the total number of its values.
+// Return InvalidArgument if the bytes are not a list of this kind.
 StatusOr<size_t> ReadBytesList(std::string_view list, std::span<std::string_view> values);
 StatusOr<size_t> ReadFloatList(std::string_view list, std::span<float> values);
 StatusOr<size_t> ReadInt64List(std::string_view list, std::span<int64_t> values);
 
-// Calls `visit` for each string of a bytes_list. Returns the first error of `visit`, or
+// Calls `visit` for each string of a bytes_list. Returns the first error from `visit`, or
 // InvalidArgument if the bytes are not a bytes_list.
 Status VisitBytesList(std::string_view list,
                       absl::FunctionRef<Status(std::string_view value)> visit);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kFraming = io::kRecordHeader + io::kRecordFooter;
 constexpr uint64_t kMostPayload = (uint64_t{1} << 31) - 1;  // protobuf's limit for a message
-// The size of a record is only known from its header. At most this many bytes are read first, and
-// the rest afterwards: the next record may be much further away, behind damaged bytes.
+// The size of a record is known only from its header. At most this many bytes are read first, and
+// the rest afterwards, because the next record may be much further away, behind damaged bytes.
 constexpr uint64_t kFirstPart = 256 << 10;
 
 // Finds the records of one file.
@@ -83,7 +83,7 @@ class FramingScanner {
     return length;
   }
 
-  // Returns DataLoss, with the reason for which Length returned nullopt.
+  // Returns DataLoss, with the reason why Length returned nullopt.
   Status LengthError(uint64_t offset) {
     const std::string place = file_.Place(offset);
     const uint64_t left = file_.size - offset;

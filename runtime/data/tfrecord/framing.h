@@ -17,8 +17,8 @@ namespace tfjob::data {
 using PayloadCheck = absl::FunctionRef<Status(std::string_view payload)>;
 
 // Visits the records of file `file`. Unless `check` is null, also reads the payloads, and reports
-// those as damaged whose checksum is wrong or which `check` rejects. If the length of a record is
-// damaged, continues at the next header whose checksum is correct. Reports an empty file as
+// as damaged any payload whose checksum is wrong or that `check` rejects. If the length of a record
+// is damaged, continues at the next header whose checksum is correct. Reports an empty file as
 // damaged.
 Status ScanFramedRecords(const RecordFiles& files, size_t file, RecordFileReader& reader,
                          const PayloadCheck* check, const RecordScanner::Visitor& visitor);

@@ -28,7 +28,7 @@ ExampleFeature StepOf(const ExampleFeature& feature) {
   return step;
 }
 
-// Describes what the list of a feature must contain.
+// Describes the required content of a feature's list.
 std::string Describe(const ExampleFeature& feature) {
   if (feature.sequence)
     return StrCat("at most ", feature.shape.dim(0), " steps of ", Describe(StepOf(feature)));
@@ -48,7 +48,7 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
   return OkStatus();
 }
 
-// Holds what is prepared once to read a feature.
+// Holds the objects that are prepared once to read a feature.
 struct Reading {
   ExampleFeature step;                  // StepOf(the feature)
   std::unique_ptr<ImageReader> images;  // null unless the feature is an image

@@ -16,7 +16,7 @@ namespace tfjob::data {
 // list of a SequenceExample, or a feature whose list contains the values of all steps.
 std::unique_ptr<const RecordFormat> TfRecordFormat();
 
-// Opens TFRecord files. Returns the errors of OpenRecords.
+// Opens TFRecord files. Propagates errors from OpenRecords.
 StatusOr<std::shared_ptr<const Source>> OpenTfRecords(const RecordOptions& options);
 
 }  // namespace tfjob::data

@@ -1,5 +1,5 @@
-// Gives a training task access to the parameter servers. The caller passes spans of its own memory,
-// and does not deal with connections.
+// Provides a training task with access to the parameter servers. The caller passes spans of its own
+// memory, and does not deal with connections.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
@@ -17,7 +17,7 @@
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
 // server that lost its state. In the chief, EndStep refills the server itself. Servers are
 // connected, queried, filled and copied in parallel. During a wait, the client reports every 10 s
-// what it awaits, and from which tasks.
+// what it is waiting for, and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -51,11 +51,11 @@ struct ClientOptions {
   // 0 means forever.
   Duration patience{0};
   // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
-  // step end with Cancelled. To stop a task, use this function rather than a short patience, so
-  // that a stop can be distinguished from a stall. Patience should be minutes or unlimited, since
-  // giving up on a silent peer alone takes 10 s (the lease). While all servers are connected,
-  // the chief and, in asynchronous mode, every task waits up to stop_patience longer for the answer
-  // to its gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one
+  // step end with Cancelled. To stop a task, use this function rather than a short `patience`, so
+  // that a stop can be distinguished from a stall. `patience` should be minutes or unlimited, since
+  // giving up on a silent peer alone takes 10 s (the lease). While all servers are connected, the
+  // chief and, in asynchronous mode, every task waits up to stop_patience longer for the answer to
+  // its gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one
   // attempt to recover lost servers.
   std::function<bool()> stop_requested;
   // How long a stopped task may wait for the answer to its gradient. The default is longer than an
@@ -63,20 +63,19 @@ struct ClientOptions {
   Duration stop_patience{5s};
   // Asynchronous only. BeginStep sends no contribution that is staler than this limit: it asks ps 0
   // how many updates other tasks have made since this task read its values. If the number exceeds
-  // the limit, BeginStep drops the whole contribution and only reads fresh values. It does the same
-  // if the age of the values is unknown, because the connection to ps 0 was lost during the last
-  // step. Unlimited by default.
+  // the limit, or is unknown because the connection to ps 0 was lost during the last step,
+  // BeginStep drops the whole contribution and only reads fresh values. Unlimited by default.
   std::optional<int64_t> max_staleness;
   // Chief only, synchronous mode. Called by EndStep, on the caller's thread, once a server has been
   // shutting down for stop_patience and the step is still unanswered. The step may be waiting for a
-  // stuck worker, longer than the server keeps running. May call TakeSnapshot, which then copies
+  // stuck worker for longer than the server keeps running. May call TakeSnapshot, which then copies
   // the state after the last committed step. The step continues afterwards.
   std::function<void()> on_late_step;
   // Decides when to report a silent server, and when to break its connection.
   rpc::LivenessRules liveness;
   // During a wait, the client reports at this interval, through on_event, what it is waiting for.
   Duration report_every{10s};
-  // Filling a server and copying its state may take any time, but are abandoned and repeated if no
+  // Filling a server and copying its state have no time limit, but are abandoned and repeated if no
   // byte is transferred for this long.
   Duration stall_after{60s};
   // A refusal (the address belongs to another job, attempt or definition) may come from a server of
@@ -103,7 +102,7 @@ struct StepResult {
   // used the gradient, but other servers may have.
   bool rolled_back = false;
   // This task's position in its data: how many of its batches the servers' state counts as drawn.
-  // If this is less than the value passed to BeginStep, the batches after this position must be
+  // If `drawn` is less than the value passed to BeginStep, the batches after this position must be
   // drawn again. 0 if no position was ever passed to BeginStep.
   int64_t drawn = 0;
 };
@@ -130,7 +129,7 @@ class ParameterClient {
   // In synchronous mode, the rows belong to the same step as this task's values, unless that step
   // no longer accepts contributions. Returns false if the servers were rolled back. The next step
   // then sends no gradients, but reads the values and returns StepResult::rolled_back. Recovers
-  // from losses as EndStep does, with the same errors. Returns InvalidArgument if an index does not
+  // from losses like EndStep, with the same errors. Returns InvalidArgument if an index does not
   // identify a row, or if rows[i] has the wrong size.
   virtual StatusOr<bool> PullRows(std::span<const std::span<const int64_t>> indices,
                                   std::span<const std::span<std::byte>> rows) = 0;
@@ -141,7 +140,7 @@ class ParameterClient {
   // rollback, from BeginStep on). The outer spans are copied. `drawn` is the number of batches that
   // this task has drawn, including the batch of these gradients, or 0 if the task does not count
   // batches. With max_staleness, call this function only when the gradients have been computed,
-  // since it decides whether to send them; it may then wait as EndStep does, with the same errors.
+  // since it decides whether to send them. It may then wait like EndStep, with the same errors.
   //
   // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i] holds
   // rows, and indices[i] holds their indices in the variable, distinct and ascending, followed by
@@ -159,14 +158,14 @@ class ParameterClient {
   StatusOr<StepResult> Exchange(std::span<const std::span<const std::byte>> gradients,
                                 std::span<const std::span<std::byte>> values, int64_t drawn = 0);
 
-  // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
-  // to exactly one step. In asynchronous mode, each shard, with its slots and ledger, is copied at
-  // one moment, but that moment may differ from shard to shard. Call only between steps or in
+  // Returns all variables, slots, the step and the ledger. In synchronous mode, all belong to the
+  // same step. In asynchronous mode, each shard, with its slots and ledger, is copied at one
+  // moment, but that moment may differ from shard to shard. Call only between steps or in
   // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
   // rolled back during the call, the next EndStep reports the rollback.
   //
   // Tables (Definition::tables) are streamed: until the snapshot is destroyed, the servers keep the
-  // tables as of the copy, and any thread may read them while training goes on. Reading returns
+  // tables as of the copy, and any thread may read them while training continues. Reading returns
   // Unavailable if a server or the connection to it was lost during the read, or if this client was
   // destroyed, and NotFound if the server was lost earlier.
   //
@@ -176,7 +175,7 @@ class ParameterClient {
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
-  // Announces that this task computes no further gradients, because its data or its work has ended.
+  // Announces that this task computes no further gradients because its data or its work has ended.
   virtual Status Leave() = 0;
   // Like Leave, but for a task that was asked to end before its work is done. Also informs the
   // chief. Waits up to 2 s for each server's answer.

@@ -67,7 +67,8 @@ CopiedTables::~CopiedTables() {
 Status CopiedTables::Read(int variable, size_t slot, int64_t offset,
                           std::span<std::byte> to) const {
   Status status = ReadPieces(variable, slot, offset, to);
-  // A slow server may answer the next time. After any other error, the copy is gone.
+  // After DeadlineExceeded, a slow server may answer the next read. After any other error, the copy
+  // is gone.
   if (!status.ok() && !absl::IsDeadlineExceeded(status)) lost_ = true;
   return status;
 }

@@ -1,5 +1,5 @@
-// Reads the tables of a copy of the state from the servers, which keep them while training goes on.
-// Private to this package.
+// Reads the tables of a copy of the state from the servers, which keep them while training
+// continues. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace tfjob::ps {
 
-// Gives the copies of the state access to the links, and lets the copies outlive the client: once
-// the gate is closed, a copy can no longer be read. Thread-safe.
+// Provides the copies of the state with access to the links, and lets the copies outlive the
+// client: once the gate is closed, a copy can no longer be read. Thread-safe.
 class LinkGate {
  public:
   // The context and its links must stay in place until Close has returned.
@@ -34,7 +34,7 @@ class LinkGate {
     if (--inside_ == 0) left_.NotifyAll();
     return status;
   }
-  // Ends the waits of the threads that use the links, and returns once no thread uses them any
+  // Ends the waits of the threads that use the links, and returns once no thread uses the links any
   // longer.
   void Close();
 
@@ -56,7 +56,7 @@ class CopiedTables {
   CopiedTables(const CopiedTables&) = delete;
   CopiedTables& operator=(const CopiedTables&) = delete;
 
-  // Sets the number of the copy on a server (Link::BeginCopy).
+  // Sets the identifier of the copy on a server (Link::BeginCopy).
   void SetNumber(size_t server, uint64_t number) { numbers_[server] = number; }
   // Fills `to` with bytes of a table's value (slot 0) or of one of its slots, from byte `offset` of
   // the whole table on.

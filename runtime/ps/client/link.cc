@@ -56,7 +56,8 @@ StatusOr<rpc::OpenStream> Link::Open(Duration timeout) const {
       rpc::OpenStream stream,
       context_.connector->Connect(address_, "parameters", context_.options.identity, timeout));
   const rpc::Identity& peer = stream.peer;
-  // Shards are placed by server index, so another server at this address would hold other shards.
+  // Check the index: shards are placed by server index, so another server at this address would
+  // hold other shards.
   if (peer.task_type != "ps" || peer.task_index != server_) {
     return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
@@ -262,7 +263,8 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   const auto deadline = SteadyNow() + timeout;
   MutexLock lock(context_.mutex);
-  // All links and the step share `changed`, so a wake-up may have another reason.
+  // Loop, because all links and the step share `changed`, so that a wake-up may have another
+  // reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (context_.interrupted) return Cancelled(name_, ": the wait for its answer was ended");
@@ -295,7 +297,7 @@ Status Link::CheckStep(int64_t step) const {
 // Returns the state that the header of a kState frame describes.
 StatusOr<RemoteState> Link::StateOf(const rpc::FrameHeader& header) const {
   RETURN_IF_ERROR(CheckStep(header.step));
-  // Checked because the chief derives the next epoch from this one.
+  // Check the epoch, because the chief derives the next one from it.
   if (header.value < 0 || header.value > kGreatestEpoch) {
     return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", header.value);
   }

@@ -1,4 +1,4 @@
-// Implements the training task's end of the stream to one server: the connection, and that server's
+// Implements the training task's end of the stream to one server: the connection, and the server's
 // part of the current exchange. Private to this package.
 #pragma once
 
@@ -28,8 +28,8 @@ struct Step {
   uint64_t sequence = 0;
   int64_t step = 0;   // step of the values from which the gradients were computed
   int64_t drawn = 0;  // see ParameterClient::BeginStep
-  // Asynchronous: the state of ps 0 lacks batches before the current one. They and the current
-  // batch are drawn again, so this step sends ps 0 no gradient, and only reads its values.
+  // Asynchronous: the state of ps 0 lacks batches before the current one. Those batches and the
+  // current one are drawn again, so this step sends ps 0 no gradient, and only reads its values.
   bool rewound = false;
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<const int64_t>> indices;  // see ParameterClient::BeginStep
@@ -63,7 +63,7 @@ struct LinkContext {
   // The tasks for which the first step is waiting, and the tasks without which it began, as last
   // reported.
   std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
-  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // this process's number; 0: none yet
+  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // this process's incarnation; 0: none yet
 };
 
 // The state of a server, as the server last reported it.
@@ -87,14 +87,14 @@ class Link : public rpc::ConnectionHandler {
   const std::string& name() const { return name_; }  // "ps 1 (127.0.0.1:2223)"
   const std::vector<int>& shards() const { return shards_; }
 
-  // Closes the existing connection, if any, and connects again. Returns the errors of
-  // rpc::Connector, and FailedPrecondition if the address belongs to another task.
+  // Closes the existing connection, if any, and connects again. Propagates errors from
+  // rpc::Connector. Also returns FailedPrecondition if the address belongs to another task.
   Status Connect(Duration timeout);
   void Disconnect();
 
   // Sends a request and returns the header and body of its answer. Returns the server's error if it
   // answered with one, Unavailable or DeadlineExceeded if no answer arrives, and Cancelled if
-  // context.interrupted is set meanwhile.
+  // context.interrupted is set during the wait.
   struct Answer {
     rpc::FrameHeader header;
     std::string body;
@@ -118,25 +118,24 @@ class Link : public rpc::ConnectionHandler {
   // being transferred.
   Status Fill(const state::Snapshot& snapshot, int64_t epoch);
   // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
-  // their shapes. Returns the number of the copy.
+  // their shapes. Returns the identifier of the copy.
   StatusOr<uint64_t> BeginCopy(state::Snapshot& snapshot);
   // Waits for the end of the copy. Has no time limit while bytes are being transferred. The answer
   // contains the server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
-  // Reads a piece of a table from copy number `copy`. The server keeps this copy until DropCopy or
-  // the end of the connection. Returns Unavailable if the connection ends, and the server's error
-  // if it no longer has the copy.
+  // Reads a piece of a table from the copy `copy`. The server keeps this copy until DropCopy or the
+  // end of the connection. Returns Unavailable if the connection ends, and the server's error if
+  // the server no longer has the copy.
   Status ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std::byte> to);
   void DropCopy(uint64_t copy);
   // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
-  // Makes the link ignore an answer that is still outstanding, except for the frame that is being
-  // received.
+  // Makes the link ignore an outstanding answer, except for the frame being received.
   void Ignore();
-  // Waits until the frame that is being received, if any, has arrived or the stream has ended;
-  // breaks the stream at the deadline. After Ignore and this function, the reader no longer writes
-  // into the caller's spans.
+  // Waits until the frame being received, if any, has arrived or the stream has ended; breaks the
+  // stream at the deadline. After Ignore and this function, the reader no longer writes into the
+  // caller's spans.
   void AwaitReader(std::optional<SteadyTime> deadline);
   // Must be called after AwaitReader. Once Release has returned, the writer no longer reads from
   // the caller's spans either.
@@ -158,10 +157,10 @@ class Link : public rpc::ConnectionHandler {
   // Makes the link idle, so that the server is queried again before the next Start.
   void Reset() ABSL_NO_THREAD_SAFETY_ANALYSIS { started_ = refused_ = false; }
   void Mark(int shard) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Wakes the writer if the marked gradients are worth a frame.
+  // Wakes the writer if the marked gradients justify a frame.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Returns whether a frame of values has broken off and no complete values have arrived since.
+  // Returns whether a frame of values was cut off and no complete values have arrived since.
   bool torn() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return torn_; }
   // Returns whether the exchange was answered, even if the connection has been lost since.
   bool answered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return started_ && answered_; }
@@ -203,10 +202,10 @@ class Link : public rpc::ConnectionHandler {
   };
   // A piece of a table that is being read.
   struct PieceRead {
-    uint64_t number = 0;  // the request's number; 0 if no piece is being read
+    uint64_t number = 0;  // the request's sequence; 0 if no piece is being read
     wire::CopyPiece piece;
     std::span<std::byte> to;
-    bool arriving = false;  // the reader writes into `to`
+    bool arriving = false;  // the reader is writing into `to`
     bool done = false;
     Status status;
   };
@@ -268,11 +267,11 @@ class Link : public rpc::ConnectionHandler {
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame);
   void OnCopied(rpc::IncomingFrame& frame);
-  // Ends the read of the piece that the request with this number asked for, unless that read has
-  // already ended. Requires context.mutex.
+  // Ends the read of the piece requested under `number`, unless that read has already ended.
+  // Requires context.mutex.
   void EndPiece(uint64_t number, const Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Returns the memory for the bytes of a segment, or DataLoss if this server was not asked for
-  // these values.
+  // Returns the memory for the bytes of a segment, or DataLoss if these values were not requested
+  // from this server.
   StatusOr<std::span<std::byte>> TargetOf(const Step& step, const rpc::SegmentInfo& segment) const;
   // Returns this server's shard that contains the segment; DataLoss if there is none.
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
@@ -285,7 +284,7 @@ class Link : public rpc::ConnectionHandler {
   uint64_t BytesToFill(const state::Snapshot& snapshot) const;
   uint64_t BytesToCopy() const;
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
-  // Describes what this task is waiting for the server to do, for use in a message.
+  // Describes, for messages, what the server must do for this task to continue.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // Lend and Released count the segments of the caller's memory that the connection may still read.

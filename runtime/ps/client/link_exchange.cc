@@ -50,8 +50,8 @@ void Link::Start(int64_t epoch) {
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
 }
 
-// Asks for the rows that the step reads from this server's shards. If there are none, nothing is
-// sent to the server, and the link counts as answered.
+// Requests the rows that the step reads from this server's shards. If there are none, sends no
+// request, and the link counts as answered.
 void Link::StartRows() {
   bytes_to_come_ = 0;
   for (int index : shards_) {
@@ -168,8 +168,8 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   return true;
 }
 
-// Appends the number of rows of an update, or the next piece of the update. Returns the number of
-// bytes of that piece; 0 for the number of rows.
+// Appends the number of rows of an update, or the next piece of the update. Returns the size of
+// that piece in bytes, or 0 for the number of rows.
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   const Update& update = ready_[sent_];
   const auto index = static_cast<uint32_t>(update.shard);
@@ -274,7 +274,7 @@ StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
                                          segment.length);
   }
   const RowRange rows = RowsOf(step, *shard);
-  // A variable of which no rows were requested need not be a matrix.
+  // A variable without requested rows need not be a matrix.
   const auto row = rows.count == 0
                        ? size_t{0}
                        : static_cast<size_t>(RowBytes(definition.state.variables[variable]));
@@ -291,7 +291,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   reading_ = false;
   torn_ = torn_ || (absl::IsUnavailable(status) && !context_.step.rows);
   if (frame.header.sequence != context_.step.sequence) {
-    // The step was restarted, under another number, while the frame was being read. The frame's
+    // The step was restarted, under another sequence, while the frame was being read. The frame's
     // values belong to the earlier state; the values of the new state follow.
     context_.changed.NotifyAll();
     return;
@@ -312,7 +312,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   // After an error, later frames cannot be trusted either. The exchange is repeated on a
   // new connection.
   if (!status.ok()) connection_->Cancel(status);
-  // Wakes the caller only if it has something to do.
+  // Wake the caller only if it can continue.
   const bool others =
       std::ranges::any_of(context_.links, [](const Link* link) { return link->Awaited(); });
   if (!others || !started_ || again || !status.ok()) context_.changed.NotifyAll();

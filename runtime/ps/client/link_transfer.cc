@@ -25,7 +25,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(
       CheckFitsAFrame(assignment.size(), StrCat(name_, ": the definition of the variables")));
-  // Only this server's lines are sent, because the lines of all servers together may be too large
+  // Send only this server's lines, because the total size of all servers' lines may be too large
   // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger.size(), StrCat(name_, ": its part of the ledger")));
@@ -47,7 +47,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   if (status.ok() && !IsFillSent()) {
     status = DataLoss(name_, ": it confirmed the state before all of it was sent");
   }
-  // The connection may still be reading the caller's snapshot; closing it stops that.
+  // Close the connection, which may still be reading the caller's snapshot.
   if (!status.ok()) Disconnect();
   MutexLock lock(context_.mutex);
   fill_ = {};
@@ -98,9 +98,9 @@ bool Link::HasBytesToFill() {
 
 Status Link::ReadPieceToFill() {
   fill_.wanted = false;
-  // The writer may ask again while a piece is being read, so this request may be outdated. Bytes
-  // that the writer still has must not be replaced, because the writer may move to another slot
-  // meanwhile. A writer without bytes does not move.
+  // The writer may repeat its request while a piece is being read, so this request may be outdated.
+  // Do not replace bytes that the writer still has, because the writer may move to another slot
+  // during the read. A writer without bytes does not move.
   if (fill_.shard == shards_.size() || HasBytesToFill()) return OkStatus();
   const Shard& shard = context_.shards[static_cast<size_t>(shards_[fill_.shard])];
   const state::StreamedValue& value =
@@ -315,7 +315,7 @@ Status Link::ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std
   while (!piece_read_.done && !context_.closing && in_time)
     in_time = context_.changed.WaitUntil(context_.mutex, deadline);
   // The caller may reuse `to` as soon as this function returns, so no reader may still write into
-  // it. A reader that waits for the rest of a frame is stopped only by the end of the stream.
+  // `to`. Only the end of the stream stops a reader that is waiting for the rest of a frame.
   if (piece_read_.arriving && live_ != nullptr) {
     live_->Cancel(context_.closing ? Cancelled("disconnected")
                                    : Unavailable("the rest of a piece of a table did not arrive"));
@@ -354,7 +354,8 @@ void Link::OnCopied(rpc::IncomingFrame& frame) {
     to = piece_read_.to;
     piece_read_.arriving = true;
   }
-  // Bytes are received without the lock. Meanwhile, ReadCopy does not return.
+  // Receive the bytes without the lock. `to` stays valid, because ReadCopy does not return during
+  // this time.
   const Status status = frame.Receive(to);
   MutexLock lock(context_.mutex);
   piece_read_.arriving = false;

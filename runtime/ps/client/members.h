@@ -15,10 +15,10 @@ namespace tfjob::ps {
 // A value type.
 class Members {
  public:
-  // Takes a new list. A server lists every task that has been connected to it, including tasks
-  // whose connection it has lost, so a task is missing only if ps 0 was restarted and the task has
-  // not reconnected yet. Such a task stays in the list for up to `patience`, with its health
-  // unknown, unless its connection had already been lost.
+  // Takes a new list. ps 0 lists every task that has been connected to it, including tasks whose
+  // connection it has lost, so a task is missing only if ps 0 was restarted and the task has not
+  // reconnected yet. Such a task stays in the list for up to `patience`, with its health unknown,
+  // unless its connection had already been lost.
   void Take(std::vector<state::PeerState> list, SteadyTime now, Duration patience);
   const std::vector<state::PeerState>& list() const { return list_; }
 

@@ -11,10 +11,10 @@
 namespace tfjob::ps {
 namespace {
 
-// The time after which a query is repeated, since its answer may have been lost. A server answers
-// at once.
+// The time after which a query is repeated. Servers answer at once, so a late answer has probably
+// been lost.
 constexpr Duration kAskTimeout{1s};
-// How long to wait, after an exchange has failed, for frames that are being received.
+// How long to wait, after an exchange has failed, for frames being received.
 constexpr Duration kFramePatience{500ms};
 
 }  // namespace
@@ -36,8 +36,8 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   gate_ = std::make_shared<LinkGate>(context_);
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
-  // Every fourth tick of the watch (once a second by default), the chief asks ps 0 for the list of
-  // members and extends a hold.
+  // Every fourth tick of the watch (once a second by default), the chief requests the list of
+  // members from ps 0, and extends a hold.
   watch_ = std::make_unique<rpc::PeerWatch>(
       [this, ticks = 0]() mutable {
         if (!context_.options.chief || ++ticks % 4 != 0) return;
@@ -356,7 +356,7 @@ bool RemoteClient::Torn() {
   return std::ranges::any_of(links_, [](const auto& link) { return link->torn(); });
 }
 
-// Returns whether rows are awaited although the state that they belong to was replaced.
+// Returns whether rows are awaited although the state to which they belong was replaced.
 bool RemoteClient::OutdatedRows() {
   MutexLock lock(context_.mutex);
   return context_.step.rows && rolled_back_;
@@ -373,8 +373,8 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
   for (;;) {
     {
       MutexLock lock(context_.mutex);
-      // Wakes at least every kStopInterval for CheckStop, which calls the user's function and is
-      // therefore called below, without the lock.
+      // Wake at least every kStopInterval for CheckStop. CheckStop calls the user's function, so it
+      // is called below, without the lock.
       while (Now() < std::min(deadline_, next_report_)) {
         if (!context_.failure.ok()) return context_.failure;
         const bool again = !context_.step.rows && links_[0]->part() == Link::Part::kAnswered &&
@@ -424,7 +424,7 @@ std::string RemoteClient::Awaited(std::string& peers) {
 void RemoteClient::ReportWait() {
   std::string peers;
   const std::string message = Awaited(peers);
-  links_[0]->Poll();  // the next report may then say more
+  links_[0]->Poll();  // so that the next report can say more
   Say(state::PeerEvent::Kind::kWaiting, peers, message);
 }
 
@@ -432,7 +432,7 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// A stop does not abandon the step at once: abandoning it could close connections that the chief
+// A stop does not abandon the step at once, because this could close connections that the chief
 // needs for its last copy, and would lose part of an asynchronous contribution.
 bool RemoteClient::EndsStepFirst() {
   // A worker's synchronous step may depend on tasks that are ending, too.

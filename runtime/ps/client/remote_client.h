@@ -12,8 +12,8 @@
 
 namespace tfjob::ps {
 
-// How long to wait for the answer to a request. A server answers at once, except that ps 0 answers
-// a hold only when all servers are at the same step.
+// How long to wait for the answer to a request. Servers answer at once, except that ps 0 answers a
+// hold only when all servers are at the same step.
 inline constexpr Duration kRequestTimeout{10s};
 // The interval at which a wait checks whether the task was asked to stop.
 inline constexpr Duration kStopInterval{250ms};
@@ -52,7 +52,7 @@ class RemoteClient : public ParameterClient {
   // Returns whether the step's gradients are staler than max_staleness.
   StatusOr<bool> TooStale();
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  // Waits until the step is answered. Meanwhile, recovers from lost connections and servers.
+  // Waits until the step is answered. During the wait, recovers from lost connections and servers.
   Status Complete();
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
@@ -87,11 +87,11 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Registers this process with ps 0, unless it is already registered. Returns whether it is
   // registered now. Requests its first incarnation only once every server has been asked for the
-  // incarnations that it knows. Also asks for the position in the data if ps 0 has been filled
-  // since this process registered. A refusal is kept in registration_.
+  // incarnations that it knows. Also requests the position in the data if ps 0 has been filled
+  // since this process registered. Keeps a refusal in registration_.
   bool Registered();
-  // Asynchronous mode only. Called when ps 0 has a state of another epoch, in which `position`
-  // batches of this task count as drawn.
+  // Asynchronous mode only. Called when ps 0 has a state of another epoch that counts `position`
+  // batches of this task as drawn.
   void TakePosition(int64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
@@ -132,10 +132,10 @@ class RemoteClient : public ParameterClient {
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;
   int64_t reported_position_ = -1;
-  // The caller may hold values that are older than step_, because step_ is the step of ps 0, which
-  // was asked for its values later than another server.
+  // The caller may hold values that are older than step_: step_ is the step of ps 0, and another
+  // server's values may have been requested earlier.
   bool undated_ = false;
-  bool too_stale_ = false;    // the gradients of the step are not sent, because they are too old
+  bool too_stale_ = false;    // the step's gradients are too stale to be sent
   bool rolled_back_ = false;  // the servers were rolled back since the last result
   Deadline deadline_{};       // when `patience` runs out
   Deadline refused_since_{};

@@ -18,9 +18,9 @@ constexpr Duration kConnectTimeout{3s};
 
 // ---- many servers at once
 
-// Runs act(i) for every server in `servers`, each on its own thread, so that a server that does not
-// answer does not delay the others. Whenever a report is due, calls `report` with the servers that
-// are not done.
+// Runs act(i) for every server in `servers`, each on its own thread, so that an unresponsive server
+// does not delay the others. Whenever a report is due, calls `report` with the servers that are not
+// done.
 std::vector<Status> RemoteClient::InParallel(
     const std::vector<size_t>& servers, const std::function<Status(size_t)>& act,
     const std::function<void(const std::vector<size_t>&)>& report) {
@@ -83,8 +83,8 @@ void RemoteClient::Interrupt(bool on) {
 // ---- repairing
 
 // Runs one round of repair: connects links that are down, queries servers whose state is not known,
-// lets the chief fill empty servers, and restarts the step where needed. Returns only errors that
-// another round cannot correct.
+// lets the chief fill empty servers, and restarts the step where necessary. Returns only errors
+// that another round cannot correct.
 Status RemoteClient::Repair() {
   Status refusal = PauseAfterRefusals();
   const std::vector<Status> statuses = RepairLinks();
@@ -241,8 +241,8 @@ Status RemoteClient::ContinueAsynchronous() {
     const Link::Part part = link->part();
     return part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   };
-  // A server may have been asked for its values earlier than ps 0. In that case, it may have
-  // answered long ago, or its answer may have been in transit for a long time.
+  // A server whose values were requested earlier than those of ps 0 may have answered long ago, or
+  // its answer may have been in transit for a long time.
   if (!runs(links_[0]) && std::ranges::any_of(links_, runs)) undated_ = true;
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && states_[i].ready && !runs(links_[i])) links_[i]->Start(states_[i].epoch);
@@ -251,7 +251,8 @@ Status RemoteClient::ContinueAsynchronous() {
 }
 
 Status RemoteClient::ContinueSynchronous() {
-  // A server that cannot be queried may hold another state, so nothing is decided without it.
+  // Decide only if all servers are known, because a server that cannot be queried may hold another
+  // state.
   if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
   auto usable = [&] {
     return std::ranges::all_of(states_, [&](const RemoteState& state) {

@@ -64,7 +64,8 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
     Say(state::PeerEvent::Kind::kWaiting, names,
         StrCat("the chief could not fill ", names, ", and tries again: ", Message(status)));
   }
-  // Other errors are ignored: if a server was lost meanwhile, the next round of repair handles it.
+  // Ignore other errors: if a server was lost during the fill, the next round of repair handles the
+  // loss.
   return IsLasting(status) ? status : OkStatus();
 }
 
@@ -140,8 +141,8 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       }
       return snapshot;
     }
-    // Nobody reads these copies any more. They are dropped before Repair, which may fill the
-    // servers again, because the servers may lack the memory for the copies and a new state.
+    // Drop the copies, which no thread reads any more, before Repair: it may fill the servers
+    // again, and they may lack memory for both the copies and a new state.
     tables.reset();
     if (Now() >= deadline_ || IsLasting(status)) return status;
     {
@@ -158,8 +159,8 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       Say(state::PeerEvent::Kind::kWaiting, "",
           StrCat("the copy of the state waits: ", Message(status)));
     }
-    // Calls Repair once even if asked to stop: the abandoned step may have closed connections that
-    // the last copy needs.
+    // Call Repair once even if asked to stop, because the abandoned step may have closed
+    // connections that the last copy needs.
     if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Repair());
   }
@@ -210,8 +211,8 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
-  // Does not begin a copy that cannot be completed. Such a copy would only keep the servers that
-  // are shutting down from applying updates.
+  // Do not begin a copy that cannot be completed: it would only keep the servers that are shutting
+  // down from applying updates.
   {
     MutexLock lock(context_.mutex);
     for (const auto& link : links_) {
@@ -303,7 +304,7 @@ Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
 
 Status RemoteClient::TellEnd(size_t server, uint16_t type, const std::string& body) {
   Status up = RepairLink(server);
-  // FailedPrecondition does not matter here: the server must exit, whatever variables it holds.
+  // Ignore FailedPrecondition, because the server must exit whatever variables it holds.
   if (!up.ok() && !absl::IsFailedPrecondition(up)) return up;
   Status told = links_[server]->Request({.type = type}, body, kRequestTimeout).status();
   return absl::IsUnavailable(told) && !up.ok() ? up : told;

@@ -130,8 +130,8 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   auto [entry, added] = staged_.try_emplace(
       report.name, Contribution{.where = std::vector<bool>(participants_.size(), false)});
   if (server == 0) entry->second.drawn = report.drawn;  // positions are kept on ps 0 alone
-  // A contribution may be used only after all servers have staged it, because all must apply the
-  // same set.
+  // A contribution may be used only after all servers have staged it, because all servers must
+  // apply the same set.
   std::vector<bool>& where = entry->second.where;
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
@@ -300,7 +300,7 @@ void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
 void Coordinator::Proceed(CoordinatorActions& actions) {
   if (!active()) return;
   gathered_ = gathered_ || Missing().empty();
-  // During a hold nothing is committed, so all servers reach the same step.
+  // No step is committed during a hold, so all servers reach the same step.
   if (holder_) {
     if (!hold_granted_ && AllApplied()) {
       hold_granted_ = true;

@@ -1,6 +1,6 @@
 // Implements ps 0's part of the synchronous protocol, which docs/internals.md explains. The
 // coordinator owns the step. It commits the earliest contributions that every server has staged,
-// that is, received and kept. It grants tokens, which ask workers for further batches. If the
+// that is, received and kept. It grants tokens, which request further batches from workers. If the
 // servers no longer hold the same state, it declares the state void. If the mean is to be clipped
 // by a norm, a commit takes one more round, in which the coordinator sums the squares that the
 // servers report.
@@ -64,9 +64,8 @@ class Coordinator {
 
   // Makes the first commit wait until all these workers are members, so that every run begins with
   // the same sets of contributions. Does not wait for a worker that has left because its data
-  // ended. The wait ends at `until`. Called before the first Fill; has no effect once a first
-  // commit has been possible, since tasks that are lost during training must not keep the other
-  // tasks waiting.
+  // ended. The wait ends at `until`. Call before the first Fill. Has no effect once a first commit
+  // has been possible, since tasks lost during training must not keep the other tasks waiting.
   void Gather(std::vector<Worker> workers, Duration until);
   // Returns the workers for which the first step is still waiting.
   std::vector<Worker> Missing() const;
@@ -107,7 +106,7 @@ class Coordinator {
   // Called periodically. Resends the last commit to servers that have not applied it, and ends an
   // expired hold. Except during a hold, withdraws the tokens of members that have kept others
   // waiting for longer than the step's lease. Such a member counts as computing again as soon as it
-  // sends anything.
+  // sends a message.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.
@@ -116,7 +115,7 @@ class Coordinator {
   bool active() const;
   int64_t step() const { return step_; }
   // Returns the members that are still computing for the current step while others wait for them,
-  // and that have not lost their token.
+  // and have not lost their token.
   std::vector<Worker> Awaited() const;
 
  private:
@@ -124,14 +123,14 @@ class Coordinator {
     int64_t incarnation = 0;
     int64_t epoch = 0;
     int64_t step = 0;             // all commits to earlier steps are applied
-    std::vector<double> squares;  // as reported for the last commit; empty: not yet
+    std::vector<double> squares;  // as reported for the last commit; empty if not yet reported
   };
   struct Member {
     int64_t incarnation = 0;
     std::optional<uint64_t> waiting;  // sequence of its last contribution, once staged everywhere
     uint64_t order = 0;               // position in the order in which the members began to wait
     uint64_t granted = 0;             // the sequence that was answered with a token
-    std::optional<Duration> awaited;  // since when others have waited for it; set by Tick
+    std::optional<Duration> awaited;  // when others began to wait for it; set by Tick
     bool lapsed = false;              // it lost its token and has not been heard from since
     bool computes() const { return !waiting && !lapsed; }
   };

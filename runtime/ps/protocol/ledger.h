@@ -35,7 +35,7 @@ std::string ToString(const Name& name);  // "worker 1 #57"
 class Ledger {
  public:
   // Returns whether `name` is the worker's last applied contribution or an older one. A worker
-  // sends its contributions in order, so an older one was applied or never will be.
+  // sends its contributions in order, so an older one has been applied or never will be.
   bool Contains(const Name& name) const;
   void Record(const Name& name);
 

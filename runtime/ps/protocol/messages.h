@@ -14,7 +14,7 @@
 
 namespace tfjob::ps::protocol {
 
-// A message that may have been lost is repeated after this time.
+// The time after which a message that may have been lost is repeated.
 inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
 // Participant → coordinator.
@@ -26,7 +26,7 @@ struct Hello {              // sent on connecting, then repeated
 };
 struct StagedReport {  // all bytes of the contribution have arrived and are kept
   int64_t epoch = 0;
-  int64_t step = 0;  // the step that it was computed for
+  int64_t step = 0;  // the step for which it was computed
   Name name;
   int64_t drawn = 0;  // the worker's batches drawn so far, including this one; 0: not counted
   bool operator==(const StagedReport&) const = default;
@@ -37,7 +37,7 @@ struct AppliedReport {
   bool operator==(const AppliedReport&) const = default;
 };
 // Reports the sums of squares of this server's part of a measured commit's mean, one per group (a
-// variable, or all of them together).
+// variable, or all variables combined).
 struct SquaresReport {
   int64_t epoch = 0;
   int64_t step = 0;  // the step of the commit
@@ -86,7 +86,7 @@ struct Forget {
 };
 using ToParticipant = std::variant<Commit, Abort, Merge, Totals, Forget>;
 
-// Convert a message to one line of text, and back. Decoding returns nullopt if the text is not a
+// Convert a message to one line of text, and back. Decoding returns nullopt if the line is not a
 // message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);

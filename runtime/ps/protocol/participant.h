@@ -74,9 +74,9 @@ class Participant {
   // contribution is already staged, if its step is decided or too far ahead, or if `epoch` is not
   // the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
-  // Called when all bytes of the contribution have arrived, whether or not they were needed.
-  // Reports the contribution to the coordinator, or answers or refuses its exchange. See
-  // StagedReport for `drawn`.
+  // Called when all bytes of the contribution have arrived, even if they were not needed. Reports
+  // the contribution to the coordinator, or answers or refuses its exchange. See StagedReport for
+  // `drawn`.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name, int64_t drawn = 0);
   ParticipantActions OnMessage(const ToParticipant& message);
   // Called when a `measure` has been carried out. Reports the squares to the coordinator.
@@ -101,7 +101,7 @@ class Participant {
   void OnTotals(const Totals& totals, ParticipantActions& actions);
   void ReportSquares(ParticipantActions& actions) const;
   struct Contribution {
-    int64_t step = 0;  // the step it was computed for
+    int64_t step = 0;  // the step for which it was computed
     int64_t drawn = 0;
   };
   bool Current(int64_t epoch) const { return epoch_ != 0 && epoch == epoch_; }

@@ -14,7 +14,7 @@
 
 namespace tfjob::ps::protocol {
 
-// Maps each worker to the number of its last batch in a state. Batches are numbered from 1.
+// Maps each worker to its last batch in a state. Batches are numbered from 1.
 using UsedBatches = std::map<Worker, int64_t>;
 
 class SimulatedBatches {

@@ -1,5 +1,5 @@
-// Defines the tasks of a simulated job: the state of each task, and what the simulation records
-// about it.
+// Defines the tasks of a simulated job: the state of each task, and the simulation's records about
+// it.
 #pragma once
 
 #include <cstdint>

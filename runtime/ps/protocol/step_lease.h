@@ -1,5 +1,5 @@
-// Decides how long the other workers wait for a worker that is connected but does not contribute to
-// its synchronous step.
+// Decides how long the other workers wait for a connected worker that does not contribute to its
+// synchronous step.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class StepLease {
  public:
   explicit StepLease(const LeaseRule& rule) : rule_(rule) {}
 
-  // Called periodically with the number of the step in progress. If several steps have ended since
+  // Called periodically with the index of the step in progress. If several steps have ended since
   // the last call, each of these steps is recorded with their mean duration.
   void Observe(Duration now, int64_t step);
   // Excludes the step in progress from the measurement, because it takes longer for a reason that

@@ -7,8 +7,8 @@ namespace {
 
 // Far more than the number of processes that can start, and far from overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// The number of superseded processes, and of unregistered ones, that are remembered per task. Older
-// ones were refused long ago.
+// The number of superseded processes, and of unregistered ones, to remember per task. Older ones
+// were refused long ago.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {

@@ -1,5 +1,4 @@
-// Keeps track of the latest process of each task, and numbers the processes. Private to this
-// package.
+// Tracks the latest process of each task, and numbers the processes. Private to this package.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +14,9 @@ namespace tfjob::ps {
 // A process introduces itself with an instance (rpc::Identity::incarnation), which distinguishes
 // processes but does not order them, since clocks may differ. Its incarnation orders them: ps 0
 // counts the processes of each task in the order in which they first connect, and continues from
-// the highest incarnation in the ledgers of the state. A restarted ps 0 may not know all numbers
-// that its predecessor issued, but a process with such a number is older than a process that had no
-// number. The other servers learn incarnations from the processes. A value type.
+// the highest incarnation in the ledgers of the state. A restarted ps 0 may not know all
+// incarnations that its predecessor issued, but a process with such an incarnation is older than a
+// process that had none. The other servers learn incarnations from the processes. A value type.
 class Incarnations {
  public:
   // Returns whether a later process of the task is known. If so, the instance must be refused.
@@ -34,7 +33,7 @@ class Incarnations {
   // from the ledgers from which ps 0 was restored. Returns FailedPrecondition if a later process is
   // known, even if only to other servers. The process is then refused for good, and the one that it
   // had superseded is the latest again. Returns Aborted if another process of the task has
-  // connected meanwhile and neither is known to be the later one, and InvalidArgument for numbers
+  // connected since and neither is known to be the later one, and InvalidArgument for incarnations
   // that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
@@ -61,7 +60,7 @@ class Incarnations {
   };
   struct Entry {
     std::optional<int64_t> instance;  // the process that connected last
-    int64_t incarnation = 0;          // its incarnation; 0: it has none yet
+    int64_t incarnation = 0;          // the incarnation of that process; 0: none yet
     bool issued_here = false;         // it had no incarnation before it registered with this server
     int64_t newest = 0;               // the highest known incarnation
     std::deque<int64_t> superseded;   // earlier instances, oldest first
@@ -74,8 +73,8 @@ class Incarnations {
   // Called if the process that connected last turns out to be an older one: refuses it, and makes
   // the previous process the latest again.
   static void Demote(Entry& entry);
-  // Settles the order of the process that connected last. If it was given a new number (`issued`),
-  // it is later than all processes that connected before it.
+  // Settles the order of the process that connected last. If the process was given a new
+  // incarnation (`issued`), it is later than all processes that connected before it.
   static void Settle(Entry& entry, bool issued);
   static Status IsOver(const protocol::Worker& task, int64_t own, int64_t newest);
 

@@ -16,9 +16,9 @@ class Intake : public std::enable_shared_from_this<Intake> {
  public:
   struct Options {
     int slots = 4;
-    // The server is considered idle if it receives fewer than `busy_bytes` within `look_every`. The
-    // admitted contributions are then limited by their senders, which may still be computing, so
-    // another contribution is admitted.
+    // The server is considered idle if it receives fewer than `busy_bytes` within `look_every`. In
+    // that case, the senders, which may still be computing, limit the rate of the admitted
+    // contributions, so another contribution is admitted.
     Duration look_every{20ms};
     uint64_t busy_bytes = uint64_t{2} << 20;
     // The longest time that a contribution waits.

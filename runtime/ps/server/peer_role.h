@@ -1,4 +1,4 @@
-// Decides what a peer may request from a server. Private to this package.
+// Decides which requests a server accepts from a peer. Private to this package.
 #pragma once
 
 #include <cstdint>

@@ -108,8 +108,8 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
     case wire::kLeave:
       // A task that was asked to end will be restarted, unless the whole job ends.
       service_.Leave(worker(), incarnation(), /*for_good=*/!ending);
-      // Answered first, since a server that is shutting down may close this connection once the
-      // task has left.
+      // Answer first, since a server that is shutting down may close this connection once the task
+      // has left.
       ReplyTo(sequence, OkStatus());
       if (ending) service_.OnTaskEnding(*this);
       return;
@@ -204,8 +204,8 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
   if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
   if (status.ok() && !fill_->filled()) status = InvalidArgument("the state is incomplete");
   if (status.ok()) status = CheckStep(frame.header.step);
-  // The ledger is set before the state goes into service, because a contribution that is repeated
-  // after a restore must be recognised from its first frame on.
+  // Set the ledger before the state goes into service, because a contribution repeated after a
+  // restore must be recognised from its first frame on.
   if (status.ok()) {
     fill_->step() = frame.header.step;
     status = fill_->SetLedger(frame.ReadString(frame.remaining()));
@@ -309,7 +309,7 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // If the store was replaced meanwhile, its values are outdated.
+  // If the store has been replaced, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }

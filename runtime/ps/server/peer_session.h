@@ -48,7 +48,7 @@ class PeerSession : public rpc::ConnectionHandler {
   void Refuse(uint64_t sequence, const Status& why);
   // Answers the request `sequence`.
   void ReplyTo(uint64_t sequence, const Status& status);
-  // Tells the peer that the job is over, once everything else has been sent.
+  // Tells the peer that the job is over, once all other frames have been sent.
   void SayFinished();
   // Refuses the contribution, if any, that arrived while the server was frozen, so that its sender
   // repeats it.
@@ -112,7 +112,7 @@ class PeerSession : public rpc::ConnectionHandler {
   struct CopyRequest {
     std::shared_ptr<Store> store;  // null: no copy is requested
     uint64_t sequence = 0;
-    std::string ledger;  // the ledger of the tables' shards, which are kept
+    std::string ledger;  // the ledger of the kept shards of tables
   };
   // A request for a piece of a table that this session keeps.
   struct PieceRequest {
@@ -171,7 +171,7 @@ class PeerSession : public rpc::ConnectionHandler {
   bool BeginExchange(const rpc::FrameHeader& header);
   bool BeginPush(const rpc::FrameHeader& header);
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
-  // Begins to receive the update of a shard, as the first segment of the shard describes it.
+  // Begins to receive the update of a shard, which the shard's first segment describes.
   Status BeginShard(const rpc::SegmentInfo& segment);
   Status BeginRows(const ShardRows& rows, const rpc::SegmentInfo& segment);
   Status TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);

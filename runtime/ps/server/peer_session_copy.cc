@@ -1,5 +1,5 @@
-// Implements how a session sends a copy of the state to the chief: tables piece by piece, as the
-// chief asks for them, and all other variables at once.
+// Implements how a session sends a copy of the state to the chief: tables piece by piece, at the
+// chief's request, and all other variables at once.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,8 +13,8 @@
 namespace tfjob::ps {
 namespace {
 
-// A chief needs at most three copies: one that is being saved, one that is to be saved next, and
-// the last one. It asks for one piece at a time.
+// A chief needs at most three copies: one being saved, one to be saved next, and the last one. It
+// requests one piece at a time.
 constexpr size_t kMostKept = 8, kMostPieces = 64;
 
 }  // namespace
@@ -43,8 +43,8 @@ StatusOr<std::string> PeerSession::KeepTables(const std::shared_ptr<Store>& stor
       return ResourceExhausted(kept_.size(), " copies of the tables are kept: drop one first");
     }
   }
-  // Copied without the session's lock, since TableCopy takes the locks of the shards. Only the
-  // reader thread adds copies.
+  // Copy without the session's lock, since TableCopy takes the locks of the shards. Only the reader
+  // thread adds copies.
   auto copy = std::make_shared<const TableCopy>(store, ledger);
   {
     MutexLock lock(mutex_);
@@ -72,7 +72,7 @@ void PeerSession::DropOldCopies() {
   {
     MutexLock lock(mutex_);
     if (kept_.empty()) return;
-    // Looks only at copied states: while a fill is repeated, no state is in service.
+    // Consider only copied states, because no state is in service while a fill is repeated.
     const auto epoch = [](const auto& copy) { return copy.second->store()->epoch(); };
     const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
     const bool room =
@@ -189,7 +189,7 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
   }
   // The text is a member because the frame refers to its bytes until the frame is written.
   text_ = std::move(copy_.of.ledger) + copy_.ledger;
-  // The job's steps are counted by ps 0, so its counter is the one to restore.
+  // Only ps 0 sends its counter, because it counts the job's steps.
   if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
   // The chief's reader would take a longer frame for damage, and the copy would be repeated for
   // ever.

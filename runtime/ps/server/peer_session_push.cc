@@ -76,7 +76,7 @@ Status PeerSession::TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo&
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, push_.shard, segment.offset, segment.length);
   }
-  // Leaves the bytes to be skipped, because this contribution is not needed.
+  // Leave the bytes to be skipped, because this contribution is not needed.
   if (push_.synchronous) return OkStatus();
   return frame.Receive(push_.update->bytes(push_.expected).subspan(segment.offset, segment.length));
 }

@@ -1,4 +1,4 @@
-// Implements how a session receives the numbers of the rows that a task reads.
+// Implements how a session receives the indices of the rows that a task reads.
 #include <utility>
 
 #include "runtime/ps/server/peer_session.h"
@@ -46,8 +46,8 @@ Status PeerSession::TakeRowNumbers(rpc::IncomingFrame& frame, const rpc::Segment
 
 Status PeerSession::BeginRowNumbers(const rpc::SegmentInfo& segment) {
   const Store& store = *wanted_.store;
-  // Each shard may occur only once, so that a request has at most as many row numbers as the
-  // tables have rows.
+  // Each shard may occur only once, so that a request has at most as many row indices as the tables
+  // have rows.
   if (!store.Owns(segment.index) || static_cast<int>(segment.index) <= wanted_.last_shard)
     return InvalidArgument("shard ", segment.index, " is not expected in this request now");
   const auto shard = static_cast<int>(segment.index);

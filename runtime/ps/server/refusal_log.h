@@ -1,6 +1,6 @@
 // Logs violations of the protocol by peers. A task that runs this program causes such an entry only
-// if it defines more than fits into this server's memory. In all other cases, the peer is a task
-// that an attacker controls or, if the job has no key, a stranger. Private to this package.
+// if its definition exceeds this server's memory. In all other cases, the peer is a task that an
+// attacker controls or, if the job has no key, a stranger. Private to this package.
 #pragma once
 
 #include <string>

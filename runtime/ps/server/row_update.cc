@@ -5,8 +5,8 @@
 namespace tfjob::ps {
 namespace {
 
-// Calls visit(i, j) for each index in the union of `a` and `b`, in ascending order. i and j are its
-// positions in `a` and `b`, or -1 for a list that lacks it.
+// Calls visit(i, j) for each index in the union of `a` and `b`, in ascending order. i and j are the
+// index's positions in `a` and `b`, or -1 for a list that lacks the index.
 template <typename Visit>
 void ForUnion(std::span<const int64_t> a, std::span<const int64_t> b, const Visit& visit) {
   size_t i = 0, j = 0;

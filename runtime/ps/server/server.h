@@ -26,17 +26,17 @@ namespace tfjob::ps {
 inline constexpr char kParameterService[] = "parameters";
 
 struct ServerOptions {
-  rpc::Identity identity;  // task_index is the server's number
+  rpc::Identity identity;  // task_index is the server's index
   // The job's chief: the only task that may define, fill, hold, copy and end the state. If the type
-  // is "", the chief is unknown: every task that trains may then do this, and the task that last
-  // filled this server counts as the chief. The server ends when the chief reports a failure.
+  // is "", the chief is unknown: every task that trains may then do all of this, and the task that
+  // last filled this server counts as the chief. The server ends when the chief reports a failure.
   std::string chief_type = "chief";
   int32_t chief_index = 0;
   // Returns whether the job may contain this task. A task that the job may not contain is refused.
   // If null, every name is accepted.
   std::function<bool(const std::string& type, int32_t index)> may_have;
   // A definition that needs more memory than this for values and slots is rejected. Copies of
-  // tables that are being saved may take the rest, except for an eighth of this limit.
+  // tables being saved may take the rest, except for an eighth of this limit.
   int64_t max_bytes = AvailableMemory();
   // Limit on unread response bytes per peer; the server disconnects a peer that exceeds it.
   size_t max_queued_bytes = size_t{16} << 20;
@@ -81,9 +81,9 @@ class ParameterServer : public rpc::StreamHandler {
   // state::RunFailure if the chief has ended the job with that error, and Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
-  // Stops the server in an orderly way, for a process that was asked to end: tells the training
-  // tasks, so that the chief copies the state, and keeps serving until the chief has the copy,
-  // every training task has left, or `budget` has elapsed. Then calls Stop. In asynchronous mode,
+  // Stops the server in an orderly way, for a process that was asked to end. Tells the training
+  // tasks, so that the chief copies the state. Keeps serving until the chief has the copy, every
+  // training task has left, or `budget` has elapsed. Then calls Stop. In asynchronous mode,
   // contributions that arrive after the chief's copy has begun are not applied here; their senders
   // repeat them to the successor.
   virtual void End(Duration budget) = 0;

@@ -79,8 +79,8 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
            Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
          }
        }});
-  // The session is a local variable, so the watch and the map of sessions must drop it before this
-  // function returns.
+  // The session is a local variable, so the watch and the map of sessions must drop `session`
+  // before this function returns.
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -266,7 +266,7 @@ Status Service::Activate(std::shared_ptr<Store> store, const protocol::Worker& f
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
-  // Checked again: the session may have abandoned the store meanwhile.
+  // Check again, because the session may have abandoned the store during the fill.
   if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   Learn(incarnations);
   filling_ = nullptr;
@@ -420,7 +420,7 @@ Status Service::WaitUntilFinished() {
 }
 
 void Service::AwaitLastWords() {
-  // The wait is limited, because a peer that has stopped reading would otherwise keep this process
+  // Limit the wait, because a peer that has stopped reading would otherwise keep this process
   // running.
   const auto deadline = std::min(SteadyNow() + kLastWords, last_words_until_);
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
@@ -434,7 +434,7 @@ void Service::Stop() {
   stopped_ = true;
   changed_.NotifyAll();
   // After the end of the job, the peers close their streams, or the shutdown of rpc::Server does.
-  // If this function cancelled them, frames that are still being delivered could be lost.
+  // If this function cancelled the streams, frames still being delivered could be lost.
   if (finished_) return;
   AwaitLastWords();
   for (const auto& [task, session] : sessions_) {

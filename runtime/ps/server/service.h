@@ -62,8 +62,8 @@ class Service : public ParameterServer {
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
   // Frees a store that will not be completely filled.
   void Abandon(const std::shared_ptr<Store>& store);
-  // Puts the store, which `filler` has filled, into service. Returns Aborted if another store was
-  // defined meanwhile.
+  // Puts the store, which `filler` has filled, into service. Returns Aborted if another store has
+  // been defined since.
   Status Activate(std::shared_ptr<Store> store, const protocol::Worker& filler);
   // Describes the state, for the process behind `session`.
   std::pair<rpc::FrameHeader, std::string> DescribeState(const PeerSession& session);
@@ -95,8 +95,8 @@ class Service : public ParameterServer {
   // when it has copied the state of all servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
-  // Called when the number of copies of the tables that a session keeps changes by `more`. A server
-  // that was asked to end waits until the chief no longer needs these copies.
+  // Called when the number of table copies that a session keeps changes by `more`. A server that
+  // was asked to end waits until the chief no longer needs these copies.
   void OnTablesKept(int more);
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session that copies ends before the chief has the copies of all servers.
@@ -145,7 +145,7 @@ class Service : public ParameterServer {
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
   // Notes the incarnations that the ledgers name. Disconnects older processes and refuses them from
-  // now on: according to the ledgers, everything that an older process sends has already been
+  // now on: according to the ledgers, all contributions of an older process have already been
   // applied.
   void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -157,7 +157,7 @@ class Service : public ParameterServer {
   // Returns whether the peer is the chief. If the chief is unknown, this is the task that has
   // filled this server, since only the chief fills servers.
   bool IsChiefLocked(const PeerSession& session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits, up to a time limit, until everything queued for the peers has been written.
+  // Waits, up to a time limit, until all frames queued for the peers have been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the server's state to the chief or, with `all`, to every training task.
@@ -171,7 +171,7 @@ class Service : public ParameterServer {
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Describes what this server waits for while it does not serve.
+  // Describes what this server is waiting for while it does not serve.
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;

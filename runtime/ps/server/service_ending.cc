@@ -1,5 +1,5 @@
-// Implements how a server shuts down when its process is asked to end, and what it reports about
-// tasks that are ending or stuck.
+// Implements a server's shutdown when its process is asked to end, and its reports about tasks that
+// are ending or stuck.
 #include <algorithm>
 
 #include "runtime/ps/server/service.h"
@@ -42,7 +42,7 @@ void Service::OnCopyBegins(const PeerSession& session) {
   MutexLock lock(mutex_);
   copied_ = ending_;
   copier_ = &session;
-  // In synchronous mode, the chief's hold has the same effect for all servers together.
+  // In synchronous mode, the chief's hold has the same effect on all servers.
   frozen_ = ending_ && !synchronous_;
 }
 

@@ -1,4 +1,4 @@
-// Implements how a server keeps track of the processes of the training tasks.
+// Implements how a server tracks the processes of the training tasks.
 #include "runtime/ps/server/service.h"
 
 namespace tfjob::ps {
@@ -8,8 +8,8 @@ void Service::Learn(const std::map<protocol::Worker, int64_t>& incarnations) {
     incarnations_.Learn(task, incarnation);
     auto found = sessions_.find(task);
     if (found == sessions_.end()) continue;
-    // The session is cancelled, not erased, because it belongs to the thread that serves it. A
-    // process without an incarnation will get one that is higher than all in the ledgers.
+    // Cancel the session rather than erase it, because it belongs to the thread that serves it. A
+    // process without an incarnation will get one that is higher than all those in the ledgers.
     const int64_t own = found->second->incarnation();
     if (own == 0 || own >= incarnations_.Newest(task)) continue;
     found->second->connection().Cancel(Aborted("a later start of the task is known"));

@@ -70,7 +70,8 @@ void Service::SendToServer(int server, std::string message) {
 
 void Service::Forget(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
-  // The chief may have filled the server again since the protocol abandoned `store`.
+  // Check the store, because the chief may have filled the server again since the protocol
+  // abandoned `store`.
   if (store_ == store) store_ = nullptr;
   changed_.NotifyAll();
 }

@@ -1,5 +1,4 @@
-// Keeps the gradients that wait for their step on one server, and sums them. Private to this
-// package.
+// Keeps and sums the gradients that wait for their step on one server. Private to this package.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +42,7 @@ class Staging {
   // If the shard's updates are gradients: replaces their sum with their mean, clipped by value. The
   // mean counts as one contribution.
   void ClipMean(int shard);
-  // Returns the sums of squares, one per norm, of the mean of the contributions that are summed
-  // here.
+  // Returns the sums of squares, one per norm, of the mean of the contributions summed here.
   std::vector<double> SquaresOfMean(kernels::Stream& stream) const;
   // Frees the shard's update, once it has been applied.
   void Free(int shard);
@@ -52,11 +50,11 @@ class Staging {
   void DropApplied();
   // Adds the updates of `other` to these, and frees those of `other`.
   void Absorb(Staging& other);
-  // Like the function above, but for one shard.
+  // Like Absorb(other), but for one shard.
   void Absorb(int shard, Staging& other);
 
  private:
-  // Bytes returns the whole update, Values only its values, without the indices of rows.
+  // Bytes returns the whole update. Values returns only its values, without the indices of rows.
   std::span<std::byte> Bytes(int shard) const;
   std::span<std::byte> Values(int shard) const;
   void AddRowsOf(int shard, const Staging& other);
@@ -72,8 +70,8 @@ class Staging {
 };
 
 // Sums the contributions of a commit in pairs, as the merge tree prescribes, even if the merges
-// were not requested, or the requests did not arrive in time. The bits of the sum therefore depend
-// only on the set of contributions. updates[i] belongs to set[i].
+// were not requested, or if the requests did not arrive in time. The bits of the sum therefore
+// depend only on the set of contributions. updates[i] belongs to set[i].
 void SumInPairs(const std::vector<protocol::Name>& set,
                 const std::vector<std::shared_ptr<Staging>>& updates);
 // Adds the sums that remain after SumInPairs to the first of them, in the order of the set, as

@@ -1,5 +1,4 @@
-// Counts the memory of a server's states, and of the copies of shards that are kept for a
-// checkpoint.
+// Counts the memory of a server's states, and of the copies of shards kept for a checkpoint.
 #pragma once
 
 #include <atomic>

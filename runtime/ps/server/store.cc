@@ -85,8 +85,8 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// Stand in place of the shard's number in lines that do not belong to a shard. Older versions also
-// wrote lines with -2, which need not be read.
+// Replace the shard's index in lines that do not belong to a shard. Older versions also wrote lines
+// with -2, which need not be read.
 constexpr int kCounter = -1;
 constexpr int kPosition = -3;
 
@@ -367,7 +367,7 @@ Status Store::CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_
 std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t offset,
                                        uint64_t length) {
   Entry& entry = At(static_cast<int>(shard));
-  // Bytes that are sent twice do not make up for missing ones.
+  // Count only the next bytes, because bytes sent twice do not make up for missing ones.
   if (size_t& received = entry.received[slot]; offset == received) {
     received += length;
     unfilled_ -= static_cast<int64_t>(length);

@@ -118,7 +118,7 @@ class Store {
   // Copies to.size() bytes of the value, starting at `offset`. Updates may happen between two
   // calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
-  // Copies the rows with these numbers, which CheckRows accepts, in the order of `indices`.
+  // Copies the rows with these indices, which CheckRows accepts, in the order of `indices`.
   void CopyRows(int shard, std::span<const int64_t> indices, std::span<std::byte> to);
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
@@ -126,8 +126,8 @@ class Store {
   // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
   // CopyKept copies bytes of the kept state. The first update after BeginKeeping copies the shard,
   // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
-  // and the store must outlive it. If a copy would exceed the limit of CountIn, it is not made, and
-  // CopyKept returns ResourceExhausted.
+  // and the store must outlive it. If a copy would exceed the limit set by CountIn, it is not made,
+  // and CopyKept returns ResourceExhausted.
   void BeginKeeping(int shard, KeptShard& kept, std::string& ledger);
   void EndKeeping(int shard, KeptShard& kept);
   Status CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
@@ -140,19 +140,19 @@ class Store {
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
-  // Returns where to write bytes that CheckRange accepts, and counts them as received if they are
+  // Returns the memory for bytes that CheckRange accepts, and counts them as received if they are
   // the next bytes of the value or slot. Used to fill the store before it is used in any other way.
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived, in order within each value or
   // slot.
   bool filled() const { return unfilled_ == 0; }
 
-  // SetLedger reads a ledger from text, with one entry per line: "shard type index incarnation
-  // sequence". CopyState writes the entries of a shard. CounterLedger writes the entries of the
-  // step counter, which have shard -1, and the positions, which have shard -3 and the number of
-  // batches in place of the sequence. SetLedger skips entries of other servers' shards. If the
-  // ledger of a state at step() > 0 has no positions, because an older version wrote it, the tasks
-  // of the definition begin at the position that they would have reached after step() steps.
+  // SetLedger reads a ledger with one entry per line: "shard type index incarnation sequence".
+  // CopyState writes the entries of a shard. CounterLedger writes the entries of the step counter,
+  // which have shard -1, and the positions, which have shard -3 and the number of batches in place
+  // of the sequence. SetLedger skips entries of other servers' shards. The ledger of a state at
+  // step() > 0 has no positions if an older version wrote it. In that case, the tasks of the
+  // definition begin at the position that they would have reached after step() steps.
   Status SetLedger(const std::string& text);
   std::string CounterLedger();
   // Returns the newest incarnation of each task that a ledger of this server names.
@@ -162,9 +162,9 @@ class Store {
   // for it, and records the task's position (see Drew). Returns the step before the call.
   int64_t Count(const protocol::Name& name, int64_t drawn = 0);
 
-  // The position of each task in its data: how many batches it has drawn for the steps of this
-  // state. Only the positions on ps 0 are used. Drew never lowers a position, and accepts at most
-  // 2^60.
+  // The position of each task in its data, that is, the number of batches that it has drawn for the
+  // steps of this state. Only the positions on ps 0 are used. Drew never lowers a position, and
+  // accepts at most 2^60.
   void Drew(const protocol::Worker& task, int64_t drawn);
   int64_t DrawnBy(const protocol::Worker& task);
 

@@ -56,7 +56,7 @@ void Synchronizer::Stop() {
     link = std::move(link_);
     wake_.NotifyAll();
   }
-  // Joins the threads without the lock, since they may be waiting for it.
+  // Join the threads without the lock, since they may be waiting for it.
   link.reset();
   if (applier_.joinable()) applier_.Join();
 }
@@ -141,7 +141,7 @@ Status Synchronizer::CheckStagedBy(const protocol::Name& name, size_t most) cons
 
 StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                                        const std::shared_ptr<Store>& store) {
-  // Waits without the lock. Decides afterwards whether the contribution is needed, since the step
+  // Wait without the lock, and decide afterwards whether the contribution is needed, since the step
   // may have ended.
   std::unique_ptr<Intake::Slot> slot;
   if (BytesOf(store->definition()) >= kWorthMerging) slot = intake_->Enter();
@@ -253,8 +253,8 @@ void Synchronizer::FromParticipant(int server, int64_t incarnation, const std::s
   // Drops an unreadable message; the protocol repeats it like a lost one.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   if (!read) return;
-  // The sender has entered its start time, by its own clock. ps 0 replaces it with the incarnation
-  // that it has given to the sender.
+  // The sender has entered its start time, by its own clock. ps 0 replaces this time with the
+  // incarnation that it has given to the sender.
   if (auto* hello = std::get_if<protocol::Hello>(&*read)) hello->incarnation = incarnation;
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr || server >= coordinator_->servers()) return;
@@ -396,7 +396,7 @@ void Synchronizer::ApplyLoop() {
       work = std::move(work_.front());
       work_.pop_front();
     }
-    // Runs without the lock, so that contributions can be staged meanwhile.
+    // Run without the lock, so that contributions can be staged during the work.
     CarryOut(work);
   }
 }
@@ -408,7 +408,7 @@ void Synchronizer::CarryOut(const Work& work) {
   SumInPairs(commit.set, work.updates);
   const bool clips = work.store->definition().clipping.kind != optimizer::ClipKind::kNone;
   if (clips) SumIntoFirst(work.updates);
-  // If the state was voided in the meantime, the participant ignores the result.
+  // If the state has been voided since, the participant ignores the result.
   if (work.measures) {
     std::vector<double> squares = work.updates[0]->SquaresOfMean(stream_);
     MutexLock lock(mutex_);
@@ -437,11 +437,12 @@ void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
     sum_.resize(std::max(sum_.size(), store.bytes_of(shard)));
     store.ApplyMean(shard, commit.set, updates, sum_, commit.step, stream_, counts,
                     store.FactorOf(shard, work.squares));
-    // Frees the updates early, so that the next step can stage into their buffers while this step
-    // is still being applied.
+    // Free the updates early, so that the next step can stage into their buffers while this step is
+    // still being applied.
     for (const auto& update : work.updates) update->Free(shard);
   }
-  // Set after all shards, so that a reader that sees the new step finds every update applied.
+  // Set the step after all shards, so that a reader that sees the new step finds every update
+  // applied.
   store.step() = commit.step + 1;
 }
 

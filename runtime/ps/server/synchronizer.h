@@ -46,11 +46,11 @@ class Synchronizer {
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
-  // Returns where to put the bytes of the contribution, or null if they are not needed. While other
-  // contributions arrive at full speed, waits up to 5 s before taking memory for another. Whether
-  // or not the result is null, the caller must call Staged once all bytes have arrived. Returns
-  // ResourceExhausted if the task already has more contributions here than the protocol ever
-  // requests from a task.
+  // Returns the Staging for the bytes of the contribution, or null if they are not needed. While
+  // other contributions arrive at full speed, waits up to 5 s before taking memory for another one.
+  // Whether or not the result is null, the caller must call Staged once all bytes have arrived.
+  // Returns ResourceExhausted if the task already has more contributions here than the protocol
+  // ever requests from a task.
   StatusOr<std::shared_ptr<Staging>> Stage(const protocol::Name& name, int64_t step,
                                            const std::shared_ptr<Store>& store);
   // See protocol::StagedReport for `drawn`.
@@ -81,7 +81,7 @@ class Synchronizer {
   Attendance GetAttendance();
   // Returns the size of the gradients that wait for their step. Takes no lock of the synchronizer.
   size_t staged_bytes() const { return buffers_->lent_bytes(); }
-  // The buffers in which gradients are staged.
+  // Returns the buffers in which gradients are staged.
   const std::shared_ptr<rpc::BufferPool>& buffers() const { return buffers_; }
 
  private:

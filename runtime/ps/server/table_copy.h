@@ -1,7 +1,7 @@
-// Keeps the state of a server's tables as of one moment, while training goes on and the chief reads
-// it piece by piece. Only shards that change in the meantime take memory: such a shard is copied
-// before its first change, and all copies of the tables that need its old state share this memory.
-// Private to this package.
+// Keeps the state of a server's tables as of one moment, while training continues and the chief
+// reads the state piece by piece. Only shards that change during this time take memory: such a
+// shard is copied before its first change, and all copies of the tables that need its old state
+// share this memory. Private to this package.
 #pragma once
 
 #include <cstdint>

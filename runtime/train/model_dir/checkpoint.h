@@ -37,8 +37,8 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
 // The resources that a load may use.
 struct LoadOptions {
   // If set, the values are read into the memory of this snapshot's tensors, and the returned
-  // snapshot consists of these tensors. They must fit the model, and their content is undefined
-  // after an error. If null, the values are read into new tensors.
+  // snapshot consists of these tensors. They must have the model's types and shapes, and their
+  // content is undefined after an error. If null, the values are read into new tensors.
   const state::Snapshot* into = nullptr;
   ThreadPool* pool = nullptr;  // if set, its threads also read
   // If set, the values of `variables` (indices in ascending order) stay in the file, and `values`
@@ -56,8 +56,8 @@ struct LoadOptions {
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
 // missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
-// the message names the variable or slot. A slot gets its initial value if it is missing, or if it
-// had another meaning under the options of the checkpoint's optimizer.
+// the message names the variable or slot. A slot gets its initial value if it is missing or had
+// another meaning under the options of the checkpoint's optimizer.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training,
                                          const LoadOptions& options = {});
@@ -69,7 +69,7 @@ StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string&
                                                               const state::TrainingState& training,
                                                               const LoadOptions& options = {});
 
-// Returns the error that LoadLatestCheckpoint would return, as far as it can be found without
+// Returns the error that LoadLatestCheckpoint would return, as far as it can be detected without
 // reading the values of the newest checkpoint. If its index or the size of a data file shows that
 // it is damaged, loads older checkpoints, as LoadLatestCheckpoint does. Returns OK if the folder
 // has no checkpoint. `streamed` is as in LoadOptions.

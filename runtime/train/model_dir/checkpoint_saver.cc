@@ -129,7 +129,7 @@ void CheckpointSaver::Require() {
 
 void CheckpointSaver::Restored(int64_t step) {
   MutexLock lock(shared_->mutex);
-  if (shared_->next && shared_->next->global_step() == step) return;  // it is not saved yet
+  if (shared_->next && shared_->next->global_step() == step) return;  // not yet saved
   shared_->schedule.OnRestored(step, clock_.Monotonic());
 }
 
@@ -210,7 +210,7 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
   for (;;) {
     while (!shared->state && !shared->leaving) shared->work.Wait(shared->mutex);
     if (!shared->state) return;
-    // Only this thread resets the state, so the state stays in place while the lock is released.
+    // Only this thread resets the state, so the reference stays valid while the lock is released.
     const state::SnapshotCopy& snapshot = *shared->state;
     const bool mark = shared->mark;
     const Time now = shared->begun_at;

@@ -1,7 +1,7 @@
 // Saves checkpoints in the background: the caller hands over a snapshot (a copy of the state) and
 // continues training while a thread finishes the copy and writes it. SaveSchedule decides when to
-// save; this class provides the thread, the clock and the log. A save that fails, or a disk that
-// hangs, never stops the caller: the problem is logged and shown, and the save is tried again.
+// save; this class provides the thread, the clock and the log. A failing save or a hanging disk
+// never stops the caller: the problem is logged and shown, and the save is retried.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ namespace tfjob::train {
 
 struct SaverOptions {
   // `write` writes a checkpoint, and `mark` writes the mark that the run is over. These functions
-  // run on the saver's thread. A function that hangs may outlive the saver, so the functions must
-  // own what they use. If `write` is null, nothing is saved.
+  // run on the saver's thread. A hanging function may outlive the saver, so the functions must own
+  // the objects that they use. If `write` is null, nothing is saved.
   std::function<Status(const state::Snapshot& snapshot, Time now)> write;
   std::function<Status(int64_t step, Time now)> mark;
   // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is
@@ -44,8 +44,8 @@ class CheckpointSaver {
   bool Due(int64_t step);
   // Call only if Due has just returned true.
   void Save(state::SnapshotCopy snapshot);
-  // Saves a state that cannot be copied again. If a write is in progress, the write of this state
-  // follows it at once. Replaces a state that is still waiting for its turn.
+  // Saves a state that cannot be copied again. If a write is in progress, this state is written
+  // directly after it. Replaces any state that is still waiting to be written.
   void SaveNext(state::SnapshotCopy snapshot);
   // Makes Due return true as soon as no write is in progress.
   void Require();
@@ -55,7 +55,7 @@ class CheckpointSaver {
   // Returns the newest snapshot that is being written or will be written next. It is newer than all
   // checkpoints.
   std::optional<state::Snapshot> InFlight() const;
-  // Returns the step of the newest checkpoint that is known to be whole.
+  // Returns the step of the newest checkpoint known to be complete.
   std::optional<int64_t> saved_step() const;
 
   // Waits until no write is in progress, but no longer than `patience`, and only until `stop` is
@@ -67,8 +67,8 @@ class CheckpointSaver {
   // a message that names the step, if the state is not saved.
   Status SaveBeforeExit(state::Snapshot last);
   // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
-  // `final_patience`, then returns Unavailable, like SaveBeforeExit; also returns Unavailable as
-  // soon as the state is lost (state::IsLost). If `stop` is requested meanwhile, continues like
+  // `final_patience`, then returns Unavailable, like SaveBeforeExit. Also returns Unavailable as
+  // soon as the state is lost (state::IsLost). If `stop` is requested before then, continues like
   // SaveBeforeExit, and returns Cancelled if the state is saved.
   Status SaveLast(state::Snapshot last, const StopSource& stop);
 

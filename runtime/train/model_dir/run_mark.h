@@ -1,5 +1,5 @@
-// Writes, reads and removes the mark that a run has ended. The mark is a file in the run's folder
-// (finished.json), for tasks that see only the folder.
+// Writes, reads and removes the mark that records the end of a run. The mark is a file in the run's
+// folder (finished.json), for tasks that see only the folder.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct RunMark {
   // Used only if there is no job UID: a mark from before this time belongs to an older run.
   Time oldest{};
 };
-// Returns a text that identifies the run without naming it, for progress::RunEnd.
+// Returns a string that identifies the run without naming it, for progress::RunEnd.
 std::string RunFingerprint(const RunMark& run);
 
 // Describes how a run has ended.
 struct RunEnd {
   int64_t step = 0;
-  std::string failure;  // why it has failed (state::RunFailure); "" if it has finished
+  std::string failure;  // why the run has failed (state::RunFailure); "" if it has finished
 
   bool operator==(const RunEnd&) const = default;
 };
@@ -41,7 +41,7 @@ Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& e
 Status ClearFinished(const std::string& folder);
 // Returns the content of the run's mark, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// Like ReadRunEnd, but returns only the step, and nullopt also if the run has failed.
+// Like ReadRunEnd, but returns only the step. Also returns nullopt if the run has failed.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

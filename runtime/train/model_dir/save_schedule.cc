@@ -103,8 +103,8 @@ void SaveSchedule::ReportSlow(Duration now, SaveActions& actions) {
   actions.warning = problem_;
 }
 
-// A write that would succeed may begin shortly before the deadline, so every write gets the full
-// `final_patience`.
+// Gives every write the full `final_patience`, because a write that would succeed may begin shortly
+// before the deadline.
 Duration SaveSchedule::GiveUpAt() const {
   if (last_->stopping || policy_.final_patience == 0s) return Duration::max();
   return std::max(last_->deadline, write_->begun + policy_.final_patience);

@@ -2,13 +2,13 @@
 // request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
 // CheckpointSaver (checkpoint_saver.h) reports events to it and carries out its actions.
 //
-//   training   A save that is due starts a write. While a write is in progress, no other starts; a
-//              save that becomes due meanwhile starts afterwards. A failed write is repeated with
+//   training   A save that is due starts a write. Only one write is in progress at a time; a save
+//              that becomes due during a write starts afterwards. A failed write is repeated with
 //              the newest state after `retry`, which doubles up to `slowest_retry`; a save that
 //              becomes due before then starts at once.
 //   stopping   After the write in progress, one attempt to save the last step.
-//   ending     The same, but repeated every `retry` until it succeeds or `final_patience` has
-//              elapsed; then the mark that the run is over (run_mark.h) is written in the same way.
+//   ending     As in stopping, but repeated every `retry` until it succeeds or `final_patience` has
+//              elapsed. Then the mark that the run is over (run_mark.h) is written in the same way.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct SaveActions {
   std::string warning;              // for the log; "" if none
   std::string note;                 // for the log, at level info; "" if none
   std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
-  // Set once the caller need not wait any longer in the phases stopping and ending: OK if the last
+  // In the phases stopping and ending, set once the caller need not wait any longer: OK if the last
   // step is saved, otherwise Unavailable with a message that names the step and says why it is not
   // saved.
   std::optional<Status> result;
@@ -59,7 +59,7 @@ class SaveSchedule {
   // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
   // saves, in steps or in time, start again here.
   void OnRestored(int64_t step, Duration now);
-  // Makes OnStep start a write the next time that no other write is in progress.
+  // Makes OnStep start a write as soon as no other write is in progress.
   void Require() { required_ = true; }
 
   // OnStop reports that the task was asked to stop, and OnEnd that training has ended. `step` is
@@ -72,7 +72,7 @@ class SaveSchedule {
   void Resume() { last_.reset(); }
 
   bool writing() const { return write_.has_value(); }
-  // Returns the step of the newest checkpoint that is known to be whole.
+  // Returns the step of the newest checkpoint known to be complete.
   std::optional<int64_t> saved_step() const { return saved_step_; }
   // Returns the problem with saving that users should know about; "" if there is none.
   const std::string& problem() const { return problem_; }
@@ -109,7 +109,7 @@ class SaveSchedule {
   Duration base_time_;
   bool required_ = false;
   std::optional<Write> write_;
-  int failures_ = 0;  // since the last good write
+  int failures_ = 0;  // since the last successful write
   Status failure_;
   Duration retry_at_{0};  // valid if failures_ > 0
   std::optional<Last> last_;

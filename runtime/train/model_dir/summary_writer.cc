@@ -26,7 +26,7 @@ struct SummaryWriter::Entry {
 struct SummaryWriter::Shared {
   explicit Shared(SummaryOptions given) : options(std::move(given)) {}
 
-  // Used by the writer's thread only.
+  // Used only by the writer's thread.
   Status Write(const Entry& entry) {
     if (events == nullptr) {
       ASSIGN_OR_RETURN(events, io::EventWriter::Create(options.folder, entry.time, *options.files));

@@ -1,4 +1,4 @@
-// Writes summaries (TensorBoard event files) in the background. A disk that is full, fails or hangs
+// Writes summaries (TensorBoard event files) in the background. A full, failing or hanging disk
 // never blocks the caller: the failure is logged and shown, the write is repeated, and if too many
 // summaries are waiting, further ones are dropped.
 #pragma once
@@ -39,8 +39,8 @@ class SummaryWriter {
   void AddScalars(int64_t step, std::vector<std::pair<std::string, double>> values);
   // Adds the graph that TensorBoard shows, as the bytes of TensorFlow's GraphDef.
   void AddGraph(std::string graph_def);
-  // Makes TensorBoard discard what an earlier run wrote for the steps after `step`. Call after a
-  // restore.
+  // Makes TensorBoard discard the summaries that an earlier run wrote for the steps after `step`.
+  // Call after a restore.
   void AddStart(int64_t step);
   // Waits until everything is written, an attempt has failed, or `timeout` has passed.
   void Flush(Duration timeout);

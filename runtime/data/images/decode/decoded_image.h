@@ -1,4 +1,4 @@
-// Declares the decoders for JPEG and for PNG. image_decoder.h chooses between them.
+// Declares the JPEG and PNG decoders. image_decoder.h chooses between them.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct DecodedImage {
 struct DecodeOptions {
   int64_t channels = 3;  // 1: luminance; 3: RGB; 4: RGBA
   // Limits the values of an image (height × width × channels, in the file and decoded). A larger
-  // image is an error, which is returned before memory is allocated for it.
+  // image is rejected before memory is allocated for it.
   int64_t most_values = int64_t{1} << 28;
 };
 
@@ -52,8 +52,8 @@ inline uint8_t Luminance(uint32_t red, uint32_t green, uint32_t blue) {
 }
 
 // Decode an image into `buffers`. Return DataLoss if the bytes are not a complete image of this
-// format, InvalidArgument if the image is of a kind that is not supported, ResourceExhausted if the
-// library cannot allocate memory, and the errors of CheckSize. The libraries print nothing.
+// format, InvalidArgument if the image is of an unsupported kind, and ResourceExhausted if the
+// library cannot allocate memory. Propagate errors from CheckSize. The libraries print nothing.
 StatusOr<DecodedImage> DecodeJpeg(std::string_view bytes, const DecodeOptions& options,
                                   DecodeBuffers& buffers);
 StatusOr<DecodedImage> DecodePng(std::string_view bytes, const DecodeOptions& options,

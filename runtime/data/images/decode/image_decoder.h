@@ -1,5 +1,5 @@
-// Decodes JPEG and PNG images, and recognises the format by the first bytes. Trusts no byte of an
-// image.
+// Decodes JPEG and PNG images, whose format it recognises by the first bytes. Treats every byte of
+// an image as untrusted.
 #pragma once
 
 #include <string_view>
@@ -31,8 +31,8 @@ class ImageDecoder {
   explicit ImageDecoder(const DecodeOptions& options) : options_(options) {}
 
   // Decodes an image. The pixels stay valid until the next call. Returns DataLoss if the bytes are
-  // not a complete image, InvalidArgument if the image is too large or of a kind that is not
-  // supported, and ResourceExhausted if a library cannot allocate memory.
+  // not a complete image, InvalidArgument if the image is too large or of an unsupported kind, and
+  // ResourceExhausted if a library cannot allocate memory.
   StatusOr<DecodedImage> Decode(std::string_view bytes);
 
  private:

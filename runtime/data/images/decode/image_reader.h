@@ -17,7 +17,7 @@ struct ImageOptions {
   ResizeOptions resize;
 };
 
-// Returns different texts for different options.
+// Returns different strings for different options.
 std::string Print(const ImageOptions& options);
 
 // Decodes and resizes images. Only one thread may use a reader.
@@ -27,7 +27,7 @@ class ImageReader {
       : decoder_({.channels = options.channels}), resizer_(options.resize) {}
 
   // Decodes an image, resizes it, and fills `to`, [height, width, channels], with values from 0 to
-  // 255. Returns the errors of ImageDecoder::Decode, and then leaves `to` unchanged.
+  // 255. Propagates errors from ImageDecoder::Decode, and then leaves `to` unchanged.
   Status Read(std::string_view bytes, std::span<float> to) {
     ASSIGN_OR_RETURN(const DecodedImage image, decoder_.Decode(bytes));
     resizer_.Run(image, to);

@@ -30,7 +30,7 @@ struct JpegState {
   jpeg_progress_mgr progress;
   std::jmp_buf failed;
   char message[JMSG_LENGTH_MAX];
-  bool unsupported;    // the error means that the kind of image is not supported
+  bool unsupported;    // the error means that the kind of image is unsupported
   bool out_of_memory;  // the error means that memory could not be allocated
   uint8_t* pixels;     // where the rows are stored
   size_t row_bytes;
@@ -98,7 +98,7 @@ void ReadJpegHeader(JpegState& state) {
 // Fails if scans are missing although the file ends properly; the library would leave the affected
 // parts grey or blurred. Must be called after all scans have been read. In a progressive file, AC
 // coefficients that no scan contains are 0, which is valid. But every component needs its DC
-// coefficients (the library cannot write a file without them, either), and every coefficient that
+// coefficients (the library cannot write a file without them either), and every coefficient that
 // some scan contains must be complete to its last bit, as encoders always write it.
 void CheckScans(JpegState& state) {
   const jpeg_decompress_struct& library = state.library;

@@ -61,7 +61,7 @@ void ReadPngHeader(PngState& state) {
   // Lifts the library's own limit on the size: CheckSize limits it later.
   png_set_user_limits(state.library, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_crc_action(state.library, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-  // Makes the library skip all chunks but those that are needed (IHDR, PLTE, tRNS, IDAT and IEND).
+  // Makes the library skip all chunks except the necessary ones (IHDR, PLTE, tRNS, IDAT and IEND).
   png_set_keep_unknown_chunks(state.library, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_read_fn(state.library, &state, ReadPngBytes);
   png_read_info(state.library, state.info);
@@ -132,7 +132,8 @@ class PngReader {
   PngState state_;
 };
 
-// Returns the number of channels in the file. For a palette, this is that of its colours.
+// Returns the number of channels in the file. With a palette, this is the number of channels of its
+// colours.
 int64_t ChannelsOf(PngState& state) {
   const png_byte kind = png_get_color_type(state.library, state.info);
   const bool stated_alpha = png_get_valid(state.library, state.info, PNG_INFO_tRNS) != 0;

@@ -25,13 +25,13 @@ class Resizer {
  public:
   explicit Resizer(const ResizeOptions& options) : options_(options) {}
 
-  // Fills `to`, [height, width, channels], with values from 0 to 255, which are computed as by
+  // Fills `to`, [height, width, channels], with values from 0 to 255, computed as by
   // tf.image.resize without antialiasing: pixels have half-integer centres. An image that already
   // has the new size keeps its values.
   void Run(const DecodedImage& image, std::span<float> to);
 
  private:
-  // Names the two input pixels, along one axis, between which an output pixel is interpolated.
+  // Identifies the two input pixels, along one axis, between which an output pixel is interpolated.
   struct Sample {
     int64_t low = 0, high = 0;
     float weight = 0;  // of `high`
