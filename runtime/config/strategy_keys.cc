@@ -75,10 +75,11 @@ void AddGroupKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::strategy, &S::on_failure>(),
                   .doc = "Whether the others wait for a task that is lost or was asked to "
                          "end. `wait`: until its replacement has joined. `shrink`: if they "
-                         "are at least half of the group, with its leader, they go on without "
-                         "it and divide the examples of each step among themselves until its "
-                         "replacement has joined; the results then equal those of an "
-                         "undisturbed run only up to rounding.",
+                         "are a majority of the group, they go on without it and divide the "
+                         "examples of each step among themselves until its replacement has "
+                         "joined; if the chief is lost, another task saves until it returns. "
+                         "The results then equal those of an undisturbed run only up to "
+                         "rounding.",
                   .choices = {"wait", "shrink"},
                   .when_values = {"multi_worker_mirrored"}});
 }
