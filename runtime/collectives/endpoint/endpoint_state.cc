@@ -43,6 +43,10 @@ int FindTask(const std::vector<GroupTask>& tasks, const rpc::Identity& identity)
   return found == tasks.end() ? -1 : static_cast<int>(found - tasks.begin());
 }
 
+LeaderRules Rules(const EndpointOptions& options) {
+  return {.shrinks = options.shrinks};
+}
+
 int RequireTask(const EndpointOptions& options) {
   const int task = FindTask(options.tasks, options.identity);
   ENFORCE(task >= 0, "the tasks that train include this one");
@@ -70,8 +74,7 @@ Endpoint::State::State(EndpointOptions endpoint_options)
 }
 
 void Endpoint::State::StartLeading() {
-  machine = std::make_unique<Leader>(MembersOf(options.tasks),
-                                     LeaderRules{.shrinks = options.shrinks}, task);
+  machine = std::make_unique<Leader>(MembersOf(options.tasks), Rules(options), task);
   leader = task;
   leader_incarnation = options.identity.incarnation;
   const Status connected =
@@ -195,8 +198,15 @@ bool Endpoint::State::PassOnOfLeader() {
     if (found == sessions.end()) continue;
     found->second.connection->Cancel(Cancelled("a newer connection has replaced this one"));
   }
+  if (machine->ShouldStepAside()) {
+    pause = Rules(options).NextPause(pause);
+    rests_until = MonotonicNow() + pause;
+    StopLeading(StrCat(Place(task), " could not connect to the group, and tries again after ",
+                       FormatDuration(pause)));
+    return true;
+  }
   if (machine->ShouldHandBack()) {
-    handed_back = MonotonicNow();
+    rests_until = MonotonicNow() + kHandBack;
     StopLeading(StrCat(Place(0), " leads the group again"));
     return true;
   }

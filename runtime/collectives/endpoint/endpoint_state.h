@@ -44,7 +44,7 @@ struct Endpoint::State {
             .leads = machine != nullptr,
             .occupied = occupied,
             .first_follows = machine != nullptr && task != 0 && machine->IsConnected(0),
-            .handed_back = handed_back && RealClock().Monotonic() < *handed_back + kHandBack,
+            .rests = RealClock().Monotonic() < rests_until,
             .member = &member};
   }
   // Begins to lead, or ends the sessions of the members, which then search for another leader.
@@ -76,8 +76,10 @@ struct Endpoint::State {
   // The task that leads, or led last, as far as this task knows.
   int leader ABSL_GUARDED_BY(mutex) = 0;
   int occupied ABSL_GUARDED_BY(mutex) = -1;  // see TaskView
-  // The time at which this task let the first task lead.
-  std::optional<Duration> handed_back ABSL_GUARDED_BY(mutex);
+  // Until then, this task does not lead (TaskView::rests); and the length of the last such pause
+  // of a first task to which the others could not connect.
+  Duration rests_until ABSL_GUARDED_BY(mutex){0};
+  Duration pause ABSL_GUARDED_BY(mutex){0};
   // The stream to the leader, valid while it is set. Null if there is no stream or this task leads.
   rpc::Connection* to_leader ABSL_GUARDED_BY(mutex) = nullptr;
   bool leader_suspected ABSL_GUARDED_BY(mutex) = false;

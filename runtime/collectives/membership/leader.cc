@@ -418,8 +418,12 @@ void Leader::Tick(Duration now) {
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];
-    if (index == self_ || seat.ready || !seat.returns) continue;
-    seat.pause = std::clamp(2 * seat.pause, rules_.pause_after_failure, rules_.longest_pause);
+    if (seat.ready || !seat.returns) continue;
+    if (index == self_) {
+      steps_aside_ = true;
+      continue;
+    }
+    seat.pause = rules_.NextPause(seat.pause);
     seat.paused_until = now + seat.pause;
   }
   Withdraw(StrCat("the members did not connect with each other within ",

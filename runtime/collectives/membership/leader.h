@@ -14,6 +14,7 @@
 // thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -47,6 +48,9 @@ struct LeaderRules {
   // could not connect. The pause doubles after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
+  Duration NextPause(Duration pause) const {
+    return std::clamp(2 * pause, pause_after_failure, longest_pause);
+  }
 };
 
 // Identifies a stream from a member to the leader. The caller chooses the numbers, and never reuses
@@ -93,6 +97,9 @@ class Leader {
   // Returns whether the leader should let the first task lead: that task is not this leader's, and
   // has joined, and the next generation could form now.
   bool ShouldHandBack() const { return hands_back_; }
+  // Returns whether the leader should let others lead for some time: it has returned, but the
+  // members of the last generation could not connect to it.
+  bool ShouldStepAside() const { return steps_aside_; }
   // Returns whether a majority of the members of each of these generations, which this task
   // remembers, are still connected since the latest generation began. As long as that is so, no
   // other leader can have formed a generation.
@@ -194,6 +201,7 @@ class Leader {
   std::map<std::string, size_t> indices_;  // of the seats, by the task's name
   mutable std::optional<Memory> memory_;   // reset when a task joins, or no longer joins
   bool hands_back_ = false;
+  bool steps_aside_ = false;
   Phase phase_ = Phase::kGathering;
   bool has_begun_ = false;     // a generation has begun
   int64_t number_ = 0;         // the number of the latest generation

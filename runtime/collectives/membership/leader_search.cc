@@ -21,11 +21,12 @@ std::vector<int> TasksToAsk(const TaskView& self, int tasks) {
 }
 
 bool Searches(const TaskView& self) {
+  if (self.rests && self.task == 0) return false;
   return !self.leads || (self.shrinks && WaitsForOthers(self));
 }
 
 bool MayLead(const TaskView& self) {
-  if (self.leads || self.handed_back || self.task >= kMostLeaders) return false;
+  if (self.leads || self.rests || self.task >= kMostLeaders) return false;
   if (self.task == 0) return true;
   return self.shrinks && WaitsForOthers(self) && !self.member->past().empty();
 }

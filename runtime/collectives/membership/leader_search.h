@@ -37,7 +37,9 @@ struct TaskView {
   // none.
   int occupied = -1;
   bool first_follows = false;  // it leads, and the first task follows it
-  bool handed_back = false;    // it let the first task lead less than kHandBack ago
+  // It does not lead at present: it has let the first task lead; or it is the first task, and the
+  // others could not connect to it. In the second case, it does not search either.
+  bool rests = false;
   const GroupMember* member = nullptr;
 };
 

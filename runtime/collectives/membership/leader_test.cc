@@ -458,6 +458,28 @@ TEST_F(TakeoverTest, LetsTheFirstTaskLeadAgainBetweenTwoGenerations) {
   EXPECT_EQ(next_.generation(), generation_) << "it forms no generation itself";
 }
 
+TEST_F(TakeoverTest, AFirstTaskThatReturnsStepsAsideIfItCannotConnectToTheOthers) {
+  Leader first({{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
+               {.shrinks = true});
+  const std::vector<PastGeneration> past = {
+      {.generation = 7, .shared = true, .members = {{"worker 1", 11}, {"worker 2", 12}}}};
+  const JoinRequest returns,
+      remembers{.step = 5, .state_generation = 7, .last_generation = 7, .past = past};
+  for (int task = 0; task < 3; ++task) {
+    const auto session = static_cast<SessionId>(task + 1);
+    ASSERT_EQ(first.Connect(now_, task, task == 0 ? 99 : 10 + task, session), OkStatus());
+    first.OnMessage(now_, session, task == 0 ? returns : remembers);
+  }
+  EXPECT_EQ(first.generation(), 8);
+  first.OnMessage(now_, 2, ReadyReport{8});
+  now_ += 19s;
+  first.Tick(now_);
+  EXPECT_FALSE(first.ShouldStepAside());
+  now_ += 1s;
+  first.Tick(now_);
+  EXPECT_TRUE(first.ShouldStepAside());
+}
+
 TEST_F(TakeoverTest, LosesTheMajorityWithItsSessions) {
   Connect(1, 2);
   Connect(2, 3);

@@ -68,6 +68,7 @@ class GroupSimulation : private SimulatedGroup {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
       p.trains = false;
+      p.left = !departs;
       departs ? p.member->Depart() : p.member->Leave();
       After(back, [this, incarnation = p.incarnation] {
         In(incarnation, [this](Process& again) { JoinAgain(again); });
@@ -92,7 +93,7 @@ class GroupSimulation : private SimulatedGroup {
   void Fault() {
     const int task = static_cast<int>(Number(0, static_cast<int64_t>(tasks_.size()) - 1));
     std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
-    switch (Number(0, rules_.shrinks ? 11 : 7)) {
+    switch (Number(0, rules_.shrinks ? 12 : 7)) {
       case 0:
         return Restart(task, Time(0s, 15s));
       case 1:
@@ -123,6 +124,10 @@ class GroupSimulation : private SimulatedGroup {
         return;
       case 8:
         return Divide(std::min(Time(1s, 30s), kFaultsEnd - now_));
+      case 9:  // the first task comes back, but cannot connect to another one
+        blocked_ = task;
+        blocked_until_ = std::min(now_ + Time(10s, 50s), kFaultsEnd);
+        return Restart(0, Time(5s, 15s));
       default:  // the first task is lost for a long time
         return Restart(0, Time(5s, 40s));
     }
@@ -194,6 +199,7 @@ class GroupSimulation : private SimulatedGroup {
     Variables source = group[static_cast<size_t>(order.source)]->variables;
     source.step = std::max<int64_t>(source.step, 0);
     CheckNoneWasReplaced(group);
+    for (Process* process : group) process->left = false;
     CheckNothingIsLost(source);
     source.generation = order.generation;
     const bool breaks = now_ < kFaultsEnd && Chance(0.1);
@@ -235,8 +241,8 @@ class GroupSimulation : private SimulatedGroup {
   void CheckNothingIsLost(const Variables& source) {
     bool known = false;
     for (const auto& process : processes_) {
-      known = known ||
-              (process && process->trains && process->variables.version() >= committed_.version());
+      known = known || (process && process->trains && !process->left &&
+                        process->variables.version() >= committed_.version());
     }
     Expect(!known || source.version() >= committed_.version(), "a step is lost");
     if (!known) committed_ = {};

@@ -308,6 +308,8 @@ TEST(LeaderSearch, BringsTasksToTheFirstOneThatLeads) {
   EXPECT_EQ(MayFollow(leads, "worker 1", 0), OkStatus());
   joins.Join({});
   EXPECT_TRUE(MayLead(follows));
+  EXPECT_FALSE(MayLead({.task = 1, .shrinks = true, .rests = true, .member = &joins}));
+  EXPECT_FALSE(Searches({.task = 0, .shrinks = true, .rests = true, .member = &joins}));
 }
 
 TEST(GroupMember, SaysThatItWaitsForAGroupThatTrainsWithoutIt) {

@@ -41,6 +41,7 @@ struct Process {
   int64_t incarnation = 0;
   int task = 0;
   bool trains = false;  // joins again when its generation ends
+  bool left = false;    // has said that it takes no further steps, so the others do not wait for it
   Duration paused_until{0};
   std::unique_ptr<Leader> leader;  // set while the process leads
   std::unique_ptr<GroupMember> member;
@@ -48,7 +49,7 @@ struct Process {
   std::shared_ptr<Stream> stream;  // the stream to the leader; null: none
   bool dialling = false;
   int occupied = -1;  // see TaskView
-  Duration handed_back_until{0};
+  Duration rests_until{0}, pause{0};
   std::set<int> dialling_data;  // ranks
   Variables variables;
   DataChannel channel;  // the channel of the member's generation
@@ -118,7 +119,7 @@ class SimulatedGroup : protected SimulatedTime {
             .occupied = process.occupied,
             .first_follows =
                 process.leader != nullptr && process.task != 0 && process.leader->IsConnected(0),
-            .handed_back = now_ < process.handed_back_until,
+            .rests = now_ < process.rests_until,
             .member = process.member.get()};
   }
   void StartLeading(Process& process) {
@@ -409,7 +410,12 @@ class SimulatedGroup : protected SimulatedTime {
       }
     }
     if (process.leader->ShouldHandBack()) {
-      process.handed_back_until = now_ + kHandBack;
+      process.rests_until = now_ + kHandBack;
+      return StopLeading(process);
+    }
+    if (process.leader->ShouldStepAside()) {
+      process.pause = rules_.NextPause(process.pause);
+      process.rests_until = now_ + process.pause;
       return StopLeading(process);
     }
     if (own) Pump(process);
@@ -448,7 +454,9 @@ class SimulatedGroup : protected SimulatedTime {
     if (from == nullptr) return;
     Status verdict = Unavailable("connection refused");
     Process* const to = Alive(target.incarnation);
-    if (to != nullptr && to->paused_until <= now_ && Reaches(from->task, to->task)) {
+    const bool blocked =
+        to != nullptr && now_ < blocked_until_ && from->task == 0 && to->task == blocked_;
+    if (to != nullptr && to->paused_until <= now_ && Reaches(from->task, to->task) && !blocked) {
       const DataPeer peer{tasks_[static_cast<size_t>(from->task)].task, caller};
       verdict = to->intake->Admit(peer, channel);
       if (verdict.ok() && lose_sockets_until_ <= now_) {
@@ -487,6 +495,9 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
   Duration divided_until_{0};
+  // Until then, the first task and this one cannot open data connections to each other.
+  Duration blocked_until_{0};
+  int blocked_ = 0;
   std::vector<int> part_;                           // of the network, by task, while it is divided
   std::set<std::pair<DataChannel, int64_t>> gone_;  // which process has begun which generation
   LeaderRules rules_;
