@@ -235,7 +235,8 @@ void Coordinator::DropOlder(const Worker& worker, CoordinatorActions& actions) {
     const std::vector<bool>& where = contribution.where;
     if (name.worker != worker || !IsOlder(name) || std::ranges::all_of(where, std::identity()))
       return false;
-    // A server that has staged it would keep its bytes until the step is decided.
+    // Otherwise, a server that has staged the contribution would keep its bytes until the step is
+    // decided.
     for (size_t i = 0; i < where.size(); ++i) {
       if (!where[i]) continue;
       actions.messages.emplace_back(static_cast<int>(i), Forget{epoch_, step_, name});
