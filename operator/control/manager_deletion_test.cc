@@ -67,34 +67,37 @@ TEST_F(ManagerDeletionTest, DoesNotAdoptTheServicesOfAJobThatIsBeingDeleted) {
   EXPECT_FALSE(store_.GetJson(service)->at("metadata").contains("ownerReferences"));
 }
 
-// The finalizers of a pod keep it even if it is deleted with grace period 0.
+// The finalizers of a pod keep it even if it is deleted with grace period 0. Another call fails, so
+// the job is reconciled again before the watch reports the deletion.
 TEST_F(ManagerDeletionTest, DoesNotReplaceAForceDeletedPodThatIsStillThere) {
-  const client::Key pod{Kind::kPod, "ns", "a-worker-0"};
-  Json object = fixtures::Job("a", 1);
+  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+  const client::Key first{Kind::kPod, "ns", "a-worker-0"}, second{Kind::kPod, "ns", "a-worker-1"};
+  Json object = fixtures::Job("a", 2);
   object["metadata"]["annotations"] = {{"tfjob.dev/force-delete-lost-pods", "true"}};
   object["spec"]["tfReplicaSpecs"]["Worker"]["template"]["metadata"]["finalizers"] = {"a/hold"};
   ASSERT_TRUE(store_.Create(Kind::kTFJob, object).ok());
   Settle();
-  ASSERT_TRUE(store_
-                  .UpdateStatus(Kind::kPod,
-                                {{"metadata", {{"name", pod.name}, {"namespace", pod.name_space}}},
-                                 {"status", {{"phase", "Running"}}}})
-                  .ok());
-  ASSERT_TRUE(store_.Delete(pod, {}).ok());
+  for (const client::Key& pod : {first, second}) ASSERT_TRUE(store_.Delete(pod, {}).ok());
   Settle();
-  clock_.Advance(2min);  // the pod counts as lost now
+  client_.Inject({.matches =
+                      [&](const client::Call& call) {
+                        return call.verb == client::Verb::kDelete && call.key == second;
+                      },
+                  .error = Unavailable("busy")});
+  clock_.Advance(2min);  // the pods count as lost now
   Step();
-  EXPECT_EQ(Count(client::Verb::kDelete, pod), 1);
+  EXPECT_EQ(Count(client::Verb::kDelete, first), 1);
   for (int i = 0; i < 5; ++i) {
-    clock_.Advance(10s);  // the watch does not report the deletion yet
+    clock_.Advance(2s);
     Step();
   }
-  EXPECT_EQ(Count(client::Verb::kCreate, pod), 1);
+  EXPECT_EQ(Count(client::Verb::kDelete, second), 2);
+  EXPECT_EQ(Count(client::Verb::kCreate, first), 1);
   Settle();
-  const int64_t deletes = Count(client::Verb::kDelete, pod);
+  const int64_t deletes = Count(client::Verb::kDelete, first);
   clock_.Advance(1h);
   Settle();
-  EXPECT_EQ(Count(client::Verb::kDelete, pod), deletes);
+  EXPECT_EQ(Count(client::Verb::kDelete, first), deletes);
 }
 
 }  // namespace

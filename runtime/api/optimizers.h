@@ -103,8 +103,7 @@ struct SGD {
   // Clip every element of a gradient to the range from -clipvalue to clipvalue. At most one of
   // clipvalue, clipnorm and global_clipnorm may be set. Default: no clipping.
   std::optional<double> clipvalue = {};
-  // Scale all gradients so that the norm of all of them together is at most this. Default: no
-  // clipping.
+  // Scale all gradients so that their global norm is at most this. Default: no clipping.
   std::optional<double> global_clipnorm = {};
   // Keep an exponential moving average of the variables, and end the run with it: it replaces the
   // variables in the last checkpoint and evaluation. Default: false.

@@ -80,7 +80,7 @@ void AddRecordKeys(std::vector<Key>& keys, const std::string& at) {
       "more than a million records.",
       "`TMPDIR`, or `/tmp`");
   add(at + "tokenize", KeyType::kTokenize, Bind<kData, source, &S::tokenize>(), {"text", "texts"},
-      "How a text becomes tokens, such as `{name: byte, max_length: 256}`: "
+      "How text becomes tokens, such as `{name: byte, max_length: 256}`: "
       "[tokenizers](#tokenizers).",
       "required");
 }
@@ -159,7 +159,7 @@ void AddJoinKeys(std::vector<Key>& keys, const std::string& at) {
                   .unset_doc = "1"});
   add(at + "stop", KeyType::kChoice, Bind<kData, source, &S::stop>(), {"mix"},
       "Where the mix, and so the epoch, ends. `first`: before the first of the datasets runs out; "
-      "`all`: when all have been read completely, while the others begin again.");
+      "`all`: when all have been read completely. Until then, those that have ended start again.");
   keys.back().choices = {"first", "all"};
   add(at + "cycle_length", KeyType::kInteger, Bind<kData, source, &S::cycle_length>(),
       {"interleave"}, "Number of datasets that take turns.");
@@ -276,7 +276,7 @@ void AddTokenKeys(std::vector<Key>& keys) {
   };
   add("data.bucket_by_length.boundaries", KeyType::kNumbers,
       Bind<&C::data, kBuckets, &BucketConfig::boundaries>(),
-      "Make batches of examples of similar lengths, which are at most these: [batches by "
+      "Make batches of examples of similar lengths, with these upper limits: [batches by "
       "length](#batches-by-length). Longer examples have batches of their own.",
       1, kMostLength, "batches have examples of any length");
   add("data.bucket_by_length.batch_sizes", KeyType::kNumbers,
@@ -290,11 +290,11 @@ void AddTokenKeys(std::vector<Key>& keys) {
       1, kMostIds, "not used");
   add("data.bucket_by_length.padding", KeyType::kNumber,
       Bind<&C::data, kBuckets, &BucketConfig::padding>(),
-      "The value that pads examples. An example ends at the last other value.",
+      "The padding value. An example ends at its last value that differs from this.",
       -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), "`0`");
   add("data.mask_tokens.mask_token", KeyType::kInteger,
       Bind<&C::data, kMask, &MaskConfig::mask_token>(),
-      "Mask tokens at random, for [masked language models](#masked-tokens), with this id.", 0,
+      "The id that masks tokens at random, for [masked language models](#masked-tokens).", 0,
       kMostIds, "tokens are not masked");
   add("data.mask_tokens.vocabulary_size", KeyType::kInteger,
       Bind<&C::data, kMask, &MaskConfig::vocabulary_size>(), "Number of ids of the vocabulary.", 1,
@@ -347,8 +347,8 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.threads",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::threads>(),
-                  .doc = "Number of threads that decode images and divide texts into tokens, in "
-                         "addition to those that compute. "
+                  .doc = "Number of threads that decode images and tokenize text, in addition to "
+                         "those that compute. "
                          "0: one per processor that the CPU affinity and the cgroup's quota "
                          "allow.",
                   .minimum = 0,

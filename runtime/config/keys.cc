@@ -264,7 +264,7 @@ void AddBatchKeys(std::vector<Key>& keys) {
             "32, unless global_batch_size is set"));
   keys.push_back(
       Plain("global_batch_size", kInteger, Bind<&C::global_batch_size>(), 1,
-            "Number of examples per step of all training tasks together, instead of batch_size. It "
+            "Total number of examples per step over all training tasks, instead of batch_size. It "
             "is split over the tasks, and then over their devices, as evenly as possible.",
             "batch_size times the number of training tasks"));
   for (size_t i = keys.size() - 2; i < keys.size(); ++i) keys[i].maximum = kMostExamples;

@@ -200,8 +200,7 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back(Hyper("clipnorm", Bind<kOf, &O::clipnorm>(), 0, {}, "no clipping",
                        "Scale the gradient of each variable so that its norm is at most this."));
   keys.push_back(Hyper("global_clipnorm", Bind<kOf, &O::global_clipnorm>(), 0, {}, "no clipping",
-                       "Scale all gradients so that the norm of all of them together is at most "
-                       "this."));
+                       "Scale all gradients so that their global norm is at most this."));
   for (Key& key : keys) {
     const bool decays = key.path == "optimizer.momentum" || key.path == "optimizer.rho" ||
                         key.path == "optimizer.beta_1" || key.path == "optimizer.beta_2";

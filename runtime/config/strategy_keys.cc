@@ -23,7 +23,7 @@ void AddDeviceKeys(std::vector<Key>& keys) {
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::strategy, &S::devices>(),
                   .doc = "Number of devices of a task. On CPUs, a device is a group of threads: "
-                         "the task's threads are divided between the devices, and each device has "
+                         "the task's threads are split between the devices, and each device has "
                          "at least one.",
                   .minimum = 1,
                   .maximum = kMostDevices,
@@ -75,10 +75,11 @@ void AddGroupKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::strategy, &S::on_failure>(),
                   .doc = "Whether the others wait for a task that is lost or was asked to "
                          "end. `wait`: until its replacement has joined. `shrink`: if they "
-                         "are at least half of the group, with its leader, they go on without "
-                         "it and divide the examples of each step among themselves until its "
-                         "replacement has joined; the results then equal those of an "
-                         "undisturbed run only up to rounding.",
+                         "are a majority of the group, they go on without it and divide the "
+                         "examples of each step among themselves until its replacement has "
+                         "joined; if the chief is lost, another task saves until it returns. "
+                         "The results then equal those of an undisturbed run only up to "
+                         "rounding.",
                   .choices = {"wait", "shrink"},
                   .when_values = {"multi_worker_mirrored"}});
 }

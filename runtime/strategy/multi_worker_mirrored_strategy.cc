@@ -114,9 +114,9 @@ class MultiWorkerMirrored : public Strategy {
   // leader is lost before it has saved the last state, the new leader takes over this task's state.
   Status Leave() override {
     Status left = OkStatus();
-    while (!options_.leads && replica_->has_state() && left.ok()) left = Join();
+    while (!Leads() && replica_->has_state() && left.ok()) left = Join();
     Drop();
-    if (options_.leads) return OkStatus();  // Finish follows
+    if (Leads() && left.ok()) return OkStatus();  // Finish follows
     const Status told = options_.group->Leave();
     return left.ok() || absl::IsCancelled(left) ? told : left;
   }
@@ -140,6 +140,11 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   std::vector<state::PeerState> Peers() override { return options_.group->Peers(); }
+  bool Leads() const override {
+    if (!options_.shrinks) return options_.leads;
+    return !generation_.members.empty() && generation_.rank == 0;
+  }
+  std::function<bool()> WriteGuard() override { return options_.group->WriteGuard(); }
   std::string_view AboutStuckTasks() const override { return "the others wait for it"; }
   bool OthersContinue() const override { return false; }
 
@@ -159,10 +164,13 @@ class MultiWorkerMirrored : public Strategy {
                        options_.group->Join({.step = replica_->has_state() ? drawn_ : -1,
                                              .state_generation = state_generation_,
                                              .agreement = agreement_}));
-      const Status shared = ShareState();
+      Status shared = ShareState();
+      if (shared.ok()) {
+        state_generation_ = generation_.number;
+        if (options_.shrinks) shared = generation_.communicator->Barrier();
+      }
       if (shared.ok()) {
         options_.group->StateIsShared();
-        state_generation_ = generation_.number;
         return OkStatus();
       }
       if (!provided_.ok()) return provided_;
@@ -402,6 +410,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
                                           .stop_patience = task.stop_patience}),
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
+       .shrinks = task.config.on_failure == config::OnFailure::kShrink,
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
        .transport = task.config.transport,

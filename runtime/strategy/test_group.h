@@ -307,6 +307,9 @@ class TestGroup : public collectives::Group {
     return task_ == 0 && job_.TaskWaits();
   }
   void StateIsShared() override {}
+  std::function<bool()> WriteGuard() override {
+    return [] { return true; };
+  }
   Status Depart() override { return OkStatus(); }
   Status Finish() override { return Fail(OkStatus()); }
   Status Fail(const Status& failure) override {

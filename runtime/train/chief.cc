@@ -55,6 +55,13 @@ bool MayPass(const Status& status) {
          absl::IsDeadlineExceeded(status);
 }
 
+Status CheckMayWrite(const std::function<bool()>& guard) {
+  if (guard()) return OkStatus();
+  return Unavailable(
+      "this task may not write to model_dir now: it is cut off from most tasks of its group, which "
+      "may continue without it");
+}
+
 }  // namespace
 
 Chief::Chief(TaskContext& context, Trainer& trainer)
@@ -76,12 +83,16 @@ SaverOptions Chief::SaverOptionsOf() const {
   if (config.model_dir.empty()) return options;
   FileSystem* const files = &context_.files();
   options.write = [folder = config.model_dir, training = trainer_.state(), files,
+                   guard = trainer_.strategy().WriteGuard(),
                    keep = static_cast<int>(std::min<int64_t>(config.keep_checkpoint_max,
                                                              std::numeric_limits<int>::max()))](
                       const state::Snapshot& snapshot, Time now) {
-    return SaveCheckpoint(folder, training, snapshot, keep, now, *files);
+    return SaveCheckpoint(folder, training, snapshot, keep, now, *files,
+                          [&guard] { return CheckMayWrite(guard); });
   };
-  options.mark = [folder = config.model_dir, run = context_.run(), files](int64_t step, Time now) {
+  options.mark = [folder = config.model_dir, run = context_.run(), files,
+                  guard = trainer_.strategy().WriteGuard()](int64_t step, Time now) {
+    RETURN_IF_ERROR(CheckMayWrite(guard));
     return MarkFinished(folder, run, step, now, *files);
   };
   options.show = [board = &context_.board()](const std::string& problem) {
@@ -112,12 +123,14 @@ Status Chief::Prepare() {
     ASSIGN_OR_RETURN(evaluation_,
                      Evaluation::Create(config, trainer_.definition(), dataset, device));
   }
-  return PrepareModelDirectory();
+  const bool others_may_write = context_.config().strategy.on_failure == config::OnFailure::kShrink;
+  return others_may_write ? OkStatus() : PrepareModelDirectory();
 }
 
-Status Chief::PrepareModelDirectory() const {
+Status Chief::PrepareModelDirectory() {
   const std::string& folder = context_.config().model_dir;
-  if (folder.empty()) return OkStatus();
+  if (folder.empty() || directory_prepared_) return OkStatus();
+  directory_prepared_ = true;
   RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
   const std::string probe = folder + "/.writable";
   const Status written = WriteFileAtomically(probe, "", context_.files());
@@ -155,6 +168,7 @@ void Chief::SummariseGraph() {
 }
 
 Status Chief::OnStart(int64_t step) {
+  RETURN_IF_ERROR(PrepareModelDirectory());
   window_.Reset(step);
   const config::TrainingConfig& config = context_.config();
   if (config.model_dir.empty()) return OkStatus();

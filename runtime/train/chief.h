@@ -1,4 +1,5 @@
-// Implements the chief's duties besides training: checkpoints, summaries and the end of the job.
+// Implements the chief's duties besides training: checkpoints, summaries and the end of the job. If
+// the chief is lost and its group goes on, another task has these duties (stand_in.h).
 #pragma once
 
 #include <memory>
@@ -24,7 +25,9 @@ class Chief : public StepObserver {
   // Call before the first step, after Trainer::Prepare. Returns an error if the newest checkpoint
   // is incompatible with the model, if this task is to evaluate but the evaluation data is
   // unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
-  // earlier run's end (run_mark.h) only after all checks have passed.
+  // earlier run's end (run_mark.h) only after all checks have passed. If
+  // another task may act for this one, everything that concerns model_dir happens in OnStart
+  // instead, because until then that task may be writing there.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -50,7 +53,7 @@ class Chief : public StepObserver {
  private:
   // Returns whether this task evaluates the last checkpoint itself.
   bool Evaluates() const;
-  Status PrepareModelDirectory() const;
+  Status PrepareModelDirectory();
   SaverOptions SaverOptionsOf() const;
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   void SummariseGraph();
@@ -71,6 +74,7 @@ class Chief : public StepObserver {
   TaskContext& context_;
   Trainer& trainer_;
   CheckpointSaver saver_;
+  bool directory_prepared_ = false;
   std::unique_ptr<Evaluation> evaluation_;    // null unless Evaluates()
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;

@@ -103,6 +103,85 @@ TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   }
 }
 
+class TakeoverTest : public GroupTest {
+ protected:
+  void StartAll(const config::TrainingConfig& config) {
+    for (const Task& task : tasks_) clusters_.push_back(Static(task, tasks_));
+    for (const cluster::TfConfig& cluster : clusters_) {
+      running_.push_back(std::make_unique<RunningTask>(config, cluster));
+    }
+  }
+  config::TrainingConfig Shrinking(const std::string& model_dir, int max_steps) const {
+    return Config(model_dir,
+                  StrCat("batch_size: 8\nmax_steps: ", max_steps,
+                         "\nstrategy: {name: multi_worker_mirrored, on_failure: shrink}\n"));
+  }
+  int64_t LatestStep(const std::string& model_dir) const {
+    const auto latest = io::LatestCheckpoint(folder_ + "/" + model_dir);
+    return latest.ok() && *latest ? (*latest)->step : -1;
+  }
+  // Waits up to a minute for a checkpoint of a later step.
+  bool AwaitCheckpointAfter(const std::string& model_dir, int64_t step) const {
+    const Duration deadline = RealClock().Monotonic() + 60s;
+    while (LatestStep(model_dir) <= step && RealClock().Monotonic() < deadline)
+      std::this_thread::sleep_for(5ms);
+    return LatestStep(model_dir) > step;
+  }
+  void ExpectNear(const std::vector<float>& values, const std::vector<float>& expected) {
+    ASSERT_EQ(values.size(), 3u);
+    ASSERT_EQ(expected.size(), 3u);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-3) << i;
+  }
+
+  std::vector<cluster::TfConfig> clusters_;
+  std::vector<std::unique_ptr<RunningTask>> running_;
+};
+
+TEST_F(TakeoverTest, TheOthersGoOnAndSaveUntilTheChiefReturns) {
+  constexpr int kSteps = 20000;
+  const config::TrainingConfig config = Shrinking("taken_over", kSteps);
+  StartAll(config);
+  ASSERT_TRUE(running_[0]->AwaitStep(100));
+  EXPECT_EQ(running_[0]->Stop().code(), StatusCode::kCancelled);
+  const int64_t stopped = running_[0]->Progress().step;
+  EXPECT_TRUE(AwaitCheckpointAfter("taken_over", stopped)) << "worker 0 saves";
+  const int64_t alone = running_[1]->Progress().step;
+  running_[0] = std::make_unique<RunningTask>(config, clusters_[0]);
+  ASSERT_TRUE(running_[0]->AwaitStep(alone));
+  EXPECT_LT(running_[0]->Progress().step, kSteps) << "the chief has returned too late";
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+    EXPECT_EQ(task->Progress().step, kSteps);
+  }
+  EXPECT_TRUE(running_[0]->Progress().run_end) << "the chief has ended the run";
+  EXPECT_FALSE(running_[1]->Progress().run_end);
+  const std::vector<float> values = Variables("taken_over", kSteps);
+  running_.clear();
+  clusters_.clear();
+  StartAll(Shrinking("undisturbed", kSteps));
+  for (const auto& task : running_) ASSERT_TRUE(task->AwaitEnd());
+  ExpectNear(values, Variables("undisturbed", kSteps));
+}
+
+TEST_F(TakeoverTest, AnotherTaskEndsTheRunAndAChiefThatReturnsLaterEnds) {
+  constexpr int kSteps = 3000;
+  const config::TrainingConfig config = Shrinking("ended", kSteps);
+  StartAll(config);
+  ASSERT_TRUE(running_[0]->AwaitStep(10));
+  EXPECT_EQ(running_[0]->Stop().code(), StatusCode::kCancelled);
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    ASSERT_TRUE(running_[i]->AwaitEnd());
+    EXPECT_EQ(running_[i]->End(), OkStatus());
+  }
+  EXPECT_TRUE(running_[1]->Progress().run_end);
+  EXPECT_EQ(LatestStep("ended"), kSteps);
+  RunningTask late(config, clusters_[0]);
+  ASSERT_TRUE(late.AwaitEnd());
+  EXPECT_EQ(late.End(), OkStatus());
+  EXPECT_EQ(LatestStep("ended"), kSteps);
+}
+
 TEST_F(GroupTest, RefusesATaskWithAnotherTrainingFile) {
   std::vector<cluster::TfConfig> clusters;
   const std::vector<Task> two = {{"chief", 0}, {"worker", 0}};

@@ -80,6 +80,9 @@ Status Trainer::LoadWeights() {
 
 StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
   const bool chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief;
+  // Without the job's UID, the mark of an earlier run might be mistaken for this run's.
+  const bool others_end = context_.config().strategy.on_failure == config::OnFailure::kShrink &&
+                          !context_.identity().job_uid.empty();
   strategy::TrainingTask task{
       .config = context_.config().strategy,
       .tf_config = context_.tf_config(),
@@ -87,9 +90,11 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
       // Only workers stop when the run is over. The chief itself decides when the run is over, and
-      // must still end the servers afterwards.
-      .stop_requested = [this,
-                         chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
+      // must still end the servers afterwards, unless another task has taken its place.
+      .stop_requested =
+          [this, chief = chief && !others_end] {
+            return chief ? context_.stop().requested() : ShouldNotWait();
+          },
       .asked_to_end = [this] { return context_.stop().requested(); },
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); },

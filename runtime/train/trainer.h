@@ -75,6 +75,8 @@ class Trainer {
   const state::TrainingState& state() const;
   int64_t total_steps() const { return total_steps_; }
   int64_t global_step() const { return global_step_; }
+  // Returns whether another task has ended the job.
+  bool job_over() const { return job_over_; }
   // Returns whether the strategy has started, so that this task takes part in the run.
   bool joined() const { return joined_; }
   // Ends the run after the latest step. Observers may call it. Returns Unimplemented if other tasks

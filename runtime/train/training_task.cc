@@ -9,6 +9,7 @@
 #include "runtime/train/log.h"
 #include "runtime/train/run_failure_record.h"
 #include "runtime/train/run_guest.h"
+#include "runtime/train/stand_in.h"
 #include "runtime/train/task.h"
 #include "runtime/train/trainer.h"
 
@@ -107,6 +108,8 @@ Status RunChief(TaskContext& context, Trainer& trainer, RunGuest* guest) {
   RETURN_IF_ERROR(chief.Prepare());
   while (true) {
     RETURN_IF_ERROR(TrainWith(trainer, &chief, guest));
+    const bool goes_on = context.config().strategy.on_failure == config::OnFailure::kShrink;
+    if (goes_on && trainer.job_over()) return OkStatus();  // another task has ended the job
     ASSIGN_OR_RETURN(const bool saved, chief.SaveLast());
     if (!saved) continue;
     if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
@@ -114,11 +117,12 @@ Status RunChief(TaskContext& context, Trainer& trainer, RunGuest* guest) {
   }
 }
 
-Status RunWorker(Trainer& trainer, RunGuest* guest) {
-  RETURN_IF_ERROR(TrainWith(trainer, nullptr, guest));
+Status RunWorker(TaskContext& context, Trainer& trainer, RunGuest* guest) {
+  StandIn stand_in(context, trainer);
+  RETURN_IF_ERROR(TrainWith(trainer, &stand_in, guest));
   if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
   trainer.Leave();
-  return OkStatus();
+  return trainer.job_over() ? OkStatus() : stand_in.EndIfLeading();
 }
 
 // Ends the run with this failure in all tasks. The chief records it before the servers exit, so
@@ -153,10 +157,11 @@ Status RunTraining(TaskContext& context, RunGuest* guest) {
   std::optional<InformedGuest> informed;
   if (guest != nullptr) informed.emplace(*guest);
   RunGuest* const own = informed ? &*informed : nullptr;
-  const Status result = chief ? RunChief(context, trainer, own) : RunWorker(trainer, own);
+  const Status result = chief ? RunChief(context, trainer, own) : RunWorker(context, trainer, own);
   const bool stopped = absl::IsCancelled(result) && context.stop().requested();
   if (informed && !result.ok()) informed->Tell(trainer, result, stopped);
-  if (state::IsRunFailure(result)) EndRun(context, trainer, result, chief);
+  if (state::IsRunFailure(result))
+    EndRun(context, trainer, result, chief || trainer.strategy().Leads());
   return result;
 }
 

@@ -98,6 +98,35 @@ TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
 }
 
+// Worker 0 leads and saves while the chief is lost. Worker 1 is stopped while the chief starts again,
+// so that the job does not end before the chief has joined.
+TEST(GroupProcessTest, GoesOnWithoutTheChiefUntilItReturns) {
+  const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};
+  GroupJob job("takeover", kTasks);
+  job.StartAll(shrinks);
+  ASSERT_TRUE(job.AwaitSteps(kChief)) << job.Outputs();
+  job.End(kChief, SIGKILL);
+  const int64_t alone = job.LastLogged(kWorker0) + 200;
+  ASSERT_TRUE(job.AwaitStep(kWorker0, alone)) << job.Outputs();
+  EXPECT_NE(job.of(kWorker0).Output().find("takes over the chief's duties"), std::string::npos)
+      << job.Outputs();
+  job.of(kWorker1).Signal(SIGSTOP);
+  job.Start(kChief, shrinks);
+  EXPECT_TRUE(job.of(kChief).AwaitOutput("connected to worker 0", 20s)) << job.Outputs();
+  job.of(kWorker1).Signal(SIGCONT);
+  job.AwaitEnd();
+  EXPECT_EQ(job.LastCheckpoint(), shrinks.max_steps) << job.Outputs();
+  EXPECT_GE(job.FirstStep(kChief), alone) << job.Outputs();
+  EXPECT_LT(job.FirstStep(kChief), shrinks.max_steps) << job.Outputs();
+  EXPECT_NE(job.of(kWorker0).Output().find("gives the chief's duties back"), std::string::npos)
+      << job.Outputs();
+  (void)Expected();
+  const std::vector<float> weights = job.Weights(),
+                           expected = GroupJob::Weights(GroupJob::FolderOf("undisturbed"));
+  ASSERT_EQ(weights.size(), expected.size());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
+}
+
 TEST(GroupProcessTest, GoesOnFromTheStepAtWhichAllWereAskedToEnd) {
   GroupJob job("sigterm_all", kTasks);
   job.StartAll();

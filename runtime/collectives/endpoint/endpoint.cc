@@ -37,6 +37,7 @@ class LeaderSession : public rpc::ConnectionHandler {
         text.ok() ? DecodeToLeader(*text) : StatusOr<ToLeader>(text.status());
     if (!message.ok()) return connection_.Cancel(message.status());
     MutexLock lock(state_.mutex);
+    if (state_.machine == nullptr) return;  // the stream is about to be closed
     state_.machine->OnMessage(RealClock().Monotonic(), session_, *message);
     state_.Pump();
   }
@@ -45,6 +46,7 @@ class LeaderSession : public rpc::ConnectionHandler {
  private:
   Status Open(int64_t incarnation) {
     MutexLock lock(state_.mutex);
+    RETURN_IF_ERROR(MayFollow(state_.View(), rpc::TaskName(state_.options.identity), task_));
     session_ = state_.next_session++;
     RETURN_IF_ERROR(state_.machine->Connect(RealClock().Monotonic(), task_, incarnation, session_));
     state_.sessions[session_] = {.connection = &connection_, .task = task_};
@@ -55,6 +57,7 @@ class LeaderSession : public rpc::ConnectionHandler {
   bool Close(const Status& why) {
     MutexLock lock(state_.mutex);
     state_.sessions.erase(session_);
+    if (state_.machine == nullptr) return false;
     state_.machine->Disconnect(RealClock().Monotonic(), session_, std::string(Message(why)));
     state_.Pump();
     return !state_.machine->IsConnected(task_) && !state_.machine->HasLeft(task_);
@@ -80,16 +83,13 @@ std::unique_ptr<Group> Endpoint::MakeGroup(GroupOptions options) {
 }
 
 Status Endpoint::Admit(const rpc::Identity& peer) {
-  if (!state_->leads()) {
-    return FailedPrecondition("refused: ", rpc::TaskName(state_->options.identity),
-                              " does not lead the group; ", state_->leader, " does");
-  }
   const int task = state_->TaskOf(peer);
-  if (task <= 0) {
+  if (task < 0 || task == state_->task) {
     return FailedPrecondition("refused: ", rpc::TaskName(peer),
                               " is no other task that trains in this job");
   }
   MutexLock lock(state_->mutex);
+  RETURN_IF_ERROR(MayFollow(state_->View(), rpc::TaskName(state_->options.identity), task));
   return state_->machine->Admit(task, peer.incarnation);
 }
 

@@ -46,7 +46,7 @@ using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>
 
 struct EndpointOptions {
   rpc::Identity identity;        // this task's identity
-  std::vector<GroupTask> tasks;  // all tasks that train; the first one leads
+  std::vector<GroupTask> tasks;  // all tasks that train; the first one usually leads
   rpc::Credentials credentials;
   CommunicatorFactory make_communicator;
   // A peer that is silent for liveness.suspect_after is named in an event. A peer that is silent
@@ -56,8 +56,9 @@ struct EndpointOptions {
   // DeadlineExceeded, and the message names the task for which the others waited. 0: no limit.
   // Applies only to operations that begin after Group::StateIsShared.
   Duration exchange_timeout{0};
-  // Allows the group to continue without members that were lost or that depart (leader.h). If
-  // false, the group waits for their replacements. Only the leader's value counts.
+  // Allows the group to continue without members that were lost or that depart (leader.h), even
+  // without its leader (leader_search.h). If false, the group waits for their replacements. Must be
+  // equal in all tasks.
   bool shrinks = false;
 };
 

@@ -16,12 +16,12 @@ Duration MonotonicNow() {
   return RealClock().Monotonic();
 }
 
-std::string NameOf(const GroupTask& task) {
+std::string TaskNameOf(const GroupTask& task) {
   return StrCat(task.type, " ", task.index);
 }
 
 Member MemberOf(const GroupTask& task, int64_t incarnation = 0) {
-  return {.task = NameOf(task), .address = task.address, .incarnation = incarnation};
+  return {.task = TaskNameOf(task), .address = task.address, .incarnation = incarnation};
 }
 
 std::vector<Member> MembersOf(const std::vector<GroupTask>& tasks) {
@@ -32,7 +32,7 @@ std::vector<Member> MembersOf(const std::vector<GroupTask>& tasks) {
 
 std::vector<std::string> NamesOf(const std::vector<GroupTask>& tasks) {
   std::vector<std::string> names;
-  for (const GroupTask& task : tasks) names.push_back(NameOf(task));
+  for (const GroupTask& task : tasks) names.push_back(TaskNameOf(task));
   return names;
 }
 
@@ -61,20 +61,46 @@ StatusOr<std::string> TextOf(rpc::IncomingFrame& frame) {
 Endpoint::State::State(EndpointOptions endpoint_options)
     : options(std::move(endpoint_options)),
       task(RequireTask(options)),
-      leader(Describe(MemberOf(options.tasks[0]))),
       member(MemberOf(options.tasks[static_cast<size_t>(task)], options.identity.incarnation),
-             MemberOf(options.tasks[0])),
-      intake(NamesOf(options.tasks), NameOf(options.tasks[static_cast<size_t>(task)])),
+             MemberOf(options.tasks[0]), options.shrinks),
+      intake(NamesOf(options.tasks), TaskNameOf(options.tasks[static_cast<size_t>(task)])),
       watch([this] { Tick(); }, options.liveness) {
   MutexLock lock(mutex);
-  if (!leads()) return;
-  machine =
-      std::make_unique<Leader>(MembersOf(options.tasks), LeaderRules{.shrinks = options.shrinks});
+  if (task == 0) StartLeading();
+}
+
+void Endpoint::State::StartLeading() {
+  machine = std::make_unique<Leader>(MembersOf(options.tasks),
+                                     LeaderRules{.shrinks = options.shrinks}, task);
+  leader = task;
   leader_incarnation = options.identity.incarnation;
   const Status connected =
-      machine->Connect(MonotonicNow(), 0, options.identity.incarnation, kOwnSession);
+      machine->Connect(MonotonicNow(), task, options.identity.incarnation, kOwnSession);
   ENFORCE(connected.ok(), "the leader admits itself");
-  member.Connected();
+  member.Connected(DescriptionOf(task));
+}
+
+void Endpoint::State::StopLeading(const std::string& why) {
+  machine = nullptr;
+  for (const auto& [session, of_member] : sessions) of_member.connection->Cancel(Cancelled(why));
+  member.Disconnected(Unavailable(why));
+}
+
+bool Endpoint::State::MayWrite() {
+  MutexLock lock(mutex);
+  return machine != nullptr && member.LedLastShared() && machine->HasMajority(member.past());
+}
+
+Member Endpoint::State::DescriptionOf(int number) const {
+  return MemberOf(options.tasks[static_cast<size_t>(number)]);
+}
+
+std::string Endpoint::State::NameOf(int number) const {
+  return DescriptionOf(number).task;
+}
+
+std::string Endpoint::State::Place(int number) const {
+  return Describe(DescriptionOf(number));
 }
 
 Endpoint::State::~State() = default;
@@ -99,7 +125,7 @@ void Endpoint::State::Say(state::PeerEvent::Kind kind, const std::string& peer,
 std::function<void(rpc::Health, Duration)> Endpoint::State::OnHealth(
     int number, std::function<void(bool)> suspected) {
   const GroupTask& peer = options.tasks[static_cast<size_t>(number)];
-  return [this, name = NameOf(peer), address = peer.address, suspected = std::move(suspected)](
+  return [this, name = TaskNameOf(peer), address = peer.address, suspected = std::move(suspected)](
              rpc::Health health, Duration silence) {
     const bool silent = health == rpc::Health::kSuspected;
     {
@@ -168,6 +194,11 @@ bool Endpoint::State::PassOnOfLeader() {
     const auto found = sessions.find(session);
     if (found == sessions.end()) continue;
     found->second.connection->Cancel(Cancelled("a newer connection has replaced this one"));
+  }
+  if (machine->ShouldHandBack()) {
+    handed_back = MonotonicNow();
+    StopLeading(StrCat(Place(0), " leads the group again"));
+    return true;
   }
   bool own = false;
   for (const auto& [session, message] : output.messages) {

@@ -12,6 +12,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
 #include "runtime/collectives/membership/socket_intake.h"
 #include "runtime/rpc/connection.h"
@@ -30,11 +31,27 @@ struct Endpoint::State {
   ~State();
 
   const EndpointOptions options;
-  const int task;            // this process's index in options.tasks
-  const std::string leader;  // "chief 0 (10.0.0.1:2222)"
+  const int task;  // this process's index in options.tasks
   static constexpr SessionId kOwnSession = 1;
 
-  bool leads() const { return task == 0; }
+  // Names a task: "chief 0", "chief 0 (10.0.0.1:2222)".
+  std::string NameOf(int number) const;
+  std::string Place(int number) const;
+  Member DescriptionOf(int number) const;
+  TaskView View() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return {.task = task,
+            .shrinks = options.shrinks,
+            .leads = machine != nullptr,
+            .occupied = occupied,
+            .first_follows = machine != nullptr && task != 0 && machine->IsConnected(0),
+            .handed_back = handed_back && RealClock().Monotonic() < *handed_back + kHandBack,
+            .member = &member};
+  }
+  // Begins to lead, or ends the sessions of the members, which then search for another leader.
+  void StartLeading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void StopLeading(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // See Group::WriteGuard.
+  bool MayWrite() ABSL_LOCKS_EXCLUDED(mutex);
   // Returns the task's index in options.tasks, or -1 if the task does not train.
   int TaskOf(const rpc::Identity& identity) const;
   const std::string& AddressOf(int number) const {
@@ -44,7 +61,7 @@ struct Endpoint::State {
   Mutex mutex;
   CondVar changed;  // notified after every event
 
-  // Null unless this task leads.
+  // Null unless this task leads at present.
   std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
   // The streams of the members. A connection is valid while it is listed here.
   struct Session {
@@ -56,6 +73,11 @@ struct Endpoint::State {
   SessionId next_session ABSL_GUARDED_BY(mutex) = kOwnSession + 1;
 
   GroupMember member ABSL_GUARDED_BY(mutex);
+  // The task that leads, or led last, as far as this task knows.
+  int leader ABSL_GUARDED_BY(mutex) = 0;
+  int occupied ABSL_GUARDED_BY(mutex) = -1;  // see TaskView
+  // The time at which this task let the first task lead.
+  std::optional<Duration> handed_back ABSL_GUARDED_BY(mutex);
   // The stream to the leader, valid while it is set. Null if there is no stream or this task leads.
   rpc::Connection* to_leader ABSL_GUARDED_BY(mutex) = nullptr;
   bool leader_suspected ABSL_GUARDED_BY(mutex) = false;

@@ -1,4 +1,5 @@
-// Implements the member's end of the stream to the leader. Reconnects whenever the stream is lost.
+// Implements the member's end of the stream to the leader. Reconnects whenever the stream is lost. If
+// the group may shrink, searches for the task that leads, and begins to lead if there is none.
 // Private to this package.
 #pragma once
 
@@ -20,16 +21,20 @@ class LeaderLink : public rpc::ConnectionHandler {
 
  private:
   void Loop();
-  // Returns whether `leader` is an old process of the leader's task that was replaced while it was
-  // paused or cut off.
+  // Asks the other tasks in turn, and serves the stream to the first one that accepts this task
+  // until it is lost. Returns false if the thread must end.
+  bool Search();
+  // Opens a stream to the task, if it leads.
+  StatusOr<rpc::OpenStream> Ask(int task);
+  // Returns whether `leader` is an old process of its task, which was replaced while it was paused
+  // or cut off.
   bool WasReplaced(const rpc::Identity& leader);
-  void RunOnce(rpc::Transport& transport, int64_t incarnation);
-  // Records that there is no stream. Returns false if the thread must end.
-  bool NoteFailure(const Status& why);
+  void RunOnce(int task, rpc::Transport& transport, int64_t incarnation);
+  // Records that the task does not lead this one. Returns false if the thread must end.
+  bool NoteFailure(int task, const Status& why);
 
   const std::shared_ptr<Endpoint::State> state_;
   const std::unique_ptr<rpc::Connector> connector_;
-  const std::string name_;  // the leader's name: "chief 0"
   bool stopping_ ABSL_GUARDED_BY(state_->mutex) = false;
   Thread thread_;
 };

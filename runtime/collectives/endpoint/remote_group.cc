@@ -26,7 +26,7 @@ class RemoteGroup : public Group {
       state_->asked_to_end = std::move(options.asked_to_end);
       state_->stop_patience = options.stop_patience;
     }
-    if (!state_->leads()) link_ = std::make_unique<LeaderLink>(state_);
+    if (state_->task != 0 || state_->options.shrinks) link_ = std::make_unique<LeaderLink>(state_);
   }
 
   ~RemoteGroup() override {
@@ -43,6 +43,7 @@ class RemoteGroup : public Group {
   StatusOr<Generation> Join(const Joining& joining) override;
   bool TaskWaits() override;
   void StateIsShared() override;
+  std::function<bool()> WriteGuard() override;
   Status Leave() override;
   Status Depart() override;
   Status Finish() override;
@@ -50,6 +51,10 @@ class RemoteGroup : public Group {
   std::vector<state::PeerState> Peers() override;
 
  private:
+  bool Leads() ABSL_LOCKS_EXCLUDED(state_->mutex) {
+    MutexLock lock(state_->mutex);
+    return state_->machine != nullptr;
+  }
   bool Stopped() const { return stop_requested_ && stop_requested_(); }
   // A generation that has begun, without its communicator.
   struct Begun {
@@ -82,7 +87,7 @@ class RemoteGroup : public Group {
   const std::shared_ptr<Endpoint::State> state_;
   const std::function<bool()> stop_requested_;
   Dialler dialler_;
-  std::unique_ptr<LeaderLink> link_;  // null if this task leads
+  std::unique_ptr<LeaderLink> link_;  // null if this task always leads
   Duration next_report_{0};
 };
 
@@ -194,6 +199,15 @@ bool RemoteGroup::TaskWaits() {
 void RemoteGroup::StateIsShared() {
   MutexLock lock(state_->mutex);
   state_->state_is_shared = state_->communicator != nullptr;
+  if (state_->state_is_shared) state_->member.Shared(state_->channel.generation);
+}
+
+std::function<bool()> RemoteGroup::WriteGuard() {
+  if (!state_->options.shrinks) return [] { return true; };
+  return [weak = std::weak_ptr(state_)] {
+    const std::shared_ptr<Endpoint::State> state = weak.lock();
+    return state != nullptr && state->MayWrite();
+  };
 }
 
 // Waits for the leader's receipt, because the other tasks would wait for a task that ends
@@ -205,8 +219,9 @@ Status RemoteGroup::Leave() {
   state_->Pump();
   while (!state_->member.farewell_heard() && state_->member.phase() != GroupMember::Phase::kEnded) {
     if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
-    return Unavailable(state_->leader, ", which leads the group, did not answer within ",
-                       FormatDuration(kFarewell), ", and may wait for this task");
+    return Unavailable(state_->Place(state_->leader),
+                       ", which leads the group, did not answer within ", FormatDuration(kFarewell),
+                       ", and may wait for this task");
   }
   return OkStatus();
 }
@@ -237,20 +252,23 @@ Status RemoteGroup::End(const Status& failure) {
 }
 
 Status RemoteGroup::Finish() {
-  if (state_->leads()) return End(OkStatus());
-  return FailedPrecondition("only the leader of a group, ", state_->leader, ", ends the job");
+  if (Leads()) return End(OkStatus());
+  MutexLock lock(state_->mutex);
+  return FailedPrecondition("only the leader of a group, ", state_->Place(state_->leader),
+                            ", ends the job");
 }
 
 Status RemoteGroup::Fail(const Status& failure) {
-  if (state_->leads()) return End(failure);
+  if (Leads()) return End(failure);
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
   state_->member.FailRun(failure);
   state_->Pump();
   while (state_->member.phase() != GroupMember::Phase::kEnded) {
     if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
-    return Unavailable(state_->leader, ", which leads the group, did not answer within ",
-                       FormatDuration(kFarewell), ", and may not know that the run has failed");
+    return Unavailable(state_->Place(state_->leader),
+                       ", which leads the group, did not answer within ", FormatDuration(kFarewell),
+                       ", and may not know that the run has failed");
   }
   return OkStatus();
 }
@@ -268,7 +286,8 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
     if (static_cast<int>(i) == state_->task) continue;
     state::PeerState peer = state::PeerOf(task.type, task.index);
     peer.address = task.address;
-    const rpc::Connection* connection = i == 0 ? state_->to_leader : nullptr;
+    const bool leads = static_cast<int>(i) == state_->leader;
+    const rpc::Connection* connection = leads ? state_->to_leader : nullptr;
     bool suspected = state_->leader_suspected;
     for (const auto& [id, session] : state_->sessions) {
       if (session.task != static_cast<int>(i)) continue;
@@ -279,7 +298,7 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
     if (connection != nullptr) peer.silence = connection->Silence();
     // Members have no streams to each other: they are connected only by sockets, and only while
     // they are in a generation.
-    const bool others = !state_->leads() && i != 0;
+    const bool others = state_->machine == nullptr && !leads;
     if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
     if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;
     peers.push_back(std::move(peer));

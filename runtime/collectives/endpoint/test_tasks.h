@@ -162,10 +162,13 @@ class TestTask {
 
   // If `shares` is true, calls StateIsShared after joining.
   Status Join(int64_t step = -1, const std::string& agreement = "model: a\n", bool shares = true) {
-    StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
+    StatusOr<Generation> generation = group_->Join(
+        {.step = step, .state_generation = shared_generation_, .agreement = agreement});
     if (!generation.ok()) return generation.status();
     generation_ = *std::move(generation);
-    if (shares) group_->StateIsShared();
+    if (!shares) return OkStatus();
+    shared_generation_ = generation_.number;
+    group_->StateIsShared();
     return OkStatus();
   }
   // Waits up to 20 s for an event of this kind. Returns its message.
@@ -196,6 +199,7 @@ class TestTask {
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<Group> group_;
   Generation generation_;
+  int64_t shared_generation_ = 0;
 };
 
 class EndpointTest : public testing::Test {

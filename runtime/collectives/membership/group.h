@@ -3,12 +3,13 @@
 // aborts on every other task, and the tasks join again.
 //
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
-// generation. There is only one leader, named by TF_CONFIG, and every generation contains it, so
-// two groups of several tasks never train at the same time. While the leader is missing, the others
-// wait for it, and keep their state.
+// generation. While it is missing, the others keep their state. They wait for it or, if the group
+// may shrink, another task leads until it returns. A generation that lacks tasks needs a majority
+// of the last generation (quorum.h), so two groups never train at the same time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,21 +79,27 @@ class Group {
   //                       differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
-  // On the leader, returns whether a task that is not in the current generation is waiting. All
+  // On the leader (rank 0), returns whether a task that is not in the current generation is waiting. All
   // members should then finish their step, drop the communicator and join again. On other tasks,
   // returns false. Returns at once.
   virtual bool TaskWaits() = 0;
-  // Tells the group that this task now has the state with which the current generation continues.
+  // Tells the group that this task now has the state with which the current generation continues
+  // and, if the group may shrink, that all members have exchanged data since it began.
   // Until this call, the time limit for operations does not apply: the task that provides the state
   // may first have to read it.
   virtual void StateIsShared() = 0;
+  // Returns a function that returns whether this task may write to folders of the group now: it has
+  // led the last generation, and the others cannot have formed another one. If the group may not
+  // shrink, the function always returns true. Any thread may call it, also after the group's end.
+  virtual std::function<bool()> WriteGuard() = 0;
   // Announces that this task takes no further steps. The other tasks no longer wait for it.
   virtual Status Leave() = 0;
   // Announces that this process ends although the run continues. The group waits for its
   // replacement, or continues without it until the replacement joins. Aborts the communicator if
   // the caller still has it.
   virtual Status Depart() = 0;
-  // Ends the job for all other tasks, including those that start later. Call on the leader only.
+  // Ends the job for all other tasks, including those that start later. Call on the leader (rank 0)
+  // only.
   virtual Status Finish() = 0;
   // Ends the job with this error (state::RunFailure) for all tasks, including those that start
   // later. On tasks other than the leader, asks the leader to end the job. Returns Unavailable if

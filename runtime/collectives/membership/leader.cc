@@ -61,9 +61,13 @@ std::string FirstDifference(const std::string& left_name, const std::string& lef
   }
 }
 
-Leader::Leader(std::vector<Member> tasks, LeaderRules rules) : rules_(rules) {
-  ENFORCE(!tasks.empty(), "a group has tasks");
-  for (Member& task : tasks) seats_.push_back({.member = std::move(task)});
+Leader::Leader(std::vector<Member> tasks, LeaderRules rules, int self)
+    : rules_(rules), self_(static_cast<size_t>(self)) {
+  ENFORCE(self_ < tasks.size(), "the leader is a task of its group");
+  for (Member& task : tasks) {
+    indices_[task.task] = seats_.size();
+    seats_.push_back({.member = std::move(task)});
+  }
   NoteMissing(Duration(0));
 }
 
@@ -71,6 +75,11 @@ Leader::Seat* Leader::SeatOf(SessionId session) {
   if (session == 0) return nullptr;
   const auto found = std::ranges::find(seats_, session, &Seat::session);
   return found == seats_.end() ? nullptr : &*found;
+}
+
+const Leader::Seat* Leader::SeatOf(const std::string& task) const {
+  const auto found = indices_.find(task);
+  return found == indices_.end() ? nullptr : &seats_[found->second];
 }
 
 void Leader::Send(const Seat& seat, ToMember message) {
@@ -90,8 +99,8 @@ Status Leader::Admit(int task, int64_t incarnation) const {
                             " has taken the place of this one, which must exit");
   }
   if (!has_begun_ && seat.session != 0 && seat.member.incarnation != incarnation) {
-    return Unavailable("refused for now: another process of ", Describe(seat.member),
-                       " is connected");
+    return AlreadyExists("refused for now: another process of ", Describe(seat.member),
+                         " is connected");
   }
   return OkStatus();
 }
@@ -102,15 +111,22 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
   const bool restarted = seat.member.incarnation != 0 && seat.member.incarnation != incarnation;
   if (restarted) {
     seat.rivals.insert(seat.member.incarnation);
-    seat.left = seat.departed = seat.survives = false;
+    seat.left = seat.departed = false;
+    seat.known = 0;
     seat.pause = seat.paused_until = Duration(0);
   }
   if (seat.session != 0) {
     output_.closed.push_back(seat.session);
     Lose(now, seat, restarted ? "it was restarted" : "it has connected again");
   }
+  const bool starts = &seat == &seats_[self_] && !seat.seen;
+  for (Seat& other : seats_) {
+    if (starts && !other.seen) other.lost = now;
+  }
   seat.member.incarnation = incarnation;
   seat.session = session;
+  seat.seen = true;
+  memory_.reset();
   if (has_begun_) NoteRivals(seat);
   if (end_) {
     Send(seat, *end_);
@@ -130,8 +146,10 @@ void Leader::Disconnect(Duration now, SessionId session, const std::string& why)
 
 void Leader::Lose(Duration now, Seat& seat, const std::string& why) {
   seat.session = 0;
+  seat.stays = false;
   seat.lost = now;
   seat.join.reset();
+  memory_.reset();
   if (seat.rank >= 0 && !seat.left) {
     Withdraw(StrCat(Describe(seat.member), " was lost: ", why));
   }
@@ -166,6 +184,7 @@ void Leader::NoteReplaced(Seat& seat, int64_t incarnation) {
 }
 
 void Leader::NoteRivals(Seat& seat) {
+  if (seat.member.incarnation == 0) return;  // it is not known yet which of them takes part
   for (const int64_t rival : std::exchange(seat.rivals, {})) {
     if (rival != seat.member.incarnation) NoteReplaced(seat, rival);
   }
@@ -183,11 +202,11 @@ std::vector<KnownProcess> Leader::Replaced() const {
 }
 
 void Leader::Hear(Duration now, const KnownProcess& process) {
-  const auto found = std::ranges::find_if(
-      seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
-  if (found == seats_.end()) return;
+  const auto index = indices_.find(process.task);
+  if (index == indices_.end()) return;
+  Seat* const found = &seats_[index->second];
   // A member that knew of a newer leader would not have connected to this leader.
-  if (found == seats_.begin() && process.incarnation == found->member.incarnation) return;
+  if (index->second == self_ && process.incarnation == found->member.incarnation) return;
   if (!process.replaced) {
     found->rivals.insert(process.incarnation);
     if (has_begun_) NoteRivals(*found);
@@ -213,7 +232,9 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   // running keeps its number.
   heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;
+  seat.known = std::max(seat.known, join.last_generation);
   seat.join = join;
+  memory_.reset();
   seat.member.step = join.step;
   seat.member.state_generation = join.state_generation;
 }
@@ -237,8 +258,9 @@ void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
 
 void Leader::OnLeave(Seat& seat) {
   seat.left = true;
-  seat.was_member = seat.survives = false;
+  seat.was_member = false;
   seat.join.reset();
+  NoteResigned(seat);
   Send(seat, FarewellReceipt());
   // If the generation is running, the others may still finish the operation that this task has
   // finished. Those that need this task in a later operation notice that its sockets are closed.
@@ -249,10 +271,25 @@ void Leader::OnLeave(Seat& seat) {
 
 void Leader::OnDepart(Seat& seat) {
   seat.departed = true;
-  seat.was_member = seat.survives = false;
+  seat.was_member = false;
   seat.join.reset();
+  NoteResigned(seat);
   Send(seat, FarewellReceipt{.departs = true});
   if (seat.rank >= 0) Withdraw(StrCat(Describe(seat.member), " was asked to end"));
+}
+
+void Leader::NoteResigned(Seat& seat) {
+  constexpr size_t kMost = 1024;
+  if (seat.resigned.size() >= kMost) seat.resigned.erase(seat.resigned.begin());
+  int64_t& latest = seat.resigned[seat.member.incarnation];
+  latest = std::max(latest, seat.known);
+}
+
+bool Leader::HasResigned(const Participant& process, int64_t generation) const {
+  const Seat* const seat = SeatOf(process.task);
+  if (seat == nullptr) return false;
+  const auto found = seat->resigned.find(process.incarnation);
+  return found != seat->resigned.end() && generation <= found->second;
 }
 
 void Leader::Finish(const Status& failure) {
@@ -262,8 +299,9 @@ void Leader::Finish(const Status& failure) {
 }
 
 bool Leader::EndIsKnown() const {
-  return end_ && std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) {
-           return seat.left || seat.departed || (seat.session == 0 && !seat.was_member);
+  return end_ && std::ranges::all_of(seats_, [this](const Seat& seat) {
+           return &seat == &seats_[self_] || seat.left || seat.departed ||
+                  (seat.session == 0 && !seat.was_member);
          });
 }
 
@@ -289,7 +327,7 @@ void Leader::Withdraw(const std::string& why) {
 }
 
 void Leader::RefuseMisfits() {
-  const Seat& leader = seats_[0];
+  const Seat& leader = seats_[self_];
   if (!leader.join) return;
   for (Seat& seat : seats_) {
     if (!seat.join) continue;
@@ -297,6 +335,7 @@ void Leader::RefuseMisfits() {
                                                    Describe(seat.member), seat.join->agreement);
     if (difference.empty()) continue;
     seat.join.reset();
+    memory_.reset();
     Send(seat, RefusalOrder{StrCat("this task does not fit the group: ", difference,
                                    ": give all tasks the same program, training file and data")});
   }
@@ -306,15 +345,16 @@ void Leader::Proceed(Duration now) {
   if (end_) return;
   if (phase_ == Phase::kGathering) {
     RefuseMisfits();
+    hands_back_ = false;
     if (Missing(now).empty()) Form(now);
   }
   if (phase_ == Phase::kConnecting && Missing(now).empty()) {
     phase_ = Phase::kGoing;
     has_begun_ = true;
-    source_ = formed_source_;
     for (Seat& seat : seats_) {
-      seat.was_member = seat.survives = seat.rank >= 0;
+      seat.was_member = seat.stays = seat.rank >= 0;
       if (!seat.was_member) continue;
+      seat.known = number_;
       seat.pause = seat.paused_until = Duration(0);
       NoteRivals(seat);
       Send(seat, GoOrder{number_});
@@ -325,26 +365,36 @@ void Leader::Proceed(Duration now) {
 }
 
 void Leader::Form(Duration now) {
+  const bool may_shrink = MayShrink();
+  const std::vector<int64_t> members = Remembered().members;
+  if (self_ != 0 && rules_.shrinks && TakesPart(now, seats_[0], may_shrink)) {
+    hands_back_ = true;
+    return;
+  }
   phase_ = Phase::kConnecting;
   formed_ = now;
   number_ = std::max(number_, heard_) + 1;
   FormOrder order{.generation = number_, .members = {}, .replaced = Replaced()};
   std::vector<int64_t> requests;
-  const bool may_shrink = MayShrink();
+  std::vector<size_t> taking_part;
   for (size_t index = 0; index < seats_.size(); ++index) {
+    if (!TakesPart(now, seats_[index], may_shrink)) continue;
+    taking_part.insert(index == self_ ? taking_part.begin() : taking_part.end(), index);
+  }
+  for (const size_t index : taking_part) {
     Seat& seat = seats_[index];
-    if (!TakesPart(now, seat, may_shrink)) continue;
     seat.rank = static_cast<int>(order.members.size());
     seat.ready = false;
     requests.push_back(seat.join->request);
     seat.join.reset();
     ranks_.push_back(index);
     order.members.push_back(seat.member);
+    seat.returns = rules_.shrinks && may_shrink && members[index] != seat.member.incarnation;
     if (IsNewer(seat.member, order.members[static_cast<size_t>(order.source)])) {
       order.source = seat.rank;
     }
   }
-  formed_source_ = order.members[static_cast<size_t>(order.source)];
+  memory_.reset();
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     order.request = requests[rank];
     Send(seats_[ranks_[rank]], order);
@@ -368,7 +418,7 @@ void Leader::Tick(Duration now) {
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];
-    if (index == 0 || seat.survives || seat.ready || !has_begun_) continue;
+    if (index == self_ || seat.ready || !seat.returns) continue;
     seat.pause = std::clamp(2 * seat.pause, rules_.pause_after_failure, rules_.longest_pause);
     seat.paused_until = now + seat.pause;
   }
@@ -378,30 +428,67 @@ void Leader::GiveUpConnecting(Duration now) {
 
 // ---- what the group waits for
 
-bool Leader::HasLatestState() const {
-  return std::ranges::any_of(
-      seats_, [&](const Seat& seat) { return seat.join && !IsNewer(source_, seat.member); });
+// All tasks that have taken over the state of a generation have a state with its number.
+bool Leader::HasStateOf(const PastGeneration& generation) const {
+  return std::ranges::any_of(seats_, [&](const Seat& seat) {
+    return seat.join && seat.member.step >= 0 &&
+           seat.member.state_generation >= generation.generation;
+  });
 }
 
-bool Leader::MayShrink() const {
-  if (!rules_.shrinks || !has_begun_ || !HasLatestState()) return false;
-  int members = 0, present = 0;
+const Leader::Memory& Leader::Remembered() const {
+  if (memory_) return *memory_;
+  memory_ = Memory{.may_shrink = false, .members = std::vector<int64_t>(seats_.size())};
+  std::vector<Vote> votes;
   for (const Seat& seat : seats_) {
-    if (!seat.was_member) continue;
-    ++members;
-    present += seat.join || (seat.survives && seat.session != 0) ? 1 : 0;
+    if (!seat.join) continue;
+    votes.push_back(
+        {.process = {seat.member.task, seat.member.incarnation}, .past = seat.join->past});
   }
-  return 2 * present >= members;
+  const std::vector<const PastGeneration*> all = GenerationsToContinue(votes);
+  for (const PastGeneration* generation : all) {
+    for (const Participant& member : generation->members) {
+      if (HasResigned(member, generation->generation)) continue;
+      const Seat* const seat = SeatOf(member.task);
+      if (seat != nullptr)
+        memory_->members[static_cast<size_t>(seat - seats_.data())] = member.incarnation;
+    }
+  }
+  memory_->may_shrink = !all.empty() && HasStateOf(*all.front()) &&
+                        HaveMajority(votes, [this](const Participant& process, int64_t generation) {
+                          return HasResigned(process, generation);
+                        });
+  return *memory_;
+}
+
+bool Leader::HasMajority(const std::vector<PastGeneration>& past) const {
+  return std::ranges::all_of(past, [this](const PastGeneration& generation) {
+    return IsMajority(
+        generation,
+        [&](const Participant& process) {
+          const Seat* const seat = SeatOf(process.task);
+          return seat != nullptr && seat->stays &&
+                 seat->member.incarnation == process.incarnation &&
+                 !HasResigned(process, generation.generation);
+        },
+        [&](const Participant& process) { return HasResigned(process, generation.generation); });
+  });
+}
+
+bool Leader::IsMember(const Seat& seat) const {
+  const int64_t process = Remembered().members[static_cast<size_t>(&seat - seats_.data())];
+  return process != 0 && (!seat.seen || seat.member.incarnation == process);
 }
 
 bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (seat.join) return false;
-  if (&seat == &seats_[0]) return true;
+  if (&seat == &seats_[self_]) return true;
   if (seat.left) return false;
   if (!may_shrink) return true;
   // If the task's process was lost, another process of the task takes part once it has joined.
-  if (!seat.survives) return false;
-  return seat.session != 0 || now - seat.lost < rules_.lost_patience;
+  if (!IsMember(seat)) return false;
+  const Duration patience = seat.seen ? rules_.lost_patience : rules_.gather_patience;
+  return seat.session != 0 || now - seat.lost < patience;
 }
 
 std::vector<const Leader::Seat*> Leader::Missing(Duration now) const {

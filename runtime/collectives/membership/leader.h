@@ -3,17 +3,19 @@
 // connected to each other, and withdraws it when a member is lost. A task whose generation was
 // withdrawn must join again, so no task is in two generations.
 //
-// The first generation of a leader's process contains all tasks that have not left. If the rules
-// allow the group to shrink, it later continues with the remaining tasks, provided that they are at
-// least half of the previous generation's members; the leader is always one of them. Members that
-// have announced their end are not counted. A task that returns waits until the members join again.
-// If they cannot connect to it, they continue without it, and try again after a pause.
+// The first generation of a job contains all tasks that have not left. If the rules allow the group
+// to shrink, later generations may lack tasks, provided that a majority of the members of the last
+// generation have joined (quorum.h); a leader learns from the tasks that join which generations
+// there were. Any task may therefore lead after the previous leader was lost. A task that returns
+// waits until the members join again. If they cannot connect to it, they continue without it, and
+// try again after a pause.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +25,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/collectives/membership/culprit.h"
 #include "runtime/collectives/membership/membership_messages.h"
+#include "runtime/collectives/membership/quorum.h"
 
 namespace tfjob::collectives {
 
@@ -38,6 +41,8 @@ struct LeaderRules {
   bool shrinks = false;
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
+  // How long a leader waits for members of the last generation that have never connected to it.
+  Duration gather_patience{3s};
   // How long a group that shrinks continues without a returning task to which the other members
   // could not connect. The pause doubles after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
@@ -55,12 +60,11 @@ struct LeaderOutput {
 
 class Leader {
  public:
-  // `tasks` contains the names and addresses of all tasks that train; the first one is the
-  // leader's.
-  explicit Leader(std::vector<Member> tasks, LeaderRules rules = {});
+  // `tasks` contains the names and addresses of all tasks that train; tasks[self] is the leader's.
+  explicit Leader(std::vector<Member> tasks, LeaderRules rules = {}, int self = 0);
 
   // Decides whether this process may open a session. Returns PermissionDenied if the process has
-  // been replaced by another process of its task. Returns Unavailable if another process of its
+  // been replaced by another process of its task. Returns AlreadyExists if another process of its
   // task has a session and no generation has begun: a new leader does not know which of the two has
   // replaced the other.
   Status Admit(int task, int64_t incarnation) const;
@@ -86,6 +90,15 @@ class Leader {
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
+  // Returns whether the leader should let the first task lead: that task is not this leader's, and
+  // has joined, and the next generation could form now.
+  bool ShouldHandBack() const { return hands_back_; }
+  // Returns whether a majority of the members of each of these generations, which this task
+  // remembers, are still connected since the latest generation began. As long as that is so, no
+  // other leader can have formed a generation.
+  bool HasMajority(const std::vector<PastGeneration>& past) const;
+  // Returns whether a generation is running.
+  bool goes() const { return phase_ == Phase::kGoing; }
   // Returns the latest notice sent to the members, which names the tasks that the group waits for.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
@@ -108,13 +121,19 @@ class Leader {
     bool departed = false;  // its process has announced that it ends
     // The task was in the latest generation that has begun, and has not left or departed since.
     bool was_member = false;
-    bool survives = false;  // was_member, and the process is still the same
-    Duration lost{0};       // when the session was lost
+    bool seen = false;  // it has had a session
+    Duration lost{0};   // when the session was lost
+    // It has had this session since the latest generation began, and was a member.
+    bool stays = false;
+    int64_t known = 0;  // the latest generation that its process can remember
+    // The processes that have left or departed, with the latest generation that each remembered.
+    std::map<int64_t, int64_t> resigned;
     // The other tasks could not connect to this task, and continue without it for `pause`, until
     // `paused_until`.
     Duration pause{0}, paused_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member
     bool ready = false;
+    bool returns = false;  // it was not a member of the generation before
     std::optional<RankWait> wait;
     Duration reported{0};
   };
@@ -141,31 +160,46 @@ class Leader {
   void Form(Duration now);
   // Withdraws a generation whose members have not connected in time.
   void GiveUpConnecting(Duration now);
-  // Returns whether the tasks that have joined or will soon join may continue without the others.
-  bool MayShrink() const;
+  // Returns whether the tasks that have joined may continue without the others.
+  bool MayShrink() const { return rules_.shrinks && Remembered().may_shrink; }
+  // Returns whether the task's present process is a member of a generation that the tasks that have
+  // joined remember, or may be one because it has not connected yet.
+  bool IsMember(const Seat& seat) const;
   // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
     return seat.join && !(may_shrink && now < seat.paused_until);
   }
-  // Returns whether a task that has joined has the state with which the latest generation began, or
-  // a newer state.
-  bool HasLatestState() const;
+  // Returns whether a task that has joined has the state with which this generation began, or a
+  // newer state.
+  bool HasStateOf(const PastGeneration& generation) const;
   // Returns whether the next generation waits for this task.
   bool IsAwaited(Duration now, const Seat& seat, bool may_shrink) const;
   std::vector<const Seat*> Missing(Duration now) const;
   void NoteMissing(Duration now);
   void NoteStuck();
+  // Records that the seat's process no longer counts in the generations that it remembers.
+  static void NoteResigned(Seat& seat);
+  bool HasResigned(const Participant& process, int64_t generation) const;
+  const Seat* SeatOf(const std::string& task) const;
+  // What the tasks that have joined remember.
+  struct Memory {
+    bool may_shrink;               // they may continue without all others
+    std::vector<int64_t> members;  // by task: its process in these generations; 0: none
+  };
+  const Memory& Remembered() const;
 
   const LeaderRules rules_;
-  std::vector<Seat> seats_;  // by task
+  const size_t self_;
+  std::vector<Seat> seats_;                // by task
+  std::map<std::string, size_t> indices_;  // of the seats, by the task's name
+  mutable std::optional<Memory> memory_;   // reset when a task joins, or no longer joins
+  bool hands_back_ = false;
   Phase phase_ = Phase::kGathering;
   bool has_begun_ = false;     // a generation has begun
-  Member source_;              // the source of the latest generation that has begun
   int64_t number_ = 0;         // the number of the latest generation
   int64_t heard_ = 0;          // the highest number that any member knows of
   std::vector<size_t> ranks_;  // the seats of the generation, by rank
   Duration formed_{0};
-  Member formed_source_;  // the source of the latest generation
   std::optional<EndOrder> end_;
   AwaitedNotice awaited_;
   StuckNotice stuck_;

@@ -53,7 +53,7 @@ TEST_F(LeaderTest, LearnsFromMembersWhichProcessesWereReplaced) {
   // process 12.
   Connect(0, 10, 1);
   Connect(1, 11, 2);
-  EXPECT_EQ(leader_.Admit(1, 12).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(leader_.Admit(1, 12).code(), StatusCode::kAlreadyExists);
   Send(1, JoinRequest{.known = {{"worker 1", 11, true}, {"worker 7", 1, true}}});
   EXPECT_EQ(leader_.Take().closed, std::vector<SessionId>{2});
   EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
@@ -67,7 +67,7 @@ TEST_F(LeaderTest, RefusesEarlierProcessesOfWhichItHasHeardOnceAnotherOneHasThei
   Connect(1, 12, 2);
   Send(1, JoinRequest{.known = {{"worker 1", 11, false}, {"worker 1", 12, false}}});
   Send(2, JoinRequest());
-  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kAlreadyExists);
   Send(1, ReadyReport{1});
   Send(2, ReadyReport{1});
   EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
@@ -157,8 +157,9 @@ class ShrinkingTest : public testing::Test {
     }
     EXPECT_EQ(Form({1, 2, 3}), 1);
   }
-  void Join(SessionId session) {
-    leader_.OnMessage(now_, session, JoinRequest{.step = 5, .state_generation = generation_});
+  void Join(SessionId session, int64_t step = 5) {
+    leader_.OnMessage(now_, session,
+                      JoinRequest{.step = step, .state_generation = generation_, .past = past_});
   }
   // Sends a request to join from every session, then reports from every session that the member is
   // connected. Returns the generation's number.
@@ -168,6 +169,8 @@ class ShrinkingTest : public testing::Test {
   }
   int64_t Begin(const std::vector<SessionId>& sessions) {
     generation_ = leader_.generation();
+    (void)Formed();
+    past_ = {{.generation = generation_, .shared = true, .members = formed_}};
     for (const SessionId session : sessions) {
       leader_.OnMessage(now_, session, ReadyReport{generation_});
     }
@@ -180,7 +183,11 @@ class ShrinkingTest : public testing::Test {
     for (const auto& [session, message] : leader_.Take().messages) {
       const auto* form = std::get_if<FormOrder>(&message);
       if (form == nullptr || session != 1) continue;
-      for (const Member& member : form->members) tasks += member.task.substr(7);
+      formed_.clear();
+      for (const Member& member : form->members) {
+        tasks += member.task.substr(7);
+        formed_.push_back({member.task, member.incarnation});
+      }
     }
     return tasks;
   }
@@ -189,6 +196,8 @@ class ShrinkingTest : public testing::Test {
   Leader leader_{{{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
                  {.shrinks = true}};
   int64_t generation_ = 0;
+  std::vector<Participant> formed_;   // the members of the latest generation that has formed
+  std::vector<PastGeneration> past_;  // what the members remember
 };
 
 TEST_F(ShrinkingTest, GoesOnWithoutALostMemberAfterAMoment) {
@@ -207,7 +216,9 @@ TEST_F(ShrinkingTest, WaitsForMembersThatAreConnected) {
   now_ += 2s;
   leader_.Tick(now_);
   EXPECT_EQ(Formed(), "");
-  EXPECT_EQ(leader_.awaited().peers, "worker 1");
+  EXPECT_EQ(leader_.awaited().peers, "worker 1, worker 2") << "no majority has joined yet";
+  Join(2);
+  EXPECT_EQ(Formed(), "01");
 }
 
 TEST_F(ShrinkingTest, GoesOnAtOnceWithoutAMemberThatDeparts) {
@@ -225,9 +236,11 @@ TEST_F(ShrinkingTest, WaitsIfTooManyMembersAreLostAtOnce) {
   EXPECT_EQ(Formed(), "");
   EXPECT_EQ(leader_.awaited().peers, "worker 1, worker 2");
   ASSERT_EQ(leader_.Connect(now_, 1, 99, 4), OkStatus());
-  EXPECT_EQ(Formed(), "") << "another process, which has not joined yet";
-  Join(4);
-  EXPECT_EQ(Formed(), "01");
+  leader_.OnMessage(now_, 4, JoinRequest());
+  EXPECT_EQ(Formed(), "") << "another process, which remembers nothing";
+  ASSERT_EQ(leader_.Connect(now_, 2, 12, 5), OkStatus());
+  Join(5);
+  EXPECT_EQ(Formed(), "012");
 }
 
 TEST_F(ShrinkingTest, ExactlyHalfIsEnoughBecauseTheLeaderBelongsToIt) {
@@ -314,21 +327,17 @@ TEST_F(ShrinkingTest, GoesOnWithoutATaskWithWhichTheOthersCannotConnect) {
 
 TEST_F(ShrinkingTest, WaitsForTheOnlyTaskThatMayHaveTheState) {
   // The second generation ends before worker 1 has sent its state to the others.
-  for (const SessionId session : {SessionId{1}, SessionId{3}}) {
-    leader_.OnMessage(now_, session, JoinRequest{.step = -1});
-  }
+  for (const SessionId session : {SessionId{1}, SessionId{3}}) Join(session, -1);
   Join(2);
   EXPECT_EQ(Begin({1, 2, 3}), 2);
   leader_.Disconnect(now_, 2, "the connection broke");
   now_ += 2s;
-  for (const SessionId session : {SessionId{1}, SessionId{3}}) {
-    leader_.OnMessage(now_, session, JoinRequest{.step = -1});
-  }
+  for (const SessionId session : {SessionId{1}, SessionId{3}}) Join(session, -1);
   EXPECT_EQ(Formed(), "");
   EXPECT_EQ(leader_.awaited().peers, "worker 1");
 }
 
-TEST_F(ShrinkingTest, ANewLeaderBeginsWithAllTasks) {
+TEST_F(ShrinkingTest, ANewLeaderThatIsToldOfNoGenerationBeginsWithAllTasks) {
   Leader next({{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
               {.shrinks = true});
   ASSERT_EQ(next.Connect(now_, 0, 20, 1), OkStatus());
@@ -338,6 +347,135 @@ TEST_F(ShrinkingTest, ANewLeaderBeginsWithAllTasks) {
   next.Tick(now_ + 60s);
   EXPECT_EQ(next.awaited().peers, "worker 2");
   EXPECT_EQ(next.generation(), 0);
+}
+
+// Worker 0, which led, is lost. Worker 1 leads, and worker 2 joins.
+class TakeoverTest : public ShrinkingTest {
+ protected:
+  void Connect(int task, SessionId session) {
+    ASSERT_EQ(next_.Connect(now_, task, 10 + task, session), OkStatus());
+  }
+  void Join(SessionId session, std::vector<PastGeneration> past) {
+    next_.OnMessage(now_, session,
+                    JoinRequest{.step = 5,
+                                .state_generation = generation_,
+                                .last_generation = past.empty() ? 0 : past.back().generation,
+                                .past = std::move(past)});
+  }
+  // Returns the ranks of the generation that has formed since the last call, by task.
+  std::string Formed() {
+    std::string tasks;
+    for (const auto& [session, message] : next_.Take().messages) {
+      const auto* form = std::get_if<FormOrder>(&message);
+      if (form == nullptr || session != 2) continue;
+      for (const Member& member : form->members) tasks += member.task.substr(7);
+    }
+    return tasks;
+  }
+
+  Leader next_{{{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
+               {.shrinks = true},
+               /*self=*/1};
+};
+
+TEST_F(TakeoverTest, GoesOnWithAMajorityAfterAMomentAndCountsOn) {
+  Connect(1, 2);
+  Connect(2, 3);
+  Join(2, past_);
+  EXPECT_EQ(next_.awaited().peers, "worker 0, worker 2");
+  Join(3, past_);
+  EXPECT_EQ(next_.awaited().peers, "worker 0") << "it may still come";
+  EXPECT_EQ(Formed(), "");
+  now_ += 3s;
+  next_.Tick(now_);
+  EXPECT_EQ(Formed(), "12");
+  EXPECT_EQ(next_.generation(), generation_ + 1);
+}
+
+TEST_F(TakeoverTest, WaitsWithoutAMajority) {
+  Connect(1, 2);
+  Join(2, past_);
+  now_ += 60s;
+  next_.Tick(now_);
+  EXPECT_EQ(Formed(), "");
+  ASSERT_EQ(next_.Connect(now_, 2, 99, 3), OkStatus());
+  Join(3, {});
+  EXPECT_EQ(Formed(), "") << "a process that was restarted does not count";
+}
+
+TEST_F(TakeoverTest, CountsNoProcessThatHasResigned) {
+  std::vector<PastGeneration> resigned = past_;
+  resigned[0].resigned = true;
+  Connect(1, 2);
+  Connect(2, 3);
+  Join(2, past_);
+  Join(3, resigned);
+  now_ += 60s;
+  next_.Tick(now_);
+  EXPECT_EQ(Formed(), "");
+}
+
+// The members of a generation that has begun, but may not have been complete, could go on as well.
+TEST_F(TakeoverTest, NeedsAMajorityOfEveryGenerationSinceTheLastSharedOne) {
+  std::vector<PastGeneration> later = past_;
+  later.push_back({.generation = generation_ + 1, .members = {{"worker 0", 10}, {"worker 2", 12}}});
+  Connect(1, 2);
+  Connect(2, 3);
+  Join(2, past_);
+  Join(3, later);
+  now_ += 60s;
+  next_.Tick(now_);
+  EXPECT_EQ(Formed(), "") << "half of the later generation, without its leader";
+  later[1].members = {{"worker 2", 12}, {"worker 0", 10}};
+  Join(3, later);
+  EXPECT_EQ(Formed(), "12") << "half of the later generation, with its leader";
+}
+
+TEST_F(TakeoverTest, LetsTheFirstTaskLeadAgainBetweenTwoGenerations) {
+  Connect(1, 2);
+  Connect(2, 3);
+  Join(2, past_);
+  Join(3, past_);
+  now_ += 3s;
+  next_.Tick(now_);
+  for (const SessionId session : {SessionId{2}, SessionId{3}}) {
+    next_.OnMessage(now_, session, ReadyReport{next_.generation()});
+  }
+  EXPECT_TRUE(next_.goes());
+  ASSERT_EQ(next_.Connect(now_, 0, 99, 4), OkStatus());
+  Join(4, {});
+  EXPECT_TRUE(next_.TaskWaits(now_));
+  EXPECT_FALSE(next_.ShouldHandBack());
+  const std::vector<PastGeneration> past = {{.generation = next_.generation(),
+                                             .shared = true,
+                                             .members = {{"worker 1", 11}, {"worker 2", 12}}}};
+  generation_ = next_.generation();
+  Join(2, past);
+  EXPECT_FALSE(next_.ShouldHandBack()) << "worker 2 is still in its step";
+  EXPECT_TRUE(next_.HasMajority(past));
+  Join(3, past);
+  EXPECT_TRUE(next_.ShouldHandBack());
+  EXPECT_EQ(next_.generation(), generation_) << "it forms no generation itself";
+}
+
+TEST_F(TakeoverTest, LosesTheMajorityWithItsSessions) {
+  Connect(1, 2);
+  Connect(2, 3);
+  Join(2, past_);
+  Join(3, past_);
+  now_ += 3s;
+  next_.Tick(now_);
+  for (const SessionId session : {SessionId{2}, SessionId{3}}) {
+    next_.OnMessage(now_, session, ReadyReport{next_.generation()});
+  }
+  const std::vector<PastGeneration> past = {{.generation = next_.generation(),
+                                             .shared = true,
+                                             .members = {{"worker 2", 12}, {"worker 1", 11}}}};
+  EXPECT_TRUE(next_.HasMajority(past));
+  next_.Disconnect(now_, 3, "the connection broke");
+  EXPECT_FALSE(next_.HasMajority(past));
+  Connect(2, 5);
+  EXPECT_FALSE(next_.HasMajority(past)) << "it may have been in another generation meanwhile";
 }
 
 }  // namespace

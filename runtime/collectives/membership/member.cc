@@ -6,8 +6,9 @@
 
 namespace tfjob::collectives {
 
-GroupMember::GroupMember(Member self, Member leader)
+GroupMember::GroupMember(Member self, Member leader, bool shrinks)
     : self_(std::move(self)),
+      shrinks_(shrinks),
       leader_(std::move(leader)),
       why_disconnected_(Unavailable("not connected yet")) {}
 
@@ -16,6 +17,7 @@ GroupMember::GroupMember(Member self, Member leader)
 void GroupMember::Join(const Joining& joining) {
   if (phase_ == Phase::kEnded) return;
   joining_ = joining;
+  has_joined_ = true;
   farewell_ = Farewell::kNone;
   LeaveGeneration(Aborted("the task joins again"));
   phase_ = Phase::kJoining;
@@ -32,7 +34,8 @@ void GroupMember::AskToJoin() {
       .state_generation = joining_.state_generation,
       .agreement = joining_.agreement,
       .last_generation = last_generation_,
-      .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses()});
+      .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses(),
+      .past = shrinks_ ? history_.past() : std::vector<PastGeneration>()});
 }
 
 void GroupMember::Leave() {
@@ -51,6 +54,7 @@ void GroupMember::FailRun(const Status& failure) {
 void GroupMember::Say(Farewell farewell, const Status& why) {
   if (phase_ == Phase::kEnded) return;
   LeaveGeneration(why);
+  history_.Resign();
   phase_ = Phase::kIdle;
   if (farewell_ == farewell && farewell_heard_) return;
   farewell_ = farewell;
@@ -68,7 +72,8 @@ void GroupMember::AnnounceFarewell() {
 
 // ---- events
 
-void GroupMember::Connected() {
+void GroupMember::Connected(const std::optional<Member>& leader) {
+  if (leader) leader_ = *leader;
   connected_ = true;
   asked_ = told_known_ = false;
   messages_.clear();
@@ -126,6 +131,7 @@ void GroupMember::OnMessage(const ToMember& message) {
   } else if (const auto* go = std::get_if<GoOrder>(&message)) {
     if (phase_ != Phase::kReady || !IsCurrent(go->generation)) return;
     phase_ = Phase::kGoing;
+    history_.Begin(formation_);
     NoteProcesses(formation_);
   } else if (const auto* withdraw = std::get_if<WithdrawOrder>(&message)) {
     if (!IsCurrent(withdraw->generation)) return;
@@ -215,7 +221,16 @@ void GroupMember::Report(const WaitReport& report) {
   }
 }
 
+void GroupMember::Shared(int64_t generation) {
+  if (phase_ == Phase::kGoing && IsCurrent(generation)) history_.Share(generation);
+}
+
 // ---- state
+
+bool GroupMember::LedLastShared() const {
+  if (past().empty() || !past().front().shared || past().front().resigned) return false;
+  return past().front().members.front() == Participant{self_.task, self_.incarnation};
+}
 
 std::vector<int> GroupMember::MissingSockets() const {
   std::vector<int> missing;

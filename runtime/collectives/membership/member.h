@@ -16,6 +16,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/collectives/membership/membership_messages.h"
+#include "runtime/collectives/membership/quorum.h"
 
 namespace tfjob::collectives {
 
@@ -30,9 +31,10 @@ class GroupMember {
     kEnded,       // see end()
   };
 
-  // `self` contains the task's name, address and incarnation; `leader` contains the leader's name
-  // and address.
-  GroupMember(Member self, Member leader);
+  // `self` contains the task's name, address and incarnation; `leader` contains the name and
+  // address of the task that usually leads. If `shrinks`, the leader learns which generations this
+  // process remembers, because the group may go on without some tasks.
+  GroupMember(Member self, Member leader, bool shrinks = false);
 
   // ---- requests of the task
 
@@ -50,9 +52,9 @@ class GroupMember {
 
   // ---- events
 
-  // A session with the leader has begun.
-  void Connected();
-  // There is no session: the session has ended, or an attempt to open one has failed.
+  // A session with the leader has begun. `leader` is the task that leads, if that may change.
+  void Connected(const std::optional<Member>& leader = std::nullopt);
+  // There is no session: it has ended, or an attempt to open one has failed.
   void Disconnected(const Status& why);
   // The leader does not accept this task.
   void Refused(const Status& why);
@@ -68,6 +70,9 @@ class GroupMember {
   void Failed(int64_t generation, const Status& why);
   // Reports which rank this task has been waiting for in an operation of its generation.
   void Report(const WaitReport& report);
+
+  // All members of the generation have exchanged data.
+  void Shared(int64_t generation);
 
   // ---- state
 
@@ -92,8 +97,14 @@ class GroupMember {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
   }
-  // Names the member of the generation for which the others wait. StuckNotice::text is "" if there
-  // is none.
+  // Returns the generations that this process remembers.
+  const std::vector<PastGeneration>& past() const { return history_.past(); }
+  // Returns whether the last generation whose members have all exchanged data was led by this
+  // process.
+  bool LedLastShared() const;
+  // Returns whether the task has ever asked to join.
+  bool has_joined() const { return has_joined_; }
+  // Names the member of the generation that the others wait for. The text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this task cannot continue, and says what they must do.
   // AwaitedNotice::text is "" if this task is not waiting.
@@ -128,7 +139,9 @@ class GroupMember {
   void BeReadyIfConnected();
   void End(const Status& why);
 
-  const Member self_, leader_;
+  const Member self_;
+  const bool shrinks_;
+  Member leader_;
   Phase phase_ = Phase::kIdle;
   bool connected_ = false;
   bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
@@ -137,6 +150,8 @@ class GroupMember {
   Status failure_;  // the run's failure, if farewell_ is kFails
   Status why_disconnected_;
   Joining joining_;
+  bool has_joined_ = false;
+  GenerationHistory history_;
   int64_t requests_ = 0;  // the number of JoinRequests
   int64_t last_generation_ = 0;
   FormOrder formation_;

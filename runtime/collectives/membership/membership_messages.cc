@@ -33,12 +33,27 @@ Json ToJson(const std::vector<KnownProcess>& processes) {
   return list;
 }
 
+Json ToJson(const std::vector<PastGeneration>& past) {
+  Json list = Json::array();
+  for (const PastGeneration& generation : past) {
+    Json members = Json::array();
+    for (const Participant& member : generation.members) {
+      members.push_back({{"task", member.task}, {"incarnation", member.incarnation}});
+    }
+    list.push_back({{"generation", generation.generation},
+                    {"shared", generation.shared},
+                    {"resigned", generation.resigned},
+                    {"members", std::move(members)}});
+  }
+  return list;
+}
+
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
     return {{"kind", "join"},           {"request", m.request},
             {"step", m.step},           {"stateGeneration", m.state_generation},
             {"agreement", m.agreement}, {"lastGeneration", m.last_generation},
-            {"known", ToJson(m.known)}};
+            {"known", ToJson(m.known)}, {"past", ToJson(m.past)}};
   }
   Json operator()(const ReadyReport& m) const {
     return {{"kind", "ready"}, {"generation", m.generation}};
@@ -170,6 +185,28 @@ class Fields {
     return processes;
   }
 
+  std::vector<PastGeneration> Past(std::string_view name) {
+    StatusOr<std::vector<JsonField>> elements = root_[name].Elements();
+    if (!elements.ok()) return Fail<std::vector<PastGeneration>>(elements.status());
+    size_t participants = 0;
+    std::vector<PastGeneration> past;
+    for (const JsonField& element : *elements) {
+      Fields fields(element);
+      PastGeneration& generation = past.emplace_back();
+      generation.generation = fields.Number("generation", 1, kMostGeneration);
+      generation.shared = fields.Flag("shared");
+      generation.resigned = fields.Flag("resigned");
+      generation.members = fields.Participants("members");
+      participants += generation.members.size();
+      if (!fields.status_.ok()) return Fail<std::vector<PastGeneration>>(fields.status_);
+      if (participants > kMostKnown) {
+        return Fail<std::vector<PastGeneration>>(
+            DataLoss(name, ": expected at most ", kMostKnown, " members"));
+      }
+    }
+    return past;
+  }
+
   template <typename Variant, typename Kind>
   StatusOr<Variant> Finish(Kind message) const {
     if (!status_.ok()) return DataLoss("an unreadable message: ", Message(status_));
@@ -177,6 +214,22 @@ class Fields {
   }
 
  private:
+  std::vector<Participant> Participants(std::string_view name) {
+    StatusOr<std::vector<JsonField>> elements = root_[name].Elements();
+    if (!elements.ok()) return Fail<std::vector<Participant>>(elements.status());
+    if (elements->empty() || elements->size() > kMostMembers) {
+      return Fail<std::vector<Participant>>(DataLoss(name, ": expected 1 to ", kMostMembers));
+    }
+    std::vector<Participant> participants;
+    for (const JsonField& element : *elements) {
+      Fields fields(element);
+      participants.push_back({.task = fields.Text("task", kMostNameBytes),
+                              .incarnation = fields.Number("incarnation", 0)});
+      if (!fields.status_.ok()) return Fail<std::vector<Participant>>(fields.status_);
+    }
+    return participants;
+  }
+
   template <typename T>
   T Fail(const Status& why) {
     if (status_.ok()) status_ = why;
@@ -220,6 +273,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
     join.last_generation = fields.Number("lastGeneration", 0, kMostGeneration);
     join.known = fields.Processes("known");
+    join.past = fields.Past("past");
     return fields.Finish<ToLeader>(std::move(join));
   }
   if (kind == "ready") {

@@ -30,6 +30,21 @@ struct KnownProcess {
   bool operator==(const KnownProcess&) const = default;
 };
 
+// A process that was a member of a generation.
+struct Participant {
+  std::string task;
+  int64_t incarnation = 0;
+  bool operator==(const Participant&) const = default;
+};
+// A generation that has begun for a process, as that process remembers it (quorum.h).
+struct PastGeneration {
+  int64_t generation = 0;
+  bool shared = false;               // all members have exchanged data in it
+  bool resigned = false;             // the process has left or departed since
+  std::vector<Participant> members;  // by rank, so the leader comes first; never empty
+  bool operator==(const PastGeneration&) const = default;
+};
+
 // Member → leader.
 struct JoinRequest {    // the member belongs to no generation
   int64_t request = 0;  // counts the requests of this process; the FormOrder repeats it
@@ -38,6 +53,8 @@ struct JoinRequest {    // the member belongs to no generation
   std::string agreement;
   int64_t last_generation = 0;      // the highest generation that this process has seen
   std::vector<KnownProcess> known;  // set in the first request of a session
+  // Set only if the group may shrink.
+  std::vector<PastGeneration> past;
   bool operator==(const JoinRequest&) const = default;
 };
 struct ReadyReport {  // all sockets of the generation are connected

@@ -4,6 +4,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
 #include "runtime/collectives/membership/socket_intake.h"
 #include "runtime/state/run_failure.h"
@@ -47,12 +48,15 @@ TEST(Agreement, NamesTheFirstLineThatDiffers) {
 
 TEST(Messages, SurviveTheWire) {
   const std::vector<ToLeader> to_leader = {
-      JoinRequest{.request = 9,
-                  .step = 3,
-                  .state_generation = 1,
-                  .agreement = "a\n\"b\"",
-                  .last_generation = 2,
-                  .known = {{"worker 1", 4, true}}},
+      JoinRequest{
+          .request = 9,
+          .step = 3,
+          .state_generation = 1,
+          .agreement = "a\n\"b\"",
+          .last_generation = 2,
+          .known = {{"worker 1", 4, true}},
+          .past =
+              {{.generation = 2, .shared = true, .resigned = true, .members = {{"worker 1", 4}}}}},
       ReadyReport{4},
       FailureReport{.generation = 5, .why = "x"},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
@@ -91,11 +95,14 @@ std::string Changed(const std::string& message, const std::string& path, const J
 }
 
 TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
-  const std::string join = Encode(ToLeader(JoinRequest{.known = {{"worker 1", 4, true}}})),
+  const std::string join = Encode(ToLeader(
+                        JoinRequest{.known = {{"worker 1", 4, true}},
+                                    .past = {{.generation = 1, .members = {{"worker 1", 4}}}}})),
                     ready = Encode(ToLeader(ReadyReport{4})),
                     wait = Encode(ToLeader(WaitReport{.generation = 1}));
   const std::string long_name(257, 'w');
-  const Json known = ParseJson(join, "a message")->at("known").at(0);
+  const Json known = ParseJson(join, "a message")->at("known").at(0),
+             past = ParseJson(join, "a message")->at("past").at(0);
   const std::tuple<std::string, const char*, Json> to_leader[] = {
       {join, "/step", -2},
       {join, "/request", -1},
@@ -105,6 +112,10 @@ TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
       {join, "/known/0", nullptr},
       {join, "/known/0/task", long_name},
       {join, "/known/0/replaced", 1},
+      {join, "/past/0/generation", 0},
+      {join, "/past/0/shared", 1},
+      {join, "/past/0/members", Json::array()},
+      {join, "/past", Json(std::vector<Json>(kMostKnown + 1, past))},
       {ready, "/generation", 0},
       {ready, "/generation", INT64_MAX},
       {wait, "/on", -2},
@@ -236,6 +247,67 @@ TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
   member.OnMessage(GoOrder{3});
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
+}
+
+TEST(GenerationHistory, RemembersWhatMayStillGoOn) {
+  const auto order = [](int64_t number, const char* other) {
+    return FormOrder{
+        .generation = number,
+        .members = {{.task = "worker 0", .incarnation = 1}, {.task = other, .incarnation = 2}}};
+  };
+  const auto numbers = [](const GenerationHistory& history) {
+    std::vector<int64_t> all;
+    for (const PastGeneration& past : history.past()) all.push_back(past.generation);
+    return all;
+  };
+  GenerationHistory history;
+  history.Begin(order(1, "worker 1"));
+  history.Share(1);
+  history.Begin(order(2, "worker 1"));
+  history.Begin(order(4, "worker 1"));
+  EXPECT_EQ(numbers(history), (std::vector<int64_t>{1, 4})) << "the same members as in 2";
+  history.Begin(order(5, "worker 2"));
+  EXPECT_EQ(numbers(history), (std::vector<int64_t>{1, 4, 5}));
+  history.Resign();
+  EXPECT_TRUE(history.past()[0].resigned && history.past()[2].resigned);
+  history.Begin(order(6, "worker 2"));
+  EXPECT_EQ(numbers(history), (std::vector<int64_t>{1, 4, 5, 6}));
+  history.Share(6);
+  EXPECT_EQ(numbers(history), (std::vector<int64_t>{6}));
+  EXPECT_TRUE(history.past()[0].shared);
+}
+
+// Tasks 0 to 2 with the views that they have of themselves.
+TEST(LeaderSearch, BringsTasksToTheFirstOneThatLeads) {
+  GroupMember joins({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"}, true);
+  EXPECT_EQ(TasksToAsk({.task = 1, .member = &joins}, 40), std::vector<int>{0});
+  EXPECT_EQ(TasksToAsk({.task = 1, .shrinks = true, .member = &joins}, 3),
+            (std::vector<int>{0, 2}));
+  EXPECT_EQ(TasksToAsk({.task = 20, .shrinks = true, .member = &joins}, 40).size(),
+            static_cast<size_t>(kMostLeaders));
+  const TaskView leads{.task = 1, .shrinks = true, .leads = true, .member = &joins};
+  EXPECT_EQ(MayFollow(leads, "worker 1", 2).code(), StatusCode::kUnavailable) << "not joined yet";
+  joins.Join({});
+  EXPECT_TRUE(Searches(leads));
+  EXPECT_EQ(MayFollow(leads, "worker 1", 2), OkStatus());
+  EXPECT_EQ(MayFollow(leads, "worker 1", 0).code(), StatusCode::kUnavailable);
+  TaskView refused = leads;
+  refused.occupied = 0;
+  EXPECT_EQ(MayFollow(refused, "worker 1", 0), OkStatus());
+  TaskView followed = leads;
+  followed.first_follows = true;
+  EXPECT_EQ(MayFollow(followed, "worker 1", 0), OkStatus());
+  const TaskView follows{.task = 1, .shrinks = true, .member = &joins};
+  EXPECT_EQ(MayFollow(follows, "worker 1", 2).code(), StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(MayLead(follows)) << "it remembers no generation";
+  joins.Connected();
+  joins.OnMessage(FormOrder{
+      .request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}});
+  joins.OnMessage(GoOrder{3});
+  EXPECT_FALSE(Searches(leads)) << "its generation goes";
+  EXPECT_EQ(MayFollow(leads, "worker 1", 0), OkStatus());
+  joins.Join({});
+  EXPECT_TRUE(MayLead(follows));
 }
 
 TEST(GroupMember, SaysThatItWaitsForAGroupThatTrainsWithoutIt) {

@@ -1,6 +1,6 @@
 // Runs the processes of a group on a simulated network: the leader, members and socket intakes.
 // Streams break and lose the messages in transit. Processes crash, pause, are replaced and wake up
-// again. The test decides when.
+// again. The network is divided into parts. The test decides when.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <set>
 
 #include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
 #include "runtime/collectives/membership/simulated_time.h"
 #include "runtime/collectives/membership/socket_intake.h"
@@ -41,11 +42,13 @@ struct Process {
   int task = 0;
   bool trains = false;  // joins again when its generation ends
   Duration paused_until{0};
-  std::unique_ptr<Leader> leader;  // set only for task 0
+  std::unique_ptr<Leader> leader;  // set while the process leads
   std::unique_ptr<GroupMember> member;
   std::unique_ptr<SocketIntake> intake;
   std::shared_ptr<Stream> stream;  // the stream to the leader; null: none
   bool dialling = false;
+  int occupied = -1;  // see TaskView
+  Duration handed_back_until{0};
   std::set<int> dialling_data;  // ranks
   Variables variables;
   DataChannel channel;  // the channel of the member's generation
@@ -97,19 +100,72 @@ class SimulatedGroup : protected SimulatedTime {
     process->task = task;
     Member self = tasks_[static_cast<size_t>(task)];
     self.incarnation = process->incarnation;
-    process->member = std::make_unique<GroupMember>(self, tasks_[0]);
+    process->member = std::make_unique<GroupMember>(self, tasks_[0], rules_.shrinks);
     process->intake = std::make_unique<SocketIntake>(names_, self.task);
-    if (task == 0) {
-      process->leader = std::make_unique<Leader>(tasks_, rules_);
-      EXPECT_EQ(process->leader->Connect(now_, 0, self.incarnation, kOwnSession), OkStatus());
-      process->member->Connected();
-    }
+    if (task == 0) StartLeading(*process);
     const int64_t incarnation = process->incarnation;
     processes_[static_cast<size_t>(task)] = std::move(process);
     // The process joins once it has loaded its data.
     After(Time(0s, 2s),
           [this, incarnation] { In(incarnation, [this](Process& p) { JoinAgain(p); }); });
     In(incarnation, [](Process&) {});
+  }
+
+  TaskView ViewOf(const Process& process) const {
+    return {.task = process.task,
+            .shrinks = rules_.shrinks,
+            .leads = process.leader != nullptr,
+            .occupied = process.occupied,
+            .first_follows =
+                process.leader != nullptr && process.task != 0 && process.leader->IsConnected(0),
+            .handed_back = now_ < process.handed_back_until,
+            .member = process.member.get()};
+  }
+  void StartLeading(Process& process) {
+    process.leader = std::make_unique<Leader>(tasks_, rules_, process.task);
+    EXPECT_EQ(process.leader->Connect(now_, process.task, process.incarnation, kOwnSession),
+              OkStatus());
+    process.member->Connected(tasks_[static_cast<size_t>(process.task)]);
+  }
+  void StopLeading(Process& process) {
+    for (const auto& stream : std::vector(streams_)) {
+      if (stream->leader_process == process.incarnation) Cut(stream, Duration(0));
+    }
+    process.leader.reset();
+    process.member->Disconnected(Unavailable("another task leads"));
+  }
+
+  // Returns whether a message can reach one task from the other.
+  bool Reaches(int from, int to) const {
+    return now_ >= divided_until_ ||
+           part_[static_cast<size_t>(from)] == part_[static_cast<size_t>(to)];
+  }
+  // Divides the network into two parts for some time.
+  void Divide(Duration time) {
+    part_.assign(tasks_.size(), 0);
+    for (int& part : part_) part = Chance(0.5) ? 1 : 0;
+    divided_until_ = now_ + time;
+    const Duration later = Chance(0.5) ? kLease : Duration(0);
+    for (const auto& stream : std::vector(streams_)) {
+      const Process* const leader = Alive(stream->leader_process);
+      if (leader != nullptr && !Reaches(stream->task, leader->task)) Cut(stream, later);
+    }
+    for (const auto& process : processes_) {
+      if (!process || process->channel.generation == 0) continue;
+      const auto is_cut_off = [&](const Member& member) {
+        const Process* const other = Alive(member.incarnation);
+        return other == nullptr || !Reaches(process->task, other->task);
+      };
+      if (!std::ranges::any_of(process->member->formation().members, is_cut_off)) continue;
+      After(later + Delay(),
+            [this, incarnation = process->incarnation, channel = process->channel] {
+              In(incarnation, [channel](Process& p) {
+                if (p.channel == channel) {
+                  p.member->Failed(channel.generation, Unavailable("a socket broke"));
+                }
+              });
+            });
+    }
   }
 
   void JoinAgain(Process& process) {
@@ -180,8 +236,9 @@ class SimulatedGroup : protected SimulatedTime {
   void Tick(Process& process) {
     if (process.leader) process.leader->Tick(now_);
     const bool ended = process.member->phase() == GroupMember::Phase::kEnded && !finished_;
-    if (process.task != 0 && process.stream == nullptr && !process.dialling && !ended) {
-      Dial(process);
+    if (Searches(ViewOf(process)) && process.stream == nullptr && !process.dialling && !ended) {
+      process.dialling = true;
+      Dial(process, TasksToAsk(ViewOf(process), static_cast<int>(tasks_.size())), 0);
     }
     DialData(process);
     CheckWait(process);
@@ -197,10 +254,8 @@ class SimulatedGroup : protected SimulatedTime {
       process.channel = {};
     }
     if (member.InGeneration() && process.channel.generation != member.formation().generation) {
-      const Process* leader = processes_[0].get();
-      const int64_t led_by = process.task == 0           ? process.incarnation
-                             : process.stream != nullptr ? process.stream->leader_process
-                                                         : leader->incarnation;
+      const int64_t led_by =
+          process.leader != nullptr ? process.incarnation : process.stream->leader_process;
       process.channel = {led_by, member.formation().generation};
       process.dialling_data.clear();
       process.intake->Begin(process.channel, member.formation().members, member.rank());
@@ -229,39 +284,57 @@ class SimulatedGroup : protected SimulatedTime {
 
   // ---- streams
 
-  void Dial(Process& process) {
-    process.dialling = true;
+  // Asks the tasks in order, from the one with this index on, until one accepts the process.
+  void Dial(Process& process, const std::vector<int>& tasks, size_t index) {
     const int64_t incarnation = process.incarnation;
-    After(Delay() + Delay(), [this, incarnation] {
-      Process* const process = Alive(incarnation);
-      if (process == nullptr) return;
-      process->dialling = false;
-      Process* const leader = processes_[0].get();
-      if (leader == nullptr || leader->paused_until > now_) {
-        process->member->Disconnected(Unavailable("connection refused"));
-        return;
-      }
-      auto stream = std::make_shared<Stream>();
-      stream->task = process->task;
-      stream->member_process = incarnation;
-      stream->leader_process = leader->incarnation;
-      stream->session = next_session_++;
-      if (process->member->WasReplaced(tasks_[0].task, leader->incarnation)) return;
-      const Status accepted =
-          leader->leader->Connect(now_, process->task, incarnation, stream->session);
-      if (!accepted.ok()) {
-        absl::IsPermissionDenied(accepted) ? process->member->Refused(accepted)
-                                           : process->member->Disconnected(accepted);
-        Pump(*process);
-        return;
-      }
-      woke_up_ = woke_up_ || IsReplaced(incarnation);
-      streams_.push_back(stream);
-      process->stream = stream;
-      process->member->Connected();
-      Pump(*process);
-      Pump(*leader);
+    After(Delay() + Delay(), [this, incarnation, tasks, index] {
+      In(incarnation, [this, tasks, index](Process& p) { Ask(p, tasks, index); });
     });
+  }
+  void Ask(Process& process, const std::vector<int>& tasks, size_t index) {
+    if (index == tasks.size()) {
+      process.dialling = false;
+      if (MayLead(ViewOf(process))) StartLeading(process);
+      return;
+    }
+    const Status accepted = Follow(process, tasks[index]);
+    if (absl::IsAlreadyExists(accepted)) process.occupied = tasks[index];
+    if (accepted.ok()) process.occupied = -1;
+    process.dialling = !accepted.ok() && !absl::IsPermissionDenied(accepted);
+    if (accepted.ok()) return;
+    if (absl::IsPermissionDenied(accepted)) {
+      if (process.leader != nullptr) StopLeading(process);
+      return process.member->Refused(accepted);
+    }
+    if (process.leader == nullptr) process.member->Disconnected(accepted);
+    Dial(process, tasks, index + 1);
+  }
+  Status Follow(Process& process, int task) {
+    Process* const leader = processes_[static_cast<size_t>(task)].get();
+    if (leader == nullptr || leader->paused_until > now_ || !Reaches(process.task, task) ||
+        !Searches(ViewOf(process))) {
+      return Unavailable("connection refused");
+    }
+    const Member& name = tasks_[static_cast<size_t>(task)];
+    RETURN_IF_ERROR(MayFollow(ViewOf(*leader), name.task, process.task));
+    if (process.member->WasReplaced(name.task, leader->incarnation)) {
+      return Unavailable("the process was replaced");
+    }
+    RETURN_IF_ERROR(leader->leader->Admit(process.task, process.incarnation));
+    if (process.leader != nullptr) StopLeading(process);
+    auto stream = std::make_shared<Stream>();
+    stream->task = process.task;
+    stream->member_process = process.incarnation;
+    stream->leader_process = leader->incarnation;
+    stream->session = next_session_++;
+    RETURN_IF_ERROR(
+        leader->leader->Connect(now_, process.task, process.incarnation, stream->session));
+    woke_up_ = woke_up_ || IsReplaced(process.incarnation);
+    streams_.push_back(stream);
+    process.stream = stream;
+    process.member->Connected(name);
+    Pump(*leader);
+    return OkStatus();
   }
 
   // Breaks a stream. Messages in transit are lost. Each end notices this, but only after `later`.
@@ -282,6 +355,7 @@ class SimulatedGroup : protected SimulatedTime {
   void EndForLeader(const std::shared_ptr<Stream>& stream) {
     if (std::exchange(stream->ended[1], true)) return;
     In(stream->leader_process, [this, stream](Process& process) {
+      if (process.leader == nullptr) return;
       process.leader->Disconnect(now_, stream->session, "the connection broke");
     });
   }
@@ -300,11 +374,12 @@ class SimulatedGroup : protected SimulatedTime {
 
   void SendToLeader(Process& process) {
     for (const ToLeader& message : process.member->TakeMessages()) {
-      if (process.task == 0) {
+      if (process.leader != nullptr) {
         process.leader->OnMessage(now_, kOwnSession, message);
       } else if (process.stream != nullptr) {
         const auto stream = process.stream;
         Deliver(stream, 1, [this, stream, message](Process& leader) {
+          if (leader.leader == nullptr) return;
           leader.leader->OnMessage(now_, stream->session, message);
         });
       }
@@ -332,6 +407,10 @@ class SimulatedGroup : protected SimulatedTime {
           if (member.stream == stream) member.member->OnMessage(message);
         });
       }
+    }
+    if (process.leader->ShouldHandBack()) {
+      process.handed_back_until = now_ + kHandBack;
+      return StopLeading(process);
     }
     if (own) Pump(process);
   }
@@ -369,7 +448,7 @@ class SimulatedGroup : protected SimulatedTime {
     if (from == nullptr) return;
     Status verdict = Unavailable("connection refused");
     Process* const to = Alive(target.incarnation);
-    if (to != nullptr && to->paused_until <= now_) {
+    if (to != nullptr && to->paused_until <= now_ && Reaches(from->task, to->task)) {
       const DataPeer peer{tasks_[static_cast<size_t>(from->task)].task, caller};
       verdict = to->intake->Admit(peer, channel);
       if (verdict.ok() && lose_sockets_until_ <= now_) {
@@ -407,6 +486,8 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
+  Duration divided_until_{0};
+  std::vector<int> part_;                           // of the network, by task, while it is divided
   std::set<std::pair<DataChannel, int64_t>> gone_;  // which process has begun which generation
   LeaderRules rules_;
   std::vector<std::unique_ptr<Process>> replaced_;  // alive, but others took their places

@@ -10,6 +10,7 @@
 //                              missing
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,10 +30,12 @@ namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
 // oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
-// one cannot be read, returns that error.
+// one cannot be read, returns that error. `may_write`, if set, is called before the checkpoint
+// appears under its name, and before it is registered; an error ends the save.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
-                      FileSystem& files = RealFileSystem());
+                      FileSystem& files = RealFileSystem(),
+                      const std::function<Status()>& may_write = nullptr);
 
 // The resources that a load may use.
 struct LoadOptions {

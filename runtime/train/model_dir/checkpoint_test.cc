@@ -80,6 +80,21 @@ TEST_F(TrainCheckpointTest, RefusesAScaleOfTheLossThatNoRunWrites) {
   }
 }
 
+// The right to write may be lost at any time; the checkpoint before then stays the newest one.
+TEST_F(TrainCheckpointTest, OneThatMayNoLongerBeWrittenIsNotRegistered) {
+  ASSERT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(12, training_), 5, Time(1s)), OkStatus());
+  for (const int allowed : {0, 1, 2}) {
+    int asked = 0;
+    const auto may_write = [&] { return asked++ < allowed ? OkStatus() : Unavailable("cut off"); };
+    EXPECT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(13, training_), 5, Time(2s),
+                             RealFileSystem(), may_write),
+              Unavailable("cut off"));
+    EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 12) << allowed;
+    const bool named = std::filesystem::exists(io::CheckpointPrefix(folder_, 13) + ".index");
+    EXPECT_EQ(named, allowed == 2);
+  }
+}
+
 TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
   state::TrainingState sgd = training_;
   sgd.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
