@@ -25,9 +25,9 @@ class Chief : public StepObserver {
   // Call before the first step, after Trainer::Prepare. Returns an error if the newest checkpoint
   // is incompatible with the model, if this task is to evaluate but the evaluation data is
   // unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
-  // earlier run's end (run_mark.h) only after all checks have passed. If
-  // another task may act for this one, everything that concerns model_dir happens in OnStart
-  // instead, because until then that task may be writing there.
+  // earlier run's end (run_mark.h) only after all checks have passed. If another task may act
+  // for this one, everything that concerns model_dir happens in OnStart instead, because until
+  // then that task may be writing there.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
