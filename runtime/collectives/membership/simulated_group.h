@@ -1,6 +1,6 @@
 // Runs the processes of a group on a simulated network: the leader, members and socket intakes.
 // Streams break and lose the messages in transit. Processes crash, pause, are replaced and wake up
-// again. The network is divided into parts. The test decides when.
+// again. The network is partitioned. The test decides when.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ class SimulatedGroup : protected SimulatedTime {
     return now_ >= divided_until_ ||
            part_[static_cast<size_t>(from)] == part_[static_cast<size_t>(to)];
   }
-  // Divides the network into two parts for some time.
+  // Partitions the network into two parts for some time.
   void Divide(Duration time) {
     part_.assign(tasks_.size(), 0);
     for (int& part : part_) part = Chance(0.5) ? 1 : 0;
@@ -284,7 +284,7 @@ class SimulatedGroup : protected SimulatedTime {
 
   // ---- streams
 
-  // Asks the tasks in order, from the one with this index on, until one accepts the process.
+  // Asks the tasks in order, beginning with this index, until one accepts the process.
   void Dial(Process& process, const std::vector<int>& tasks, size_t index) {
     const int64_t incarnation = process.incarnation;
     After(Delay() + Delay(), [this, incarnation, tasks, index] {
@@ -487,7 +487,7 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
   Duration divided_until_{0};
-  std::vector<int> part_;                           // of the network, by task, while it is divided
+  std::vector<int> part_;                           // of the network, by task, if partitioned
   std::set<std::pair<DataChannel, int64_t>> gone_;  // which process has begun which generation
   LeaderRules rules_;
   std::vector<std::unique_ptr<Process>> replaced_;  // alive, but others took their places
