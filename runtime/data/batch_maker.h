@@ -92,7 +92,7 @@ class Pipeline::Maker {
   std::unique_ptr<BucketBatches> bucketed_;  // null if there are none
   // With buckets, by shape: tensors for the whole values of the columns that the shape cuts.
   std::vector<std::vector<NamedTensor>> staged_;
-  std::vector<int64_t> batch_rows_;  // the examples of the batch that is being filled
+  std::vector<int64_t> batch_rows_;  // the examples of the batch being filled
 };
 
 }  // namespace tfjob::data

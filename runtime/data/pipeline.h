@@ -73,7 +73,7 @@ struct Part {
 Part PartOf(int64_t rows, int64_t worker, int64_t workers);
 
 struct Batch {
-  std::vector<NamedTensor> tensors;  // one per column, in the order of the columns
+  std::vector<NamedTensor> tensors;  // one per column, in column order
   Position position;
 
   // With PipelineOptions::global_batch, the size may be 0.

@@ -61,8 +61,7 @@ class Chief : public StepObserver {
   // If the save that OnOthersEnding deferred is due, makes the saver save at the next opportunity
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
-  // Returns the state that is being written if it is that of `step`, and otherwise a new copy of
-  // the state.
+  // Returns the state being written if it is that of `step`, and otherwise a new copy of the state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();

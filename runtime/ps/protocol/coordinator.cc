@@ -174,7 +174,7 @@ void Coordinator::OnSquares(int server, const SquaresReport& report, Coordinator
   }
   totals_ = Totals{.epoch = epoch_, .step = report.step, .squares = {}};
   totals_->squares.assign(groups_, 0);
-  // Summed in the order of the servers, regardless of the order of their reports.
+  // Sum in server order, regardless of the order of the reports.
   for (const Server& measured : participants_) {
     for (size_t i = 0; i < groups_; ++i) totals_->squares[i] += measured.squares[i];
   }
