@@ -86,7 +86,7 @@ struct Tensor::Data {
   tfjob::Tensor tensor;
 };
 
-// What the operators of a Dataset need to open its examples.
+// The inputs that a Dataset's operators need to open its examples.
 struct DatasetContext {
   const model::Model& model;
   int threads;  // that may call the program's functions

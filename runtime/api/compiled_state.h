@@ -106,7 +106,7 @@ constexpr int64_t kMostBatch = int64_t{1} << 24;
 tfjob::Status CheckBatchSize(const char* name, int64_t batch_size);
 
 // Sets data.bucket_by_length and data.mask_tokens. Returns InvalidArgument, with the key, if the
-// options do not fit together.
+// options are incompatible.
 tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
                            const std::optional<MaskTokens>& mask, config::TrainingConfig& config);
 // Returns the examples as a source for the model. Sets data.train or data.eval of `config`.

@@ -52,11 +52,12 @@ class Dataset {
   // process need more than three quarters of the memory that it may use. A dataset that combines
   // two parts of a cached one, such as c.Take(n) and c.Skip(n), reads and keeps the values twice.
   Dataset Cache() const;
-  // Keeps the values in a file: reads files and calls functions once, when the first Fit or
-  // Evaluate of the first task that does not find the file begins. Later ones read the file, also
-  // in other processes. A file of other examples is replaced; the functions of Map do not count, so
-  // remove the file if a function changes. If the file cannot be written, the examples are read as
-  // without it. Fit returns kInvalidArgument if there is another kind of file.
+  // Keeps the values in a file. Files are read and functions called only once, at the beginning of
+  // the first Fit or Evaluate that does not find the file. Later calls, even in other processes,
+  // read the file. A file of other examples is replaced. Changes in the functions of Map are not
+  // detected, so remove the file if a function changes. If the file cannot be written, the examples
+  // are read as if there were no cache. Fit returns kInvalidArgument if `path` is a file of another
+  // kind.
   Dataset CacheFile(const std::string& path) const;
 
   // Replaces each example with the function's result. The types and shapes of the values may
@@ -120,10 +121,10 @@ struct Tokenize {
   std::string vocabulary = {};  // a file: vocab.txt for wordpiece, vocab.json for bpe
   std::string merges = {};      // a file: merges.txt for bpe
   std::string file = {};        // tokenizer.json, for tokenizer_json
-  int64_t max_length = 0;       // number of ids; shorter texts are padded
+  int64_t max_length = 0;       // number of ids; shorter text is padded
   bool truncate = false;        // truncate longer text, instead of returning an error
-  // Unset: true, but false for bpe. "[CLS]" and "[SEP]", or the end of the text; for
-  // tokenizer_json, what the file adds.
+  // Unset: true, but false for bpe. These are "[CLS]" and "[SEP]", or the end of the text; for
+  // tokenizer_json, those that the file adds.
   std::optional<bool> add_special_tokens = {};
   std::optional<bool> lower_case = {};     // wordpiece; unset: true
   std::optional<bool> strip_accents = {};  // wordpiece; unset: as lower_case
@@ -225,8 +226,8 @@ struct Images {
 struct Text {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   Tokenize tokenize = {};
-  // The label of each place is the same token instead of the next one, for masked language models
-  // (FitOptions::mask_tokens).
+  // Whether the label of each place is the same token instead of the next one, for masked language
+  // models (FitOptions::mask_tokens).
   bool same_token = false;
   bool skip_damaged = false;
   std::string cache_dir = {};
@@ -234,7 +235,7 @@ struct Text {
   operator Dataset() const;
 };
 
-// A folder of text files by class, as keras.utils.text_dataset_from_directory reads it. The texts
+// A folder of text files by class, as keras.utils.text_dataset_from_directory reads it. The files
 // may be larger than memory.
 struct Texts {
   std::string folder = {};                // contains a folder of text files for each class
@@ -307,9 +308,9 @@ Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop sto
 // or are shuffled within windows.
 Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length = 1);
 
-// Returns examples with the values of all datasets, as tf.data.Dataset.zip does; the shortest one
-// counts. Each input and output of the model comes from one of the datasets. Files must name the
-// inputs and outputs that they provide (`inputs`, `targets`).
+// Returns examples with the values of all datasets, as tf.data.Dataset.zip does. The shortest
+// dataset determines their number. Each input and output of the model comes from one of the
+// datasets. Files must name the inputs and outputs that they provide (`inputs`, `targets`).
 Dataset Zip(std::vector<Dataset> datasets);
 
 struct TrainAndTest {

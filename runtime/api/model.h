@@ -38,10 +38,10 @@ class Model {
   // as "conv_*", or "encoder/*" for the layers of the model "encoder" inside this one.
   Model Frozen(const std::vector<std::string>& patterns) const;
 
-  // Returns a copy in which the layers that have no dtype policy have this one: "float32",
-  // "mixed_bfloat16" or "mixed_float16", as in Keras. Layers of the API have none; those that Load
-  // has read from a file have one, and it is an error if all have. Only Fit trains a model with
-  // "mixed_float16", and not with parameter servers.
+  // Returns a copy in which layers without a dtype policy have this one: "float32",
+  // "mixed_bfloat16" or "mixed_float16", as in Keras. Layers made with the API have no policy;
+  // layers that Load has read from a file have one. If all layers have a policy, the status of the
+  // copy is an error. Only Fit trains a model with "mixed_float16", and not with parameter servers.
   Model WithDTypePolicy(const std::string& policy) const;
 
   // Returns a table with the shape and the number of parameters of each layer. Returns

@@ -62,12 +62,12 @@ enum class Verbose {
 };
 
 // Batches of examples of similar lengths, with little padding, as
-// tf.data.Dataset.bucket_by_sequence_length makes them. An example is as long as the longest of its
-// inputs, up to the last value that is not `padding`.
+// tf.data.Dataset.bucket_by_sequence_length makes them. The length of an example is that of its
+// longest input, up to the last value other than `padding`.
 struct BucketByLength {
-  std::vector<int64_t> boundaries = {};  // the greatest lengths of the buckets, ascending
-  // Examples per batch and task, for each boundary and for longer examples; empty: the batch_size
-  // of Fit.
+  std::vector<int64_t> boundaries = {};  // the maximum lengths of the buckets, ascending
+  // Examples per batch and task: one size per boundary, and one for longer examples. Empty: the
+  // batch_size of Fit.
   std::vector<int64_t> batch_sizes = {};
   double padding = 0;
 };

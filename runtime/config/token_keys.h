@@ -5,7 +5,7 @@
 
 namespace tfjob::config {
 
-// Return InvalidArgument, with the key, if keys of the section do not fit together.
+// Return InvalidArgument, with the key, if keys of the section are incompatible.
 Status CheckBuckets(const TrainingConfig& config);
 Status CheckMasking(const DataConfig& data);
 

@@ -379,10 +379,10 @@ int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step, summed over all training tasks.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
-// Returns the number of examples per batch for each of data.bucket_by_length's buckets, of which
-// `longest` is the greatest length: those of all tasks if they make batches `together`, otherwise
-// those of the training task `rank`. As for BatchSize, batch_sizes and batch_tokens count for each
-// task.
+// Returns the number of examples per batch for each bucket of data.bucket_by_length; `longest` is
+// the maximum length of the last bucket. If the tasks make batches `together`, counts the examples
+// of all tasks, and otherwise those of the training task `rank`. As for BatchSize, batch_sizes and
+// batch_tokens apply to each task.
 std::vector<int64_t> BucketBatchSizes(const TrainingConfig& config, int64_t longest, int rank,
                                       int training_tasks, bool together);
 

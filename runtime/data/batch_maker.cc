@@ -62,7 +62,7 @@ Pipeline::Maker::Maker(std::shared_ptr<const Source> source, const PipelineOptio
   SetShapes();
 }
 
-// Finds the batches of an epoch that have examples of one bucket each.
+// Finds the batches of an epoch, each of which has examples of a single bucket.
 void Pipeline::Maker::SetBucketShapes() {
   const Buckets& buckets = *source_->buckets();
   ENFORCE(options_.bucket_batches.size() == buckets.count() && options_.shuffle_buffer == 0,
@@ -150,7 +150,7 @@ Tensor Pipeline::Maker::NewTensor(const Column& column, const BatchShape& shape,
   return Tensor(column.dtype, Shape(std::move(dims)));
 }
 
-// Gives the tensors of the same column in all batches the memory of the largest.
+// Makes the tensors of a column share memory in all batches: that of the largest.
 void Pipeline::Maker::ShareMemory(std::vector<Batch>& batches) const {
   for (size_t i = 0; i < options_.columns.size(); ++i) {
     size_t most = 0;
@@ -168,7 +168,7 @@ void Pipeline::Maker::ShareMemory(std::vector<Batch>& batches) const {
   }
 }
 
-// Makes the tensors into which the columns are read that a batch cuts.
+// Makes the tensors for the whole values of the columns that a batch cuts.
 void Pipeline::Maker::Stage() {
   std::vector<Batch> batches(shapes_.size());
   for (size_t s = 0; s < shapes_.size(); ++s) {

@@ -17,7 +17,7 @@ namespace tfjob::data {
 // allocated again: full batches and the smaller batch at the end of an epoch, or both for every
 // bucket. The tensors of different buckets share their memory.
 struct BatchSlot {
-  std::vector<Batch> batches;  // by the number of the shape
+  std::vector<Batch> batches;  // by the index of the shape
   Batch* filled = nullptr;     // one of them
 };
 
@@ -50,7 +50,7 @@ class Pipeline::Maker {
   Maker(std::shared_ptr<const Source> source, const PipelineOptions& options);
   // The shape of some batches.
   struct BatchShape {
-    int64_t rows = 0;    // of all workers that make the batch together; 0: there is no such batch
+    int64_t rows = 0;    // of all workers that share the batch; 0: there is no such batch
     Part part;           // of these rows: this worker's
     int64_t length = 0;  // to which columns by_length are cut; 0: they are not
   };
@@ -92,7 +92,7 @@ class Pipeline::Maker {
   std::unique_ptr<BucketBatches> bucketed_;  // null if there are none
   // With buckets, by shape: tensors for the whole values of the columns that the shape cuts.
   std::vector<std::vector<NamedTensor>> staged_;
-  std::vector<int64_t> batch_rows_;  // the examples of the batch that is being filled
+  std::vector<int64_t> batch_rows_;  // the examples of the batch being filled
 };
 
 }  // namespace tfjob::data

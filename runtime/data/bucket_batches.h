@@ -1,5 +1,5 @@
-// Divides the examples of each epoch into batches, each of which has examples of one bucket. Any
-// batch can be found at any time, so a task can continue at every position.
+// Groups the examples of each epoch into batches, each with examples of a single bucket. Any batch
+// can be found at any time, so a task can continue at any position.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class BucketBatches {
   int64_t size() const { return static_cast<int64_t>(batches_.size()); }  // batches per epoch
   // Must be called before the functions below. Does nothing if `epoch` is already the current one.
   void Begin(int64_t epoch);
-  // Returns batch number `batch` of the epoch, which is in [0, size()). Without shuffling, the full
+  // Returns batch `batch` of the epoch, which is in [0, size()). Without shuffling, the full
   // batches come in the order of their last examples, as in tf.data, and then the smaller ones.
   const Planned& At(int64_t batch) { return batches_[static_cast<size_t>(order_.At(batch))]; }
   // Returns an example of the source.

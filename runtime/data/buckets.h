@@ -14,12 +14,12 @@ class Buckets {
  public:
   static constexpr int64_t kMostRows = int64_t{1} << 32;  // of the source
 
-  // `lengths` are ascending. A bucket has the examples that are longer than the length of the
-  // bucket before it, and not longer than its own.
+  // `lengths` are ascending. A bucket has the examples that are longer than the previous bucket's
+  // length, and no longer than its own.
   explicit Buckets(std::vector<int64_t> lengths)
       : lengths_(std::move(lengths)), rows_(lengths_.size()) {}
 
-  // Adds an example of the source, which is not longer than the last bucket.
+  // Adds an example of the source, which must be no longer than the last bucket.
   void Add(int64_t row, int64_t length) {
     size_t bucket = 0;
     while (lengths_[bucket] < length) ++bucket;
@@ -30,7 +30,7 @@ class Buckets {
   size_t count() const { return lengths_.size(); }
   // Returns the number of examples in a bucket.
   int64_t size(size_t bucket) const { return static_cast<int64_t>(rows_[bucket].size()); }
-  // Returns example number `index` of a bucket, in the order in which they were added.
+  // Returns example `index` of a bucket, in the order in which the examples were added.
   int64_t Row(size_t bucket, int64_t index) const {
     return rows_[bucket][static_cast<size_t>(index)];
   }

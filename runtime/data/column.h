@@ -26,7 +26,7 @@ struct Column {
   int64_t classes = 0;
   bool one_hot = false;
   // If set, the first axis of the shape is as long as the longest of Source::buckets, and batches
-  // are cut to the length of their bucket. Not together with one_hot rows of a single axis.
+  // are cut to the length of their bucket. Cannot be combined with one_hot rows of a single axis.
   bool by_length = false;
   // If not empty, the tensor contains the weights of the classes instead of the class numbers. The
   // weight of a class without an entry is 1. For each element of the shape, the array has either a

@@ -61,7 +61,7 @@ StatusOr<Tensor> ReadIdx(const std::string& path);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
 // number of columns. All columns except the label's are features. An example's features have the
-// shape [columns - 1] and are in the order of the file. Labels are float64.
+// shape [columns - 1] and are in file order. Labels are float64.
 struct CsvOptions {
   std::string file;
   bool header = true;

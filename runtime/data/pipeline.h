@@ -48,7 +48,7 @@ struct PipelineOptions {
   // All workers have the same number of batches. Combined, their parts are the batches that a
   // single worker with this batch size would see, in the same order.
   int64_t global_batch = 0;
-  // If the source has buckets: the number of examples of a batch of each bucket, instead of
+  // If the source has buckets: the number of examples per batch of each bucket, instead of
   // batch_size or global_batch. A worker then takes the batches worker, worker + workers, … of the
   // epoch or, if global_batch is above 0, its part of every batch. shuffle_buffer must be 0.
   std::vector<int64_t> bucket_batches = {};
@@ -73,7 +73,7 @@ struct Part {
 Part PartOf(int64_t rows, int64_t worker, int64_t workers);
 
 struct Batch {
-  std::vector<NamedTensor> tensors;  // one per column, in the order of the columns
+  std::vector<NamedTensor> tensors;  // one per column, in column order
   Position position;
 
   // With PipelineOptions::global_batch, the size may be 0.

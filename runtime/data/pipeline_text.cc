@@ -88,7 +88,7 @@ std::string Pipeline::Maker::Describe() const {
   return text + BufferText(options_, bytes);
 }
 
-// Describes batches that have examples of one bucket each.
+// Describes batches that each have examples of a single bucket.
 std::string Pipeline::Maker::BucketText() const {
   const Buckets& buckets = *source_->buckets();
   std::string text =

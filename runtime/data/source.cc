@@ -16,7 +16,7 @@ void Scatter(const Tensor& from, std::span<const int64_t> places, Tensor& to) {
 
 }  // namespace
 
-// Returns tensors like those of a batch, but for `rows` examples.
+// Returns tensors like those of a batch, except that they have `rows` examples.
 std::span<NamedTensor> RowReader::Staged(int64_t rows, std::span<const NamedTensor> tensors) {
   const int64_t batch = tensors[0].value.shape().dim(0);
   if (std::max(rows, batch) > most_rows_) {

@@ -38,17 +38,18 @@ struct Field {
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // Begins an epoch, which counts from 0. Only the values of sources that change them at random
-  // depend on it (operators/mask_tokens.h). Operators on top of such a source need not forward it.
+  // Begins an epoch; epochs count from 0. Only the values of sources that change them at random
+  // (operators/mask_tokens.h) depend on the epoch. Operators on top of such a source need not
+  // forward this call.
   virtual void BeginEpoch(int64_t /*epoch*/) {}
   // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
   // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
-  // Fills the row places[i] of every tensor with the example rows[i], and leaves the other rows as
-  // they are. There are as many places as rows. The default reads the examples into memory of its
-  // own, and copies them from there; it allocates this memory once for a batch, and a tensor for
-  // each number of rows when it occurs first. Readers of sources in memory write directly, and
-  // allocate nothing.
+  // Fills row places[i] of every tensor with the example rows[i], and leaves the other rows
+  // unchanged. There are as many places as rows. The default implementation reads the examples into
+  // memory of its own, and copies them. It allocates this memory once per batch size, and a tensor
+  // for each number of rows when that number first occurs. Readers of sources in memory write
+  // directly, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);
 
@@ -84,8 +85,8 @@ class Source {
   // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
   // of 0 means that tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
-  // Returns the examples by length if the batches of a pipeline are to have examples of one bucket
-  // each (operators/bucket_by_length.h); null if not.
+  // Returns the examples by length if each batch of a pipeline is to have examples of a single
+  // bucket (operators/bucket_by_length.h), and null otherwise.
   virtual const Buckets* buckets() const { return nullptr; }
   // Returns a reader that fills tensors for `columns`. Propagates errors from ConvertColumn
   // (column.h). A source in memory checks every value now; its readers never fail and allocate

@@ -11,8 +11,8 @@
 
 namespace tfjob::ps {
 
-// Returns InvalidArgument, which says what to change, if a text (a definition, or a server's part
-// of the ledger) is too long to be sent.
+// Returns InvalidArgument, with a message that says what to change, if a string (a definition, or a
+// server's part of the ledger) is too long to be sent.
 inline Status CheckFitsAFrame(size_t bytes, const std::string& what) {
   constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
   if (bytes <= kMost) return OkStatus();

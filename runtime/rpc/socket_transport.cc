@@ -24,7 +24,7 @@ constexpr size_t kReadAheadBytes = size_t{16} << 10;
 // A payload range of at least this size is received in place; smaller ranges are received many at a
 // time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
-// The largest number of bytes that one call receives. It is limited, because only the end of a call
+// The maximum number of bytes that one call receives. It is limited because only the end of a call
 // shows that the peer is alive, and a slow network must deliver this many bytes within a lease.
 constexpr size_t kCallBytes = size_t{64} << 10;
 constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;

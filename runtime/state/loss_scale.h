@@ -1,7 +1,7 @@
 // Scales the loss of a model that computes in float16, as Keras' LossScaleOptimizer does with its
-// defaults. Small gradients would become zero in float16, so the loss is multiplied by a scale and
-// the gradients are divided by it. If a gradient is not finite, the scale was too large: it is
-// halved, and the step is skipped. After a number of good steps, the scale is doubled.
+// defaults. Small gradients would become zero in float16, so the loss is multiplied by a scale, and
+// the gradients are divided by this scale. If a gradient is not finite, the scale was too large: it
+// is halved, and the step is skipped. After a number of good steps, the scale is doubled.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct LossScale {
 
   bool operator==(const LossScale&) const = default;
 
-  // Returns the scale after a step whose gradients were finite, or not.
+  // Returns the scale after a step, given whether its gradients were finite.
   LossScale After(bool finite) const {
     if (!finite) return {.scale = scale / 2};
     if (good_steps + 1 < kGoodStepsToGrow) return {.scale = scale, .good_steps = good_steps + 1};
     return {.scale = scale * 2};
   }
-  // Returns whether a file or a peer may have sent these values.
+  // Returns whether these values, which come from a file or a peer, are valid.
   bool IsValid() const {
     return scale > 0 && scale <= 0x1p126 && good_steps >= 0 && good_steps < kGoodStepsToGrow;
   }

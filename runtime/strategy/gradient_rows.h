@@ -31,7 +31,7 @@ int64_t MostRowsToSend(const TableItem& table);
 // Not thread-safe.
 class GradientRows {
  public:
-  // Some rows of the sum, in the order of the table.
+  // Some rows of the sum, in table order.
   struct Rows {
     std::span<const int64_t> indices;
     std::span<const std::byte> values;

@@ -1,5 +1,5 @@
-// Says whether a strategy scales the loss (state/loss_scale.h), and how this changes its check of
-// numbers.
+// Determines whether a strategy scales the loss (state/loss_scale.h), and how this changes its
+// check of numbers.
 #pragma once
 
 #include "runtime/model/apply_layer.h"

@@ -149,7 +149,7 @@ Shape ExampleShape(const Tensor& batch) {
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
 }
 
-// Gives the definition the shapes of a batch. The feeds that the batch lacks keep theirs.
+// Gives the definition the shapes of a batch. Feeds that the batch lacks keep their shapes.
 void TakeShapes(const data::Batch& batch, ModelDefinition& definition) {
   const auto take = [&](const std::string& name, Shape& shape) {
     if (const Tensor* fed = batch.Find(name)) shape = ExampleShape(*fed);

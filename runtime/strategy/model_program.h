@@ -37,8 +37,8 @@ class ModelProgram {
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
 
-  // Sets the scale of the loss in the next runs, for a model that computes in float16. It is 1
-  // until then.
+  // Sets the scale of the loss in the next runs, for a model that computes in float16. The scale is
+  // 1 until then.
   void set_loss_scale(double scale) { loss_scale_value_ = static_cast<float>(scale); }
 
   // Finds the rows of the definition's tables that the batch reads. If there are tables, call
@@ -96,11 +96,11 @@ class ProgramCache {
  private:
   struct Entry {
     int64_t batch_size = 0;
-    std::vector<Shape> shapes;  // of one example, by the number of the feed
+    std::vector<Shape> shapes;  // of one example, by the index of the feed
     std::unique_ptr<ModelProgram> program;
   };
-  // Returns the entry for this size whose shapes `fits(i, shape)` accepts, where i is the number of
-  // the feed; null if there is none.
+  // Returns the entry for this size whose shapes `fits(i, shape)` accepts, where i is the index of
+  // the feed, or null if there is none.
   template <typename Fits>
   Entry* Find(int64_t batch_size, const Fits& fits);
   StatusOr<ModelProgram*> Add(const ModelDefinition& definition, int64_t batch_size);

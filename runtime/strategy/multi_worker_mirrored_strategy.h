@@ -4,9 +4,9 @@
 //
 // If a task of the group is lost, the others keep their state and join the next generation of the
 // group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
-// unless at least one task has applied it. A replacement can therefore join without a step being
-// lost, and even the chief can be replaced while at least one other task is alive. If the group may
-// shrink, it goes on without lost tasks; rank 0 has the duties of the chief.
+// unless at least one task has applied it. A replacement can therefore join without losing a step,
+// and even the chief can be replaced while at least one other task is alive. If the group may
+// shrink, it continues without lost tasks, and rank 0 has the chief's duties.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct MultiWorkerMirroredOptions {
   std::unique_ptr<collectives::Group> group;
   ps::TaskId leader;           // the group's leader
   bool leads = false;          // this task is the leader; not used if the group shrinks
-  bool shrinks = false;        // the group goes on without lost tasks; rank 0 leads
+  bool shrinks = false;        // the group continues without lost tasks; rank 0 leads
   int64_t global_batch = 0;    // examples of all tasks in a usual step
   int64_t bytes_per_pack = 0;  // see PlanBuckets
   // The transport that the group's communicators use. Must be equal in all tasks.

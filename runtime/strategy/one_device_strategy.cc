@@ -120,7 +120,7 @@ class OneDevice : public Strategy {
     return true;
   }
 
-  // Returns the variables that a step writes, in the order of the writes.
+  // Returns the variables that a step writes, in write order.
   const std::vector<variables::Variable*>& Written() const {
     return updates_ != nullptr ? updates_->program().written() : training_->program().written();
   }

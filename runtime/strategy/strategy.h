@@ -80,17 +80,17 @@ class Strategy {
   // `failure` on to every task, and exit with it once the chief has also called Fail.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
-  // Returns whether this task now has the duties of the chief, although it may not be the chief:
-  // its group continues without the chief. May change in Start, Step and Leave. If Leave returns
-  // and Leads is true, no task has left, and this task must end the job.
+  // Returns whether this task now has the chief's duties although it may not be the chief, because
+  // its group continues without the chief. The result may change in Start, Step and Leave. If Leads
+  // is true after Leave, no task has left, and this task must end the job.
   virtual bool Leads() const { return false; }
-  // Returns a function that returns whether this task, if it has the duties of the chief, may write
-  // to model_dir now. Returns false if another task may have taken over these duties. Any thread
-  // may call it, also after the strategy's end.
+  // Returns a function that tells whether this task, if it has the chief's duties, may now write to
+  // model_dir. The function returns false if another task may have taken over these duties. Any
+  // thread may call the function, even after the strategy's end.
   virtual std::function<bool()> WriteGuard() {
     return [] { return true; };
   }
-  // Returns a clause for messages to users that says how the other tasks treat a stuck task
+  // Returns a clause for user messages that says how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {
     return "no longer waited for; others compute what is missing";

@@ -72,7 +72,7 @@ class UpdatesByRows {
   // them unless they are cached. The pointer is valid until the next call. Calls rows(v) only for
   // variables with gradients by rows.
   StatusOr<Updates*> For(absl::FunctionRef<int64_t(int)> rows);
-  // Returns the variables that updates write, in the order of the writes.
+  // Returns the variables that updates write, in write order.
   const std::vector<variables::Variable*>& written() const { return written_; }
   // Returns the number of cached programs.
   size_t size() const { return recent_.size(); }

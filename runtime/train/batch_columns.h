@@ -21,10 +21,10 @@ enum class Split { kTrain, kEval };
 const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split split);
 std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 
-// Which inputs and outputs of the model a dataset provides.
+// Determines which inputs and outputs of the model a dataset provides.
 enum class Extent {
   kAll,
-  kNamed,  // those that it names; other datasets provide the rest
+  kNamed,  // those that the dataset names; other datasets provide the rest
 };
 
 // Returns the config of each output of the model (config::ForOutput). Returns InvalidArgument if

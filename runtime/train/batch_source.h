@@ -13,8 +13,8 @@ namespace tfjob::train {
 
 // Applies data.bucket_by_length and data.mask_tokens to the examples of data.train or data.eval.
 // Reads all examples once if there are buckets. Returns `source` itself if neither is set. Returns
-// InvalidArgument, with the key, if the model or the data do not fit these keys, and the errors of
-// data::BucketByLength and data::MaskTokens.
+// InvalidArgument, with the key, if the model or the data are incompatible with these keys.
+// Propagates errors from data::BucketByLength and data::MaskTokens.
 StatusOr<std::shared_ptr<const data::Source>> BatchSource(
     const config::TrainingConfig& config, Split split, const model::Model& model,
     std::shared_ptr<const data::Source> source);

@@ -1,5 +1,5 @@
 // Implements the chief's duties besides training: checkpoints, summaries and the end of the job. If
-// the chief is lost and its group goes on, another task has these duties (stand_in.h).
+// the chief is lost and its group continues, another task has these duties (stand_in.h).
 #pragma once
 
 #include <memory>
@@ -25,9 +25,9 @@ class Chief : public StepObserver {
   // Call before the first step, after Trainer::Prepare. Returns an error if the newest checkpoint
   // is incompatible with the model, if this task is to evaluate but the evaluation data is
   // unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
-  // earlier run's end (run_mark.h) only after all checks have passed. If another task may act
-  // for this one, everything that concerns model_dir happens in OnStart instead, because until
-  // then that task may be writing there.
+  // earlier run's end (run_mark.h) only after all checks have passed. If another task may act for
+  // this one, all operations on model_dir happen in OnStart instead, because the other task may be
+  // writing there until then.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -61,8 +61,7 @@ class Chief : public StepObserver {
   // If the save that OnOthersEnding deferred is due, makes the saver save at the next opportunity
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
-  // Returns the state that is being written if it is that of `step`, and otherwise a new copy of
-  // the state.
+  // Returns the state being written if it is that of `step`, and otherwise a new copy of the state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();

@@ -1,5 +1,5 @@
-// Makes the folders of images and texts of a job number their classes in the same way, so that a
-// label means the same class in all of them.
+// Makes all folders of images or text files of a job number their classes in the same way, so that
+// a label means the same class in all of them.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,7 +8,7 @@
 
 namespace tfjob::train {
 
-// Compares the classes of the first image folder of data.train (for kEval, of data.eval) with those
+// Compares the classes of the first such folder of data.train (for kEval, of data.eval) with those
 // of the others, which may be among `datasets`. For kEval, first gives every folder of data.eval
 // that lists no classes those that a folder of data.train lists. If none lists any, compares the
 // first folder of data.train with it. If the first folder of a comparison does not exist, skips the

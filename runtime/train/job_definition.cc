@@ -64,7 +64,7 @@ int64_t BatchesPerStep(const config::TrainingConfig& config, int training_tasks,
   return together ? 1 : config::GradientsPerStep(config.strategy, training_tasks);
 }
 
-// Returns BucketBatchSizes (config) for these buckets.
+// Returns config::BucketBatchSizes for these buckets.
 std::vector<int64_t> BucketSizes(const config::TrainingConfig& config, const data::Buckets& buckets,
                                  int rank, int training_tasks, bool together) {
   return config::BucketBatchSizes(config, buckets.lengths().back(), rank, training_tasks, together);
@@ -260,7 +260,7 @@ int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Sourc
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together) {
   if (const data::Buckets* buckets = source.buckets()) {
-    // Tasks divide the batches of an epoch among them.
+    // The tasks share the batches of an epoch.
     return data::BucketBatches::Count(*buckets,
                                       BucketSizes(config, *buckets, 0, training_tasks, together),
                                       config.data.drop_remainder);

@@ -94,8 +94,8 @@ int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& 
 // is counted once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together = false);
-// Returns the number of examples of a full batch of all tasks that make batches together. If the
-// source has buckets, it is that of the longest.
+// Returns the number of examples in a full batch of all tasks that share batches. If the source has
+// buckets, this is the number for the longest bucket.
 int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Source& source,
                          int training_tasks);
 // Describes the settings that determine which examples a step uses and how many steps there are:

@@ -1,4 +1,4 @@
-// Gives a worker the chief's duties while its group goes on without the chief
+// Gives a worker the chief's duties while its group continues without the chief
 // (strategy::Strategy::Leads): saving checkpoints, writing summaries, and ending the job.
 #pragma once
 
@@ -24,8 +24,8 @@ class StandIn : public StepObserver {
   Status OnOthersEnding(bool servers) override;
   bool Saves(int64_t step) const override;
 
-  // Call after the last step, when the task has left. If the task leads its group, saves the last
-  // checkpoint and ends the job; otherwise, does nothing.
+  // Call after the last step, once the task has left. If the task leads its group, saves the last
+  // checkpoint and ends the job. Otherwise, does nothing.
   Status EndIfLeading();
 
  private:

@@ -1,4 +1,4 @@
-// Reads the tokenizers and vocabularies that a training file names, and opens texts.
+// Reads the tokenizers and vocabularies that a training file names, and opens text files.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ StatusOr<std::shared_ptr<const data::Source>> OpenText(const config::TrainingCon
                                                        Split split, const model::Model& model,
                                                        int threads);
 
-// Opens a source of the format `texts`. Returns the errors of ReadTokenizer and data::OpenTexts.
+// Opens a source of the format `texts`. Propagates errors from ReadTokenizer and data::OpenTexts.
 StatusOr<std::shared_ptr<const data::Source>> OpenTexts(const config::TrainingConfig& config,
                                                         Split split, int threads);
 

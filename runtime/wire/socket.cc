@@ -71,7 +71,7 @@ std::string AddressText(const sockaddr_storage& address) {
 }
 
 void PrepareSocket(int fd) {
-  // The option only tunes the connection, so a failure does not matter.
+  // Ignore a failure, because the option only tunes the connection.
   const int on = 1;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }

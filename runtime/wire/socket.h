@@ -43,8 +43,8 @@ std::string AddressText(const sockaddr_storage& address);
 
 // Sets the option that every connection between tasks needs: small frames are not delayed. Does not
 // set TCP_USER_TIMEOUT, which also ends a connection whose peer is alive but does not read for that
-// long, such as a member of a group that is still computing. Silent peers are noticed by the leases
-// of streams and groups, the deadlines of gRPC calls and gRPC's keepalive.
+// long, such as a group member that is still computing. The leases of streams and groups, the
+// deadlines of gRPC calls and gRPC's keepalive detect silent peers.
 void PrepareSocket(int fd);
 
 // Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a

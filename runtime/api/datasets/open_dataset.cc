@@ -17,8 +17,8 @@ config::SourceConfig& SourceIn(config::TrainingConfig& config, train::Split spli
   return split == train::Split::kTrain ? config.data.train : config.data.eval;
 }
 
-// Checks that a part of Zip names what it provides, if it can. Other formats, such as images,
-// provide an input and labels.
+// Checks that a part of Zip names the inputs and outputs that it provides, if its format can. Other
+// formats, such as images, provide an input and labels.
 tfjob::Status CheckNames(const config::SourceConfig& source) {
   const bool names = source.format == config::DataFormat::kNpz ||
                      source.format == config::DataFormat::kTfRecord ||
@@ -60,7 +60,7 @@ class Parts {
   Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
       : model_(model), split_(split), threads_(threads), config_(config) {}
 
-  // Opens a part, with the scale of its inputs. It has about `most` threads at most.
+  // Opens a part, and applies the scale to its inputs. The part has at most about `most` threads.
   StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads,
                            train::Extent extent = train::Extent::kAll) {
     const DatasetData& data = Access::Data(dataset);
@@ -83,7 +83,7 @@ class Parts {
     return data.open({.model = model_, .threads = threads, .seed = config_.seed}, std::move(parts));
   }
 
-  // Returns data.train or data.eval of the folders of images and texts that have been opened.
+  // Returns the configs of the folders of images and text files that have been opened.
   std::vector<config::SourceConfig> TakeFolders() { return std::move(folders_); }
 
  private:

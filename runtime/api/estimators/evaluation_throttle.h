@@ -8,14 +8,14 @@
 
 namespace tfjob::api {
 
-// As in tf.estimator.train_and_evaluate: the checkpoint from which training starts is not
-// evaluated; the first one that follows is; a later one is unless less than `throttle` has passed
-// since the last evaluation began; and the state of the last step always is.
+// As tf.estimator.train_and_evaluate does, evaluates the first checkpoint after the one from which
+// training starts, later ones if at least `throttle` has passed since the last evaluation began,
+// and always the state of the last step.
 class EvaluationThrottle {
  public:
   explicit EvaluationThrottle(Duration throttle) : throttle_(throttle) {}
 
-  // A run starts, or goes on, at a step.
+  // Reports that a run starts or continues at a step.
   void Start(int64_t step) { start_ = step; }
   // Returns whether to evaluate the checkpoint of a step now.
   bool Wants(int64_t step, Duration now) const {

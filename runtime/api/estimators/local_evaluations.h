@@ -16,8 +16,8 @@
 
 namespace tfjob::api {
 
-// EvaluationThrottle says which checkpoints are evaluated. Owned by the thread that trains. The
-// context must outlive it.
+// EvaluationThrottle determines which checkpoints are evaluated. Owned by the thread that trains.
+// The context must outlive it.
 class LocalEvaluations : public train::RunGuest {
  public:
   LocalEvaluations(train::TaskContext& context, std::shared_ptr<const tfjob::data::Source> source,

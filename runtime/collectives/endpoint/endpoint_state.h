@@ -73,7 +73,7 @@ struct Endpoint::State {
   SessionId next_session ABSL_GUARDED_BY(mutex) = kOwnSession + 1;
 
   GroupMember member ABSL_GUARDED_BY(mutex);
-  // The task that leads, or led last, as far as this task knows.
+  // The task that leads, or that led last, as far as this task knows.
   int leader ABSL_GUARDED_BY(mutex) = 0;
   int occupied ABSL_GUARDED_BY(mutex) = -1;  // see TaskView
   // Until then, this task does not lead (TaskView::rests); and the length of the last such pause

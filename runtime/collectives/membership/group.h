@@ -3,9 +3,9 @@
 // aborts on every other task, and the tasks join again.
 //
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
-// generation. While it is missing, the others keep their state. They wait for it or, if the group
-// may shrink, another task leads until it returns. A generation that lacks tasks needs a majority
-// of the last generation (quorum.h), so two groups never train at the same time.
+// generation. While the leader is missing, the others keep their state. They wait for the leader
+// or, if the group may shrink, another task leads until it returns. A generation that lacks tasks
+// needs a majority of the last generation (quorum.h), so two groups never train at the same time.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ class Group {
   //                       differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
-  // On the leader (rank 0), returns whether a task that is not in the current generation is waiting. All
+  // On the leader (rank 0), returns whether a task outside the current generation is waiting. All
   // members should then finish their step, drop the communicator and join again. On other tasks,
   // returns false. Returns at once.
   virtual bool TaskWaits() = 0;
@@ -88,9 +88,10 @@ class Group {
   // Until this call, the time limit for operations does not apply: the task that provides the state
   // may first have to read it.
   virtual void StateIsShared() = 0;
-  // Returns a function that returns whether this task may write to folders of the group now: it has
-  // led the last generation, and the others cannot have formed another one. If the group may not
-  // shrink, the function always returns true. Any thread may call it, also after the group's end.
+  // Returns a function that tells whether this task may now write to the group's folders, that is,
+  // whether it led the last generation and the others cannot have formed another one. If the group
+  // may not shrink, the function always returns true. Any thread may call the function, even after
+  // the group's end.
   virtual std::function<bool()> WriteGuard() = 0;
   // Announces that this task takes no further steps. The other tasks no longer wait for it.
   virtual Status Leave() = 0;

@@ -184,7 +184,7 @@ void Leader::NoteReplaced(Seat& seat, int64_t incarnation) {
 }
 
 void Leader::NoteRivals(Seat& seat) {
-  if (seat.member.incarnation == 0) return;  // it is not known yet which of them takes part
+  if (seat.member.incarnation == 0) return;  // which of the rivals takes part is not yet known
   for (const int64_t rival : std::exchange(seat.rivals, {})) {
     if (rival != seat.member.incarnation) NoteReplaced(seat, rival);
   }

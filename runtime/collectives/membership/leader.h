@@ -5,10 +5,10 @@
 //
 // The first generation of a job contains all tasks that have not left. If the rules allow the group
 // to shrink, later generations may lack tasks, provided that a majority of the members of the last
-// generation have joined (quorum.h); a leader learns from the tasks that join which generations
-// there were. Any task may therefore lead after the previous leader was lost. A task that returns
-// waits until the members join again. If they cannot connect to it, they continue without it, and
-// try again after a pause.
+// generation have joined (quorum.h). A leader learns of earlier generations from the tasks that
+// join. Any task may therefore lead after the previous leader was lost. A task that returns waits
+// until the members join again. If they cannot connect to it, they continue without it, and try
+// again after a pause.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
@@ -94,8 +94,8 @@ class Leader {
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Returns whether the leader should let the first task lead: that task is not this leader's, and
-  // has joined, and the next generation could form now.
+  // Returns whether the leader should let the first task lead. This is the case if that task is not
+  // the leader's own, has joined, and the next generation could form now.
   bool ShouldHandBack() const { return hands_back_; }
   // Returns whether the leader should let others lead for some time: it has returned, but the
   // members of the last generation could not connect to it.
@@ -130,7 +130,7 @@ class Leader {
     bool was_member = false;
     bool seen = false;  // it has had a session
     Duration lost{0};   // when the session was lost
-    // It has had this session since the latest generation began, and was a member.
+    // The task was a member, and has had this session since the latest generation began.
     bool stays = false;
     int64_t known = 0;  // the latest generation that its process can remember
     // The processes that have left or departed, with the latest generation that each remembered.
@@ -140,7 +140,7 @@ class Leader {
     Duration pause{0}, paused_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member
     bool ready = false;
-    bool returns = false;  // it was not a member of the generation before
+    bool returns = false;  // it was not a member of the previous generation
     std::optional<RankWait> wait;
     Duration reported{0};
   };
@@ -169,8 +169,8 @@ class Leader {
   void GiveUpConnecting(Duration now);
   // Returns whether the tasks that have joined may continue without the others.
   bool MayShrink() const { return rules_.shrinks && Remembered().may_shrink; }
-  // Returns whether the task's present process is a member of a generation that the tasks that have
-  // joined remember, or may be one because it has not connected yet.
+  // Returns whether the task's present process is, or may be because it has not connected yet, a
+  // member of a generation that the joined tasks remember.
   bool IsMember(const Seat& seat) const;
   // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
@@ -188,7 +188,7 @@ class Leader {
   static void NoteResigned(Seat& seat);
   bool HasResigned(const Participant& process, int64_t generation) const;
   const Seat* SeatOf(const std::string& task) const;
-  // What the tasks that have joined remember.
+  // The combined memory of the tasks that have joined.
   struct Memory {
     bool may_shrink;               // they may continue without all others
     std::vector<int64_t> members;  // by task: its process in these generations; 0: none
@@ -199,7 +199,7 @@ class Leader {
   const size_t self_;
   std::vector<Seat> seats_;                // by task
   std::map<std::string, size_t> indices_;  // of the seats, by the task's name
-  mutable std::optional<Memory> memory_;   // reset when a task joins, or no longer joins
+  mutable std::optional<Memory> memory_;   // reset when a task joins, or ceases to join
   bool hands_back_ = false;
   bool steps_aside_ = false;
   Phase phase_ = Phase::kGathering;

@@ -1,16 +1,17 @@
-// Decides whom a task follows. The first task (the chief, or worker 0 if there is no chief) usually
-// leads. If a group may shrink, it goes on without that task, and another one leads:
+// Decides which task a task follows. The first task (the chief, or worker 0 if there is no chief)
+// usually leads. If a group may shrink, it can continue without that task, and another task leads:
 //
 // - A task that has no leader asks the first kMostLeaders tasks in order, and follows the first one
-//   that accepts it. If none does, and it remembers a generation, it leads itself.
-// - A task that leads accepts tasks behind it. It accepts tasks before it only while it does not wait
-//   for others to join, or if they will not lead it: the first task follows it already, or the task
-//   before it leads but does not accept it, because another process of its task is connected.
+//   that accepts it. If no task accepts it, and it remembers a generation, it leads itself.
+// - A task that leads accepts later tasks. It accepts an earlier task only while it is not waiting
+//   for others to join, or if the earlier task will not lead it: because the first task already
+//   follows it, or because the earlier task leads but does not accept it, since another process of
+//   its task is connected there.
 // - A task that leads, but waits for others to join, also asks the other tasks, and follows the
-//   first one that accepts it. Of two tasks that lead, the later one therefore follows the other.
+//   first one that accepts it. If two tasks lead, the later one therefore follows the other.
 //
-// Whether a generation may form does not depend on who leads (quorum.h), so these rules only need to
-// bring the tasks together.
+// Whether a generation may form does not depend on which task leads (quorum.h), so these rules need
+// only bring the tasks together.
 //
 // Pure functions.
 #pragma once
@@ -23,18 +24,18 @@
 
 namespace tfjob::collectives {
 
-// Only tasks before this one may lead, so that a search ends soon.
+// Only the first kMostLeaders tasks may lead, so that a search ends soon.
 inline constexpr int kMostLeaders = 16;
-// How long a task that lets the first task lead does not lead itself.
+// How long a task that has let the first task lead must not lead itself.
 inline constexpr Duration kHandBack{3s};
 
-// What a task of a group knows about itself.
+// A group task's knowledge of itself.
 struct TaskView {
   int task = 0;          // its index among the tasks that train
-  bool shrinks = false;  // the group may go on without some tasks
+  bool shrinks = false;  // the group may continue without some tasks
   bool leads = false;
-  // The task that did not accept this process because another one of its task is connected; -1:
-  // none.
+  // The task that did not accept this process because another process of this task is connected to
+  // it; -1: none.
   int occupied = -1;
   bool first_follows = false;  // it leads, and the first task follows it
   // It does not lead at present: it has let the first task lead; or it is the first task, and the

@@ -33,7 +33,7 @@ class GroupMember {
 
   // `self` contains the task's name, address and incarnation; `leader` contains the name and
   // address of the task that usually leads. If `shrinks`, the leader learns which generations this
-  // process remembers, because the group may go on without some tasks.
+  // process remembers, because the group may continue without some tasks.
   GroupMember(Member self, Member leader, bool shrinks = false);
 
   // ---- requests of the task
@@ -54,7 +54,7 @@ class GroupMember {
 
   // A session with the leader has begun. `leader` is the task that leads, if that may change.
   void Connected(const std::optional<Member>& leader = std::nullopt);
-  // There is no session: it has ended, or an attempt to open one has failed.
+  // There is no session: the session has ended, or an attempt to open one has failed.
   void Disconnected(const Status& why);
   // The leader does not accept this task.
   void Refused(const Status& why);
@@ -104,7 +104,8 @@ class GroupMember {
   bool LedLastShared() const;
   // Returns whether the task has ever asked to join.
   bool has_joined() const { return has_joined_; }
-  // Names the member of the generation that the others wait for. The text is "" if there is none.
+  // Names the member of the generation for which the others wait. StuckNotice::text is "" if there
+  // is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this task cannot continue, and says what they must do.
   // AwaitedNotice::text is "" if this task is not waiting.

@@ -1,6 +1,6 @@
 // Runs the processes of a group on a simulated network: the leader, members and socket intakes.
 // Streams break and lose the messages in transit. Processes crash, pause, are replaced and wake up
-// again. The network is divided into parts. The test decides when.
+// again. The network is partitioned. The test decides when.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -141,7 +141,7 @@ class SimulatedGroup : protected SimulatedTime {
     return now_ >= divided_until_ ||
            part_[static_cast<size_t>(from)] == part_[static_cast<size_t>(to)];
   }
-  // Divides the network into two parts for some time.
+  // Partitions the network into two parts for some time.
   void Divide(Duration time) {
     part_.assign(tasks_.size(), 0);
     for (int& part : part_) part = Chance(0.5) ? 1 : 0;
@@ -285,7 +285,7 @@ class SimulatedGroup : protected SimulatedTime {
 
   // ---- streams
 
-  // Asks the tasks in order, from the one with this index on, until one accepts the process.
+  // Asks the tasks in order, beginning with this index, until one accepts the process.
   void Dial(Process& process, const std::vector<int>& tasks, size_t index) {
     const int64_t incarnation = process.incarnation;
     After(Delay() + Delay(), [this, incarnation, tasks, index] {

@@ -84,9 +84,8 @@ struct PlanRange {
 };
 
 enum class StepKind : uint8_t { kSend, kReceive, kReduce };
-// Sends to the same rank take place in the order of the steps, and so do receives from the same
-// rank. Apart from this order, a step may begin as soon as the steps that it waits for are
-// complete.
+// Sends to the same rank take place in step order, and so do receives from the same rank. Apart
+// from this order, a step may begin as soon as the steps that it waits for are complete.
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;       // the other rank of a send or a receive

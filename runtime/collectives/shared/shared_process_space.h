@@ -30,7 +30,7 @@ class ProcessSpace final : public SharedSpace {
   // The segment is owned by the Memory that Take returned. The entry is removed some time after
   // that Memory has been destroyed.
   struct Allocation {
-    uint64_t number = 0;  // from 1, in the order of the allocations
+    uint64_t number = 0;  // from 1, in allocation order
     std::weak_ptr<Segment> segment;
     std::byte* data = nullptr;
     size_t part = 0;  // the size of each rank's part, in bytes

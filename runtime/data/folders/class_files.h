@@ -1,4 +1,4 @@
-// Lists the files of examples in a folder that has a folder for each class.
+// Lists the files of examples in a folder with a subfolder per class.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 struct ClassFolder {
   std::string path;
   std::vector<std::string> classes = {};  // the names of the folders; empty: those of ClassesIn
-  std::string content = "files";          // what the files are, for messages: "images"
+  std::string content = "files";          // the word for the files in messages: "images"
   int64_t most_bytes = int64_t{1} << 30;  // of a file; below 2^32
 };
 
 // The files in the folders of the classes, and in all folders below them. The order is that of
 // Keras' image_dataset_from_directory and text_dataset_from_directory: by class, then by folder,
-// then by name, in the order of the bytes. Files and folders whose name begins with a dot are
-// ignored, and links to folders are not followed. Immutable once listed. Takes 16 bytes per file,
-// in addition to its name.
+// then by name, each compared by bytes. Files and folders whose names begin with a dot are ignored,
+// and links to folders are not followed. Immutable once listed. Takes 16 bytes per file, in
+// addition to its name.
 class ClassFiles {
  public:
   // Returns NotFound if a folder does not exist, and InvalidArgument if a file is too large or if
@@ -76,8 +76,8 @@ class ClassFiles {
   std::string names_;
 };
 
-// Returns the content of a file that was listed with `size` bytes; it is stored in `buffer`.
-// Returns FailedPrecondition if its size is another one.
+// Reads a file that was listed with `size` bytes into `buffer`, and returns its content. Returns
+// FailedPrecondition if the file has a different size.
 StatusOr<std::string_view> ReadClassFile(const std::string& path, uint64_t size,
                                          std::string& buffer);
 

@@ -27,7 +27,7 @@ struct DamagedFiles {
   std::string first;  // the error message
 };
 
-// Decodes all files. Leaves out those that are damaged.
+// Decodes all files, and leaves out the damaged ones.
 StatusOr<DamagedFiles> LeaveOutDamaged(const ImageFolderOptions& options, ClassFiles& files) {
   RowPool pool(options.threads);
   std::vector<ImageDecoder> decoders;

@@ -26,12 +26,12 @@ struct ImageFolderOptions {
 };
 
 // An example has the fields kFeaturesArray (float32 [height, width, channels], from 0 to 255) and
-// kLabelsArray (int64, the number of the class). Returns the errors of ClassFiles::List. With
-// `skip_damaged`, returns InvalidArgument if no image is left, and the other errors of
-// RowReader::Read: DataLoss if a file is damaged or is not an image, InvalidArgument if an image is
-// too large or of a kind that is not supported, FailedPrecondition if a file has another size than
-// when the folder was opened, ResourceExhausted if there is no memory to decode a file, and the
-// errors of reading files. The message names the file.
+// kLabelsArray (int64, the index of the class). Propagates errors from ClassFiles::List.
+// RowReader::Read returns DataLoss if a file is damaged or is not an image, InvalidArgument if an
+// image is too large or of an unsupported kind, FailedPrecondition if the size of a file has
+// changed since the folder was opened, and ResourceExhausted if there is no memory to decode a
+// file. It also returns I/O errors. The message names the file. With `skip_damaged`, OpenImages
+// also returns these errors, except for damage, and InvalidArgument if no image is left.
 StatusOr<std::shared_ptr<const Source>> OpenImages(const ImageFolderOptions& options);
 
 }  // namespace tfjob::data

@@ -49,7 +49,7 @@ bool IsImageFile(const FileStart& start) {
   return IsImage(start.bytes);
 }
 
-// Any file may be text, so --format or the name (".text") must say so.
+// Any file may be text, so --format or the name (".text") must select this format.
 bool IsNoOtherText(const FileStart&) {
   return false;
 }

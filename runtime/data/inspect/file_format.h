@@ -20,9 +20,9 @@ struct SummaryOptions {
   int64_t examples = 3;      // how many of the first examples to describe
   int64_t most_damage = 20;  // how many damaged places to list
   std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
-  // Of lines of text (format "text"); null: they are not divided into tokens.
+  // For lines of text (format "text"); null: lines are not split into tokens.
   std::shared_ptr<const text::Tokenizer> tokenizer = nullptr;
-  int64_t most_tokens = 0;  // lines with more are counted; 0: they are not
+  int64_t most_tokens = 0;  // lines with more tokens are counted; 0: lines are not counted
 };
 
 // Holds the beginning of a file, by which its format is recognised.

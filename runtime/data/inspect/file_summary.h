@@ -35,7 +35,7 @@ struct FieldSummary {
   std::optional<Shape> shape;  // of one example, for formats whose fields have shapes
   Range<int64_t> steps;        // of a sequence
   Range<int64_t> values;       // of an example or of a step, for formats with lists
-  int64_t total = 0;           // of the values of all examples; 0: not counted
+  int64_t total = 0;           // total number of values; 0: not counted
   Range<int64_t> bytes;        // in a string
   Range<int64_t> integers;
   Range<double> numbers;   // the finite ones

@@ -1,5 +1,5 @@
-// Summarises lines of text and, if there is a tokenizer, their tokens. A line that is not UTF-8 is
-// no damage, because training replaces the bytes that are not.
+// Summarises lines of text and, if there is a tokenizer, their tokens. A line that is not UTF-8
+// does not count as damage, because training replaces the invalid bytes.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -61,7 +61,7 @@ class LineSummary {
     return OkStatus();
   }
 
-  // Adds the number of tokens of a kind that a line has.
+  // Adds the number of a line's tokens of one kind.
   static void AddCount(std::string_view name, std::string_view kind, int64_t count,
                        FileSummary& summary) {
     FieldSummary* const field = summary.Field(name, kind);
@@ -72,7 +72,7 @@ class LineSummary {
   }
 
   const SummaryOptions& options_;
-  const std::unique_ptr<text::TokenEncoder> encoder_;  // null: lines are not divided into tokens
+  const std::unique_ptr<text::TokenEncoder> encoder_;  // null: lines are not split into tokens
   std::vector<int64_t> ids_;
 };
 

@@ -74,7 +74,7 @@ StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& 
   text::SequenceOptions sequence = options.sequence;
   const bool next = options.labels == TokenLabels::kNextToken;
   sequence.end_if_complete = next;
-  // The tokens are part of the first feature, so that the fingerprint covers them.
+  // The first feature includes the tokens only so that the fingerprint covers them.
   records.features = {
       {.name = "tokens", .dtype = DType::kInt64, .shape = shape, .tokens = sequence},
       {.name = next ? "next_token" : "same_token", .dtype = DType::kInt64, .shape = shape},

@@ -1,5 +1,6 @@
-// Makes a source of examples for language models from text files: each line is an example, whose
-// inputs are its tokens, and whose labels are the tokens that follow them, or the same tokens.
+// Makes a source of examples for language models from text files. Each line is an example: the
+// inputs are its tokens, and the labels are either the tokens that follow each of them or the same
+// tokens.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ StatusOr<std::vector<int64_t>> LengthsOf(const BucketByLengthOptions& options, i
   return lengths;
 }
 
-// Returns the number of places up to the last one that has another value than the padding.
+// Returns the number of places up to the last one with a value other than the padding.
 int64_t LengthOf(std::span<const double> values, int64_t places, double padding) {
   const auto other =
       std::find_if(values.rbegin(), values.rend(), [&](double value) { return value != padding; });
@@ -122,7 +122,7 @@ class Bucketed : public Source {
   bool random_access() const override { return source_->random_access(); }
   std::string Describe() const override { return source_->Describe(); }
   std::string LeftOut() const override { return source_->LeftOut(); }
-  // The lengths depend on the examples only.
+  // The lengths depend only on the examples.
   uint64_t fingerprint() const override { return source_->fingerprint(); }
   const Buckets* buckets() const override { return &buckets_; }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {

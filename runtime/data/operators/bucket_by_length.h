@@ -11,20 +11,19 @@
 namespace tfjob::data {
 
 struct BucketByLengthOptions {
-  // Fields whose first axis has the same number of places, which are padded. An example is as long
-  // as the part of its fields up to the last place with another value than `padding`, but at least
-  // 1.
+  // Padded fields whose first axes have the same number of places. The length of an example is that
+  // of its fields up to the last place with a value other than `padding`, but at least 1.
   std::vector<std::string> fields;
   double padding = 0;
-  // The greatest lengths of the buckets, ascending and less than the number of places, which is the
-  // length of an additional bucket for the other examples. May be empty.
+  // The maximum lengths of the buckets, ascending and less than the number of places. An additional
+  // bucket, whose maximum length is the number of places, has the other examples. May be empty.
   std::vector<int64_t> boundaries;
 };
 
-// Reads the fields of all examples once, and keeps 4 bytes for each (Source::buckets). The examples
-// and their numbers stay as they are. Returns the errors of reading, and InvalidArgument if a field
-// is missing or has another number of places, if the boundaries are not as described, or if there
-// are more examples than Buckets::kMostRows.
+// Reads the fields of all examples once, and keeps 4 bytes per example (Source::buckets). The
+// examples and their order do not change. Returns InvalidArgument if a field is missing or has a
+// different number of places, if the boundaries are not as described, or if there are more examples
+// than Buckets::kMostRows. Propagates errors from reading the examples.
 StatusOr<SourcePtr> BucketByLength(SourcePtr source, const BucketByLengthOptions& options);
 
 }  // namespace tfjob::data

@@ -202,8 +202,8 @@ class CacheWriter {
  public:
   CacheWriter(FileSystem& files, const std::string& path) : files_(files), path_(path) {}
 
-  // Writes all examples, and renames the file. Returns errors of reading the examples; those of
-  // writing are in `failed`.
+  // Writes all examples, and renames the file. Returns errors from reading the examples; `failed`
+  // receives errors from writing.
   Status Write(const Source& source, const CacheHeader& header, Status& failed) {
     const std::string temporary = TemporaryPath(path_);
     const Status read = WriteTo(temporary, source, header, failed);

@@ -18,7 +18,7 @@ class ExampleMaker {
   // Begins a batch of the examples `rows`. The span stays valid until the next call.
   virtual Status Begin(std::span<const int64_t> rows) = 0;
   // Returns example rows[i] of the current batch. Several threads may call it at the same time. If
-  // the source has one thread, the calls are in the order of the rows.
+  // the source has one thread, the calls are in row order.
   virtual StatusOr<Example> Make(size_t i) = 0;
 };
 

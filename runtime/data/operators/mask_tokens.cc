@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMasked = 0.8, kMaskedOrRandom = 0.9;
 
-// Chooses the tokens of an example that are predicted, and what replaces them.
+// Chooses which tokens of an example are to be predicted, and their replacements.
 class TokenMasker {
  public:
   explicit TokenMasker(const MaskTokensOptions& options) : options_(options) {}
@@ -33,7 +33,7 @@ class TokenMasker {
   bool IsSpecial(int64_t id) const {
     return std::ranges::binary_search(options_.special_tokens, id);
   }
-  // At least one id is not special, so this ends.
+  // The loop ends, because at least one id is not special.
   int64_t Other() {
     while (true) {
       const int64_t id = random_.Below(static_cast<uint32_t>(options_.vocabulary_size));
@@ -63,7 +63,7 @@ class MaskedReader : public RowReader {
  public:
   static constexpr size_t kNone = SIZE_MAX;
 
-  // `tokens` and `weights` are the numbers of their columns, or kNone. The reader fills all columns
+  // `tokens` and `weights` are the indices of their columns, or kNone. The reader fills all columns
   // but, if `adds_weights` is set, the weights.
   MaskedReader(const MaskTokensOptions& options, std::unique_ptr<RowReader> reader, size_t tokens,
                size_t weights, bool adds_weights)

@@ -26,7 +26,7 @@ class RecordScanner {
   virtual ~RecordScanner() = default;
 
   struct Visitor {
-    // Called for each record, in the order of the file. An error ends the scan.
+    // Called for each record, in file order. An error ends the scan.
     absl::FunctionRef<Status(const FoundRecord& record)> on_record;
     // Called for each damaged place, with a DataLoss error that names the file and the place. If it
     // returns an error, the scan ends; otherwise, the scan continues after the damage.

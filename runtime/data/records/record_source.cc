@@ -47,7 +47,7 @@ class Staging {
   Staging(const RecordOptions& options, const std::vector<Field>& fields, size_t most, size_t lanes)
       : options_(options), fields_(fields), rows_(most) {
     std::iota(rows_.begin(), rows_.end(), 0);
-    // A reader fills the values of all examples, or none.
+    // Uninitialised memory is safe: a reader fills the values of all examples, or those of none.
     for (const ExampleFeature& feature : options.features)
       memory_.emplace_back(feature.dtype, feature.shape, static_cast<int64_t>(most));
     const std::vector<Tensor> tensors = TensorsFor(static_cast<int64_t>(most));
@@ -55,7 +55,7 @@ class Staging {
   }
 
   size_t most() const { return rows_.size(); }
-  // Returns the memory for the features of an example. It belongs to one lane at a time.
+  // Returns the memory for the features of an example. The memory belongs to one lane at a time.
   ExampleRow& Row(size_t lane, size_t example) {
     lanes_[lane].Begin(static_cast<int64_t>(example));
     return lanes_[lane];
@@ -65,8 +65,8 @@ class Staging {
   void Replace(size_t feature, const Tensor& tensor) {
     for (ExampleRow& lane : lanes_) lane.Replace(feature, tensor);
   }
-  // Returns the first `count` examples, in the memory of the rows. A batch of joined sources has a
-  // different number of examples of each every time.
+  // Returns the first `count` examples, in the memory of the rows. The number of examples that a
+  // joined source contributes differs from batch to batch.
   Dataset& First(size_t count) {
     Dataset& dataset = datasets_[count];
     if (!dataset.arrays.empty()) return dataset;
@@ -276,7 +276,7 @@ std::vector<Tensor> MemoryForOne(const std::vector<ExampleFeature>& features) {
   return tensors;
 }
 
-// Decodes the images of records, to find those that are damaged.
+// Decodes the images of records to find the damaged ones.
 class ImageCheck {
  public:
   // The arguments must outlive this object.

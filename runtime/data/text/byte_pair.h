@@ -15,7 +15,7 @@
 namespace tfjob::text {
 
 struct BytePairOptions {
-  bool add_prefix_space = false;  // before texts that do not begin with a space
+  bool add_prefix_space = false;  // before text that does not begin with a space
   SpecialTokens special = {};
   int64_t least_size = 0;  // special tokens that no text contains may have ids up to it
 };

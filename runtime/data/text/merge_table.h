@@ -32,8 +32,9 @@ class MergeTable {
   // token, if a line is not a merge or repeats one, or if a merge needs a token that the vocabulary
   // lacks. Also returns I/O errors.
   static StatusOr<MergeTable> Read(const BytePairFiles& files);
-  // Reads the same from JSON: an object of tokens and ids, and a list of merges, each of which is a
-  // list of two tokens, or a string like a line. Messages begin with the path of the field.
+  // Like the first form, but reads JSON: an object that maps tokens to ids, and a list of merges,
+  // each of which is a list of two tokens or a string in the form of a line. Messages begin with
+  // the path of the field.
   static StatusOr<MergeTable> Parse(const JsonField& vocabulary, const JsonField& merges);
 
   int32_t IdOf(unsigned char byte) const { return bytes_[byte]; }

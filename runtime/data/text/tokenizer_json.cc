@@ -36,7 +36,7 @@ StatusOr<int64_t> ReadId(const JsonField& field) {
   return field.Mismatch(StrCat("an id from 0 to ", MergeTable::kMostId));
 }
 
-// ---- the tokens that are added to a text
+// ---- the tokens that are added to text
 
 // Reads [TOKEN, ID].
 StatusOr<int64_t> ReadPair(const JsonField& field) {
@@ -141,7 +141,7 @@ StatusOr<BasicOptions> ReadBertNormalizer(const JsonField& normalizer) {
   return options;
 }
 
-// Reads the tokens of WordPiece; `names` keeps their texts.
+// Reads the tokens of WordPiece; `names` owns their strings.
 StatusOr<WordPieceTokens> ReadPieces(const JsonField& model, std::vector<std::string>& names) {
   WordPieceTokens tokens;
   Fnv1a hash;

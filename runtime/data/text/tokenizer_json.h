@@ -22,11 +22,10 @@ namespace tfjob::text {
 //                   adds at most one token before and one behind a text
 //   added_tokens    special ones
 //
-// The special tokens are those that the post-processor adds to a text. The padding is that of
-// `padding`, or else "[PAD]", "<pad>" or "<|endoftext|>". `decoder` and `truncation` have no
-// effect.
-// Unlike in `tokenizers`, text that looks like a special token is plain text. Also returns the
-// errors of reading the file, and InvalidArgument if it is larger than kMostTokenizerBytes.
+// The special tokens are those that the post-processor adds to text. The padding is that of
+// `padding`, or otherwise "[PAD]", "<pad>" or "<|endoftext|>". `decoder` and `truncation` have no
+// effect. Unlike in `tokenizers`, text that looks like a special token is plain text. Also returns
+// I/O errors, and InvalidArgument if the file is larger than kMostTokenizerBytes.
 StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerJson(const std::string& path);
 
 }  // namespace tfjob::text

@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kUnknown = "[UNK]";
 constexpr std::string_view kContinuation = "##";
 
-// No word has a longer token: it has at most kMostCharacters of at most four bytes.
+// No word contains a longer token, because a word has at most kMostCharacters characters of at most
+// four bytes each.
 constexpr size_t kMostTokenBytes = 4 * BasicTokenizer::kMostCharacters + kMostContinuationBytes;
 
 std::string_view WithoutSpaceAtTheEnd(std::string_view line) {

@@ -41,13 +41,13 @@ struct WordPieceTokens {
 
 class WordPieceTokenizer : public Tokenizer {
  public:
-  // Makes a tokenizer of tokens that have been read elsewhere, which need not outlive it. Returns
-  // InvalidArgument if `unknown` is not among them.
+  // Makes a tokenizer of `tokens`, which need not outlive it. Returns InvalidArgument if `unknown`
+  // is not among the tokens.
   static StatusOr<std::shared_ptr<const Tokenizer>> Make(const WordPieceTokens& tokens,
                                                          BasicOptions words);
   // The special tokens are "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them. Returns
-  // InvalidArgument, with the file and the line, if the vocabulary is not as described above, and
-  // the errors of reading it.
+  // InvalidArgument, with the file and the line, if the vocabulary is not as described above. Also
+  // returns I/O errors.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

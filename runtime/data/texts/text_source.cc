@@ -15,7 +15,7 @@
 namespace tfjob::data {
 namespace {
 
-// Returns the text of a file; it is stored in `buffer`.
+// Reads a file into `buffer`, and returns its text.
 StatusOr<std::string_view> ReadTextFile(const ClassFiles& files, int64_t file, bool skip_damaged,
                                         std::string& buffer) {
   const std::string path = files.Path(file);

@@ -1,6 +1,6 @@
-// Makes a source of examples from a folder of texts by class, as
-// keras.utils.text_dataset_from_directory does: each file is a text, which becomes tokens when a
-// batch needs it. Only the list of the files is kept in memory.
+// Makes a source of examples from text files in a folder per class, as
+// keras.utils.text_dataset_from_directory does. Each file is an example, which becomes tokens when
+// a batch needs it. Only the list of the files is kept in memory.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ namespace tfjob::data {
 inline constexpr int64_t kMostTextBytes = int64_t{64} << 20;  // of a file
 
 struct TextFolderOptions {
-  std::string folder;                     // contains a folder of texts for each class
+  std::string folder;                     // contains a folder of text files for each class
   std::vector<std::string> classes = {};  // the names of these folders; empty: all, sorted
   text::SequenceOptions sequence;
   int64_t length = 0;  // number of tokens. At least 1
   // If set, files that are not UTF-8 are left out and counted (Source::LeftOut), and all files are
   // read when the folder is opened.
   bool skip_damaged = false;
-  int threads = 1;  // that read the texts of a batch, including the reader's own
+  int threads = 1;  // that read the files of a batch, including the reader's own
 };
 
-// An example has the fields kFeaturesArray (int64 [length]) and kLabelsArray (int64, the number of
-// the class). Returns the errors of ClassFiles::List; files may have kMostTextBytes bytes. With
-// `skip_damaged`, returns InvalidArgument if no text is left, and the other errors of
-// RowReader::Read: DataLoss if a file is not UTF-8, InvalidArgument if a text has too many tokens,
-// FailedPrecondition if a file has another size than when the folder was opened, and the errors of
-// reading files. The message names the file.
+// An example has the fields kFeaturesArray (int64 [length]) and kLabelsArray (int64, the index of
+// the class). Propagates errors from ClassFiles::List; a file may have up to kMostTextBytes bytes.
+// RowReader::Read returns DataLoss if a file is not UTF-8, InvalidArgument if a file has too many
+// tokens, and FailedPrecondition if the size of a file has changed since the folder was opened. It
+// also returns I/O errors. The message names the file. With `skip_damaged`, OpenTexts also returns
+// these errors, except DataLoss and InvalidArgument for a file, and InvalidArgument if no file is
+// left.
 StatusOr<std::shared_ptr<const Source>> OpenTexts(const TextFolderOptions& options);
 
 }  // namespace tfjob::data

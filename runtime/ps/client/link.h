@@ -200,7 +200,7 @@ class Link : public rpc::ConnectionHandler {
     size_t piece_begin = 0, piece_end = 0;
     bool wanted = false;
   };
-  // A piece of a table that is being read.
+  // A table piece being read.
   struct PieceRead {
     uint64_t number = 0;  // the request's sequence; 0 if no piece is being read
     wire::CopyPiece piece;

@@ -54,7 +54,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   return status;
 }
 
-// Returns whether the writer has sent everything, and so no longer reads the caller's snapshot.
+// Returns whether the writer has sent all bytes, so that it no longer reads the caller's snapshot.
 bool Link::IsFillSent() {
   {
     MutexLock lock(context_.mutex);
@@ -237,7 +237,7 @@ StatusOr<Link::Answer> Link::AwaitCopy() {
     answer = DataLoss(name_, ": expected the end of its copy, got a frame of type ",
                       answer->header.type);
   }
-  // The reader may still be writing into the caller's snapshot; closing the connection stops that.
+  // Close the connection, because the reader may still be writing into the caller's snapshot.
   if (!answer.ok()) Disconnect();
   return answer;
 }

@@ -86,7 +86,7 @@ class RemoteClient : public ParameterClient {
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Registers this process with ps 0, unless it is already registered. Returns whether it is
-  // registered now. Requests its first incarnation only once every server has been asked for the
+  // registered now. Requests its first incarnation only once every server has reported the
   // incarnations that it knows. Also requests the position in the data if ps 0 has been filled
   // since this process registered. Keeps a refusal in registration_.
   bool Registered();

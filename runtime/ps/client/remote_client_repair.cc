@@ -113,9 +113,9 @@ Status RemoteClient::Repair() {
   return OkStatus();
 }
 
-// If a server has refused this task's part of the step, waits before the step is repeated: the
-// server answers at once, and would be asked as fast as it can answer. Returns the refusal if only
-// this task or its training file can be the cause.
+// If a server has refused this task's part of the step, waits before the step is repeated, because
+// the server answers at once, and the requests would otherwise follow each other as fast as it
+// answers. Returns the refusal if only this task or its training file can be the cause.
 Status RemoteClient::PauseAfterRefusals() {
   Status lasting;
   bool refused = false;
@@ -196,8 +196,8 @@ bool RemoteClient::Registered() {
     if (links_[0]->registered() && own >= heard && current) return true;
   }
   if (!known_[0] || !states_[0].ready) return false;
-  // A server that has not been asked may know a predecessor of this process, whose incarnation ps 0
-  // would issue again.
+  // A server that has not been queried may know a predecessor of this process, whose incarnation ps
+  // 0 would issue again.
   if (own == 0 && !std::ranges::all_of(known_, std::identity())) return false;
   const auto ask = [&](size_t) -> Status {
     ASSIGN_OR_RETURN(const Link::Answer answer,

@@ -174,7 +174,7 @@ void Coordinator::OnSquares(int server, const SquaresReport& report, Coordinator
   }
   totals_ = Totals{.epoch = epoch_, .step = report.step, .squares = {}};
   totals_->squares.assign(groups_, 0);
-  // Summed in the order of the servers, regardless of the order of their reports.
+  // Sum in server order, regardless of the order of the reports.
   for (const Server& measured : participants_) {
     for (size_t i = 0; i < groups_; ++i) totals_->squares[i] += measured.squares[i];
   }
@@ -235,7 +235,8 @@ void Coordinator::DropOlder(const Worker& worker, CoordinatorActions& actions) {
     const std::vector<bool>& where = contribution.where;
     if (name.worker != worker || !IsOlder(name) || std::ranges::all_of(where, std::identity()))
       return false;
-    // A server that has staged it would keep its bytes until the step is decided.
+    // Otherwise, a server that has staged the contribution would keep its bytes until the step is
+    // decided.
     for (size_t i = 0; i < where.size(); ++i) {
       if (!where[i]) continue;
       actions.messages.emplace_back(static_cast<int>(i), Forget{epoch_, step_, name});

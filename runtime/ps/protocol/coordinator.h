@@ -83,9 +83,9 @@ class Coordinator {
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
   // Join makes the worker a member. From then on, a contribution by an earlier incarnation counts
-  // only if all servers had staged it; otherwise, the servers free it. Leave ends the membership,
-  // because the worker's data ended (`for_good`), its connection closed or its lease expired. Leave
-  // has no effect unless `incarnation` is the current one.
+  // only if all servers had staged it; otherwise, the servers free its bytes. Leave ends the
+  // membership, because the worker's data ended (`for_good`), its connection closed or its lease
+  // expired. Leave has no effect unless `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step

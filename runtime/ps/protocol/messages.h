@@ -76,8 +76,8 @@ struct Totals {
   std::vector<double> squares;
   bool operator==(const Totals&) const = default;
 };
-// Free the bytes of a contribution to the step. It is not and will not be in the step's commit,
-// because a later process of its worker has joined and not every server had staged it before.
+// Free the bytes of a contribution to the step. The contribution will never be in the step's
+// commit, because a later process of its worker joined before every server had staged it.
 struct Forget {
   int64_t epoch = 0;
   int64_t step = 0;

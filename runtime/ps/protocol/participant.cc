@@ -107,8 +107,8 @@ void Participant::OnMerge(const Merge& merge, ParticipantActions& actions) {
 void Participant::OnForget(const Forget& forget, ParticipantActions& actions) {
   const auto found = staged_.find(forget.name);
   if (!Current(forget.epoch) || found == staged_.end() || found->second.step != forget.step) return;
-  // A contribution that is needed after all shows that a task has violated the protocol. Its bytes
-  // are in use, so they are kept until the step is decided.
+  // If the contribution is needed after all, a task has violated the protocol. The bytes are in
+  // use, so keep them until the step is decided.
   const bool merged = merged_.contains(forget.name);
   const bool used =
       applying_ && std::ranges::find(applying_->set, forget.name) != applying_->set.end();

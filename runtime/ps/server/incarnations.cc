@@ -119,8 +119,8 @@ Status Incarnations::Announce(const protocol::Worker& task, int64_t instance, in
     if (entry.instance != instance) Supersede(entry, instance);
     return IsOver(task, incarnation, entry.newest);
   }
-  // Neither process is known to be the later one. The one that announces its number last asks ps 0
-  // for a higher one (LeastFor).
+  // Neither process is known to be the later one. The process that announces its incarnation last
+  // requests a higher one from ps 0 (LeastFor).
   if (incarnation < LeastFor(task, instance)) {
     return Aborted("another process of ", protocol::ToString(task), " has incarnation ",
                    incarnation);

@@ -275,7 +275,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
-      push_ = {};  // frees what has arrived, and admits the next contribution
+      push_ = {};  // frees the arrived bytes, and admits the next contribution
       if (absl::IsUnavailable(status)) return;  // the stream is broken
       return Refuse(frame.header.sequence, status);
     }

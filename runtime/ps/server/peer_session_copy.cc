@@ -191,8 +191,8 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
   text_ = std::move(copy_.of.ledger) + copy_.ledger;
   // Only ps 0 sends its counter, because it counts the job's steps.
   if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
-  // The chief's reader would take a longer frame for damage, and the copy would be repeated for
-  // ever.
+  // Refuse longer frames: the chief's reader would take them for damage, and would repeat the copy
+  // forever.
   if (Status fits = CheckFitsAFrame(text_.size(), "the ledger of the copy"); !fits.ok()) {
     ReplyTo(copy_.of.sequence, fits);
     text_.clear();

@@ -34,8 +34,8 @@ Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_conn
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
       buffers_(rpc::BufferPool::Create(MostFreeBytes(options_.max_bytes))),
-      // An eighth is left for connections and for what arrives before it is counted. Stores, which
-      // may outlive the service, refer to this object.
+      // Leaves an eighth for connections and for data that arrive before they are counted. Stores,
+      // which may outlive the service, refer to this object.
       memory_(std::make_shared<StateMemory>(
           options_.max_bytes - options_.max_bytes / 8,
           [staged = synchronizer_->buffers(), buffers = buffers_] {

@@ -16,7 +16,7 @@ namespace {
 // Limits the memory that is kept between two steps to 16 GiB.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
-// A task may have this many times the contributions here that one process may have.
+// The limit on a task's contributions here, as a multiple of the limit for one process.
 constexpr size_t kProcesses = 4;
 
 // Merges are worthwhile if the variables take at least this many bytes.
@@ -68,7 +68,7 @@ void Synchronizer::DropOldLink() {
     MutexLock lock(mutex_);
     if (link_ != nullptr && link_->address() != service_.coordinator()) old = std::move(link_);
   }
-  // Joins the thread without the lock, since it may be waiting for it.
+  // Join the thread without the lock, for which it may be waiting.
   old.reset();
 }
 
@@ -122,8 +122,8 @@ void Synchronizer::Void() {
 // ---- events from sessions
 
 Status Synchronizer::CheckStagedBy(const protocol::Name& name, size_t most) const {
-  // The predecessors of a process that crash within one step leave contributions here until ps 0
-  // has this server forget them.
+  // Predecessors of a process that crash within one step leave contributions here until ps 0 makes
+  // this server forget them.
   const size_t most_of_all = kProcesses * most;
   size_t own = 0, all = 0;
   auto staged = staged_.lower_bound(

@@ -52,7 +52,7 @@ class CheckpointSaver {
   // Reports that the variables now have the state of a checkpoint of `step`.
   void Restored(int64_t step);
 
-  // Returns the newest snapshot that is being written or will be written next. It is newer than all
+  // Returns the newest snapshot being written or waiting to be written. It is newer than all
   // checkpoints.
   std::optional<state::Snapshot> InFlight() const;
   // Returns the step of the newest checkpoint known to be complete.
