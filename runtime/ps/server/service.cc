@@ -16,6 +16,9 @@ namespace {
 
 constexpr Duration kPollInterval{5ms};  // between two checks
 
+// The sessions' buffers count only beyond this size, however little memory the server may use.
+constexpr int64_t kLeastLeft = int64_t{1} << 20;
+
 // Returns how many bytes of buffers the sessions may keep for reuse, if the server may use
 // `max_bytes`.
 size_t MostFreeBytes(int64_t max_bytes) {
@@ -34,12 +37,14 @@ Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_conn
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
       buffers_(rpc::BufferPool::Create(MostFreeBytes(options_.max_bytes))),
-      // Leaves an eighth for connections and for data that arrive before they are counted. Stores,
-      // which may outlive the service, refer to this object.
+      // An eighth is left for connections and for the sessions' buffers. Stores, which may outlive
+      // the service, refer to this object.
       memory_(std::make_shared<StateMemory>(
           options_.max_bytes - options_.max_bytes / 8,
-          [staged = synchronizer_->buffers(), buffers = buffers_] {
-            return static_cast<int64_t>(staged->bytes() + buffers->bytes());
+          [staged = synchronizer_->buffers(), buffers = buffers_,
+           left = std::max(options_.max_bytes / 8, kLeastLeft)] {
+            const auto more = static_cast<int64_t>(buffers->bytes()) - left;
+            return static_cast<int64_t>(staged->bytes()) + std::max(more, int64_t{0});
           })),
       watch_([this] { Tick(); }, options_.liveness) {}
 

@@ -12,7 +12,7 @@ namespace tfjob::ps {
 class StateMemory {
  public:
   // Copies are made only while the combined size of states, copies and buffers is at most `most`
-  // bytes. `staged` returns the bytes of the buffers for gradients, rows and values, and may be
+  // bytes. `staged` returns the bytes of the buffers, and may be
   // called by any thread.
   explicit StateMemory(
       int64_t most, std::function<int64_t()> staged = [] { return 0; })
