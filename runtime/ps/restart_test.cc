@@ -59,6 +59,56 @@ TEST_F(RestartTest, OfTwoLivingProcessesOfATaskTheLaterOneStays) {
   }
 }
 
+// Refuses the first connections to one address, as if it could not be reached.
+class RefusingConnector : public rpc::Connector {
+ public:
+  RefusingConnector(std::string address, int refusals)
+      : address_(std::move(address)), refusals_(refusals) {}
+  StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
+                                    const rpc::Identity& self, Duration timeout) override {
+    if (address == address_ && refusals_.fetch_sub(1) > 0)
+      return Unavailable(address, ": no route to host");
+    return inner_->Connect(address, service, self, timeout);
+  }
+
+ private:
+  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeSocketConnector();
+  const std::string address_;
+  std::atomic<int> refusals_;
+};
+
+// ps 0 was filled with a state that names none of the worker's processes. ps 1, which knows the
+// first of them, cannot be reached at once when the second one starts. If both had the same
+// incarnation, ps 1 would take the gradients of the second one for those that it has applied.
+TEST_F(RestartTest, AProcessGetsNoIncarnationBeforeAllServersHaveBeenAsked) {
+  StartServers(2);
+  Definition definition;
+  definition.state.variables = {{.name = "on_ps_0", .shape = {4}},
+                                {.name = "on_ps_1", .shape = {4}}};
+  definition.state.optimizer.learning_rate = 0.5;
+  Trainer chief(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  {
+    Trainer first(definition);
+    ASSERT_EQ(first.Join(Worker(1, 1)), OkStatus());
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(first.Train(), OkStatus());
+  }
+  tasks_[0]->Kill();
+  tasks_[0]->Start(2);
+  ASSERT_EQ(chief.Train(), OkStatus());
+  RefusingConnector connector(servers_[1], 1);
+  Trainer second(definition);
+  ClientOptions options = Worker(1, 2);
+  options.connector = &connector;
+  ASSERT_EQ(second.Join(options), OkStatus());
+  const auto on_ps_1 = [&] {
+    return *reinterpret_cast<const float*>(second.value_spans()[1].data());
+  };
+  const float before = on_ps_1();
+  ASSERT_EQ(second.Train(), OkStatus());
+  EXPECT_EQ(on_ps_1(), before - 0.5f);
+}
+
 using RestartedServerTest = RawPeerTest;
 
 // ps 0 has lost its state. Both processes connect before the chief fills it. The older process

@@ -46,7 +46,7 @@ enum Type : uint16_t {
   kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
   // A task that trains must register its process with ps 0 before its first contribution on a
   // connection. `step` is the process's incarnation, or 0 if it has none yet; `value` is the
-  // highest incarnation of the task that other servers have reported.
+  // highest "incarnation" in the states of the other servers: the lowest that they accept.
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
   kAnnounce = 18,    // M: to the other servers; value: the registered incarnation; no answer

@@ -73,7 +73,7 @@ struct RemoteState {
   int64_t step = 0;
   std::string fingerprint;  // "" unless ready
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
-  int64_t incarnation = 0;  // the highest incarnation of this task that the server knows
+  int64_t incarnation = 0;  // the lowest incarnation that the server accepts from this process
 };
 
 // One thread at a time may use a link: the one that calls the ParameterClient, or a thread that the

@@ -85,8 +85,9 @@ class RemoteClient : public ParameterClient {
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Registers this process with ps 0, unless it is already registered. Returns whether it is
-  // registered now. Also asks for the position in the data if ps 0 has been filled since this
-  // process registered. A refusal is kept in registration_.
+  // registered now. Requests its first incarnation only once every server has been asked for the
+  // incarnations that it knows. Also asks for the position in the data if ps 0 has been filled
+  // since this process registered. A refusal is kept in registration_.
   bool Registered();
   // Asynchronous mode only. Called when ps 0 has a state of another epoch, in which `position`
   // batches of this task count as drawn.

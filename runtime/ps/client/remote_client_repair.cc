@@ -167,6 +167,9 @@ bool RemoteClient::Registered() {
     if (links_[0]->registered() && own >= heard && current) return true;
   }
   if (!known_[0] || !states_[0].ready) return false;
+  // A server that has not been asked may know a predecessor of this process, whose incarnation ps 0
+  // would issue again.
+  if (own == 0 && !std::ranges::all_of(known_, std::identity())) return false;
   const auto ask = [&](size_t) -> Status {
     ASSIGN_OR_RETURN(const Link::Answer answer,
                      links_[0]->Request({.type = wire::kRegister, .step = own, .value = heard}, "",

@@ -119,6 +119,12 @@ Status Incarnations::Announce(const protocol::Worker& task, int64_t instance, in
     if (entry.instance != instance) Supersede(entry, instance);
     return IsOver(task, incarnation, entry.newest);
   }
+  // Neither process is known to be the later one. The one that announces its number last asks ps 0
+  // for a higher one (LeastFor).
+  if (incarnation < LeastFor(task, instance)) {
+    return Aborted("another process of ", protocol::ToString(task), " has incarnation ",
+                   incarnation);
+  }
   if (entry.instance && entry.instance != instance) Supersede(entry, *entry.instance);
   entry.instance = instance;
   entry.incarnation = entry.newest = incarnation;
@@ -133,6 +139,15 @@ void Incarnations::Learn(const protocol::Worker& task, int64_t incarnation) {
 int64_t Incarnations::Newest(const protocol::Worker& task) const {
   const auto found = entries_.find(task);
   return found == entries_.end() ? 0 : found->second.newest;
+}
+
+int64_t Incarnations::LeastFor(const protocol::Worker& task, int64_t instance) const {
+  const auto found = entries_.find(task);
+  if (found == entries_.end()) return 0;
+  const Entry& entry = found->second;
+  const bool taken = entry.instance && *entry.instance != instance && entry.incarnation != 0 &&
+                     entry.incarnation == entry.newest;
+  return taken ? entry.newest + 1 : entry.newest;
 }
 
 }  // namespace tfjob::ps

@@ -30,23 +30,28 @@ class Incarnations {
   int64_t Connect(const protocol::Worker& task, int64_t instance);
   // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
   // that ps 0, or its predecessor, has already given to the process, or 0. `heard` is the highest
-  // incarnation of this task that other servers know; it may be missing from the ledgers from which
-  // ps 0 was restored. Returns FailedPrecondition if a later process is known, even if only to
-  // other servers. The process is then refused for good, and the process that it had superseded is
-  // the latest again. Returns Aborted if another process of the task has connected meanwhile and
-  // neither is known to be the later one, and InvalidArgument for numbers that are never issued.
+  // number that other servers return from LeastFor; they may know incarnations that are missing
+  // from the ledgers from which ps 0 was restored. Returns FailedPrecondition if a later process is
+  // known, even if only to other servers. The process is then refused for good, and the process
+  // that it had superseded is the latest again. Returns Aborted if another process of the task has
+  // connected meanwhile and neither is known to be the later one, and InvalidArgument for numbers
+  // that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
 
   // Only on servers other than ps 0. Records the incarnation that the process announces. Returns
-  // FailedPrecondition if a later process is known, and InvalidArgument for numbers that are never
-  // issued.
+  // FailedPrecondition if a later process is known, Aborted if another process has announced the
+  // same number, and InvalidArgument for numbers that are never issued.
   Status Announce(const protocol::Worker& task, int64_t instance, int64_t incarnation);
 
   // Records an incarnation that a ledger names.
   void Learn(const protocol::Worker& task, int64_t incarnation);
   // Returns the highest known incarnation of the task; 0 if none is known.
   int64_t Newest(const protocol::Worker& task) const;
+  // Returns the lowest incarnation that the process may have: the highest known one, or a higher
+  // one if that belongs to another process. A ps 0 that was restored from an earlier state may give
+  // the number of a process to its successor.
+  int64_t LeastFor(const protocol::Worker& task, int64_t instance) const;
 
  private:
   struct Registered {

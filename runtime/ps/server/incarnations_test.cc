@@ -164,6 +164,22 @@ TEST(Incarnations, OtherServersBelieveTheLaterProcess) {
   EXPECT_FALSE(known.IsSuperseded(kTask, 20));
 }
 
+// ps 0 was restored without the first process, so it gave the number to the second one again.
+TEST(Incarnations, OtherServersRefuseANumberThatAnotherProcessHas) {
+  Incarnations known;
+  EXPECT_EQ(known.LeastFor(kTask, 500), 0);
+  EXPECT_EQ(known.Announce(kTask, 500, 1), OkStatus());
+  EXPECT_TRUE(absl::IsAborted(known.Announce(kTask, 20, 1)));
+  EXPECT_FALSE(known.IsSuperseded(kTask, 20)) << "it may get a higher number";
+  EXPECT_EQ(known.LeastFor(kTask, 500), 1);
+  EXPECT_EQ(known.LeastFor(kTask, 20), 2);
+  EXPECT_EQ(known.Announce(kTask, 20, 3), OkStatus());
+  EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+  // A number from a ledger may belong to the process.
+  known.Learn({"worker", 2}, 7);
+  EXPECT_EQ(known.LeastFor({"worker", 2}, 500), 7);
+}
+
 TEST(Incarnations, RefusesNumbersThatAreNeverIssued) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   Incarnations known;

@@ -284,7 +284,7 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState(const PeerSessio
   // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   const Attendance attendance = synchronizer_->GetAttendance();
   MutexLock lock(mutex_);
-  return DescribeStateLocked(session.worker(), attendance);
+  return DescribeStateLocked(session, attendance);
 }
 
 rpc::FrameHeader Service::DescribeStep() {
@@ -302,8 +302,9 @@ rpc::FrameHeader Service::DescribeStepLocked() const {
 }
 
 std::pair<rpc::FrameHeader, std::string> Service::DescribeStateLocked(
-    const protocol::Worker& to, const Attendance& attendance) {
-  Json body = {{"members", Json::array()}, {"incarnation", incarnations_.Newest(to)}};
+    const PeerSession& to, const Attendance& attendance) {
+  Json body = {{"members", Json::array()},
+               {"incarnation", incarnations_.LeastFor(to.worker(), to.peer().incarnation)}};
   if (!attendance.missing.empty()) body["missing"] = protocol::NamesOf(attendance.missing);
   if (!attendance.absent.empty()) body["absent"] = protocol::NamesOf(attendance.absent);
   for (const state::PeerState& peer : MembersLocked()) {

@@ -144,7 +144,7 @@ class Service : public ParameterServer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   rpc::FrameHeader DescribeStepLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const protocol::Worker& to,
+  std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const PeerSession& to,
                                                                const Attendance& attendance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether the peer is the chief. If the chief is unknown, this is the task that has

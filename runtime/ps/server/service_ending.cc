@@ -71,7 +71,7 @@ void Service::SendState(bool all) {
   for (const auto& [task, session] : sessions_) {
     const PeerRole role = RoleOf(session->peer());
     if (role != PeerRole::kChief && !(all && role == PeerRole::kTrains)) continue;
-    auto [header, body] = DescribeStateLocked(task, attendance);
+    auto [header, body] = DescribeStateLocked(*session, attendance);
     session->connection().Send(header, std::move(body));
   }
 }
