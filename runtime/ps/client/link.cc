@@ -260,6 +260,9 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
   MutexLock lock(context_.mutex);
   // Ignores the answer to a request that is no longer awaited.
   if (pending_.number != header.sequence || pending_.done) return;
+  // From now on, the caller may free the snapshot. Cleared on this thread, which is the one that
+  // writes into the snapshot, so further frames of the copy are ignored.
+  if (copy_request_ == header.sequence) copy_ = nullptr;
   pending_.done = true;
   pending_.status = std::move(status);
   pending_.answer = {header, std::move(body)};

@@ -227,14 +227,12 @@ StatusOr<Link::Answer> Link::AwaitCopy() {
     number = copy_request_;
   }
   StatusOr<Answer> answer = AwaitTransfer(number);
-  if (!answer.ok()) {
-    // The reader may still be writing into the caller's snapshot; closing the connection
-    // stops that.
-    Disconnect();
-    return answer.status();
+  if (answer.ok() && answer->header.type != wire::kSnapshotEnd) {
+    answer = DataLoss(name_, ": expected the end of its copy, got a frame of type ",
+                      answer->header.type);
   }
-  MutexLock lock(context_.mutex);
-  copy_ = nullptr;
+  // The reader may still be writing into the caller's snapshot; closing the connection stops that.
+  if (!answer.ok()) Disconnect();
   return answer;
 }
 
