@@ -76,5 +76,45 @@ TEST_F(CopyTest, AnAnswerThatIsNotTheEndOfACopyDoesNotEndIt) {
   chief.client.reset();
 }
 
+// Confirms a fill after its first frame, and then stops reading.
+class HastyServer : public rpc::StreamHandler {
+ public:
+  std::atomic<bool> released = false;
+
+  Status Admit(const rpc::Identity&) override { return OkStatus(); }
+  void Serve(const rpc::Identity&, const std::string&, rpc::Transport& transport) override {
+    rpc::IncomingFrame frame;
+    rpc::FrameHeader define;
+    while (transport.Read(frame).ok()) {
+      const rpc::FrameHeader request = frame.header;
+      if (request.type == wire::kQuery && request.sequence != 0) {
+        Send(transport, {.type = wire::kState, .sequence = request.sequence});
+      } else if (request.type == wire::kDefine) {
+        define = request;
+        Send(transport, {.type = wire::kReply, .sequence = request.sequence});
+      } else if (request.type == wire::kFill) {
+        Send(transport, {.type = wire::kReply, .sequence = define.sequence + 1});
+        while (!released) std::this_thread::sleep_for(1ms);
+      }
+    }
+  }
+
+ private:
+  static void Send(rpc::Transport& transport, const rpc::FrameHeader& header) {
+    transport.Write(MakeFrame(header, {{.bytes = "{}"}})).IgnoreError();
+  }
+};
+
+// Otherwise, the caller would free the state while the connection still reads it.
+TEST_F(HostileServerTest, AFillThatHasNotBeenSentIsNotConfirmed) {
+  definition_ = One(kElements);
+  HastyServer server;
+  Trainer chief(definition_);
+  EXPECT_FALSE(Join(chief, server, 1s).ok());
+  EXPECT_TRUE(chief.events.Said("it confirmed the state before all of it was sent"));
+  server.released = true;
+  chief.client.reset();
+}
+
 }  // namespace
 }  // namespace tfjob::ps

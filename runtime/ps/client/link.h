@@ -239,6 +239,7 @@ class Link : public rpc::ConnectionHandler {
   bool HasBytesToFill() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Releases the lock while it reads.
   Status ReadPieceToFill() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  bool IsFillSent() ABSL_LOCKS_EXCLUDED(context_.mutex);
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Update UpdateOf(int shard) const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }

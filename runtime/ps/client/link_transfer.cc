@@ -49,12 +49,24 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
     to_move_ = BytesToFill(snapshot);
     live_->Wake();
   }
-  StatusOr<Answer> answer = AwaitTransfer(number);
+  Status status = AwaitTransfer(number).status();
+  if (status.ok() && !IsFillSent()) {
+    status = DataLoss(name_, ": it confirmed the state before all of it was sent");
+  }
   // The connection may still be reading the caller's snapshot; closing it stops that.
-  if (!answer.ok()) Disconnect();
+  if (!status.ok()) Disconnect();
   MutexLock lock(context_.mutex);
   fill_ = {};
-  return answer.status();
+  return status;
+}
+
+// Returns whether the writer has sent everything, and so no longer reads the caller's snapshot.
+bool Link::IsFillSent() {
+  {
+    MutexLock lock(context_.mutex);
+    if (!fill_.ended) return false;
+  }
+  return !Lent();
 }
 
 bool Link::NextFill(rpc::OutgoingFrame& frame) {
