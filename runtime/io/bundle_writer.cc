@@ -3,10 +3,11 @@
 #include <leveldb/env.h>
 #include <leveldb/options.h>
 #include <leveldb/table_builder.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -52,6 +53,14 @@ std::string DataFileName(const std::string& prefix, int shard, int shards) {
 
 std::string IndexFileName(const std::string& prefix) {
   return prefix + ".index";
+}
+
+StatusOr<bool> HasIndex(const std::string& prefix) {
+  const std::string path = IndexFileName(prefix);
+  struct stat info{};
+  if (stat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ErrnoStatus(errno, path);
 }
 
 BundleWriter::BundleWriter(std::string prefix, FileSystem& files)
@@ -145,8 +154,8 @@ Status BundleWriter::WriteIndex() {
 // Invalidates an older checkpoint with this prefix, so that an index never refers to the data of
 // another checkpoint.
 Status BundleWriter::RemoveOldIndex() {
-  std::error_code error;
-  if (!std::filesystem::exists(IndexFileName(prefix_), error)) return OkStatus();
+  ASSIGN_OR_RETURN(const bool present, HasIndex(prefix_));
+  if (!present) return OkStatus();
   RETURN_IF_ERROR(files_.Remove(IndexFileName(prefix_)));
   return files_.SyncDirectory(folder_);
 }

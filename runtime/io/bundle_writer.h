@@ -26,6 +26,9 @@ class BundleEntryProto;
 
 std::string DataFileName(const std::string& prefix, int shard, int shards);
 std::string IndexFileName(const std::string& prefix);
+// Returns whether the checkpoint has an index, and hence is complete. An error means that this is
+// not known, for example because the disk failed; it does not mean that there is no index.
+StatusOr<bool> HasIndex(const std::string& prefix);
 
 class BundleWriter {
  public:

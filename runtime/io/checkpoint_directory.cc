@@ -53,9 +53,9 @@ int64_t StepOf(const std::string& prefix) {
 }
 
 // Returns whether the folder has a checkpoint with this name.
-bool Exists(const std::string& folder, const std::string& name) {
-  std::error_code error;
-  return !name.empty() && std::filesystem::exists(IndexFileName(folder + "/" + name), error);
+StatusOr<bool> Exists(const std::string& folder, const std::string& name) {
+  if (name.empty()) return false;
+  return HasIndex(folder + "/" + name);
 }
 
 // Deletes the index first, without which the other files are not a checkpoint, and then syncs the
@@ -94,14 +94,15 @@ void DropOldest(int keep, CheckpointState& state, std::vector<std::string>& doom
   times.erase(times.begin(), times.begin() + excess);
 }
 
-// Returns whether the file is left over from an interrupted write.
-bool IsLeftover(const std::string& folder, const std::string& file) {
+// Returns whether the file is left over from an interrupted write. `present` lists the names of the
+// files in its folder, in order.
+bool IsLeftover(const std::vector<std::string>& present, const std::string& file) {
   const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
                     file.starts_with("finished.json.") || file.starts_with(".writable.");
   if (ours && IsTemporaryName(file)) return true;
   const size_t data = file.find(".data-");
   return file.starts_with(kOurPrefix) && data != std::string::npos &&
-         !Exists(folder, file.substr(0, data));
+         !std::ranges::binary_search(present, IndexFileName(file.substr(0, data)));
 }
 
 }  // namespace
@@ -115,7 +116,8 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder) {
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : state.all_model_checkpoint_paths()) {
     const std::string name = NameOf(path);
-    if (Exists(folder, name)) checkpoints.push_back({StrCat(folder, "/", name), StepOf(name)});
+    ASSIGN_OR_RETURN(const bool exists, Exists(folder, name));
+    if (exists) checkpoints.push_back({StrCat(folder, "/", name), StepOf(name)});
   }
   return checkpoints;
 }
@@ -124,8 +126,8 @@ StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder) 
   ASSIGN_OR_RETURN(CheckpointState state, ReadState(folder));
   if (state.model_checkpoint_path().empty()) return std::optional<Checkpoint>();
   const std::string newest = NameOf(state.model_checkpoint_path());
-  if (Exists(folder, newest))
-    return std::optional<Checkpoint>({StrCat(folder, "/", newest), StepOf(newest)});
+  ASSIGN_OR_RETURN(const bool exists, Exists(folder, newest));
+  if (exists) return std::optional<Checkpoint>({StrCat(folder, "/", newest), StepOf(newest)});
   ASSIGN_OR_RETURN(std::vector<Checkpoint> listed, ListCheckpoints(folder));
   if (listed.empty()) {
     return DataLoss(StatePath(folder), " names ", state.model_checkpoint_path(), ", but ", folder,
@@ -143,7 +145,9 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   std::vector<std::string> doomed;
   for (int i = 0; i < old.all_model_checkpoint_paths_size(); ++i) {
     const std::string name = NameOf(old.all_model_checkpoint_paths(i));
-    if (name == newest || !Exists(folder, name)) continue;
+    if (name == newest) continue;
+    ASSIGN_OR_RETURN(const bool exists, Exists(folder, name));
+    if (!exists) continue;
     if (StepOf(name) >= step) {
       if (name.starts_with(kOurPrefix)) doomed.push_back(name);
       continue;
@@ -170,7 +174,7 @@ StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder, Fil
   ASSIGN_OR_RETURN(const std::vector<std::string> present, ListDirectory(folder));
   std::vector<std::string> removed;
   for (const std::string& file : present) {
-    if (!IsLeftover(folder, file)) continue;
+    if (!IsLeftover(present, file)) continue;
     RETURN_IF_ERROR(files.Remove(folder + "/" + file));
     removed.push_back(file);
   }

@@ -2,6 +2,9 @@
 // ones. Its text file "checkpoint" is TensorFlow's CheckpointState, so that
 // tf.train.latest_checkpoint() finds our checkpoints.
 //
+// If the disk fails while the folder is examined, the functions return the error: a checkpoint that
+// cannot be examined must be neither skipped nor deleted.
+//
 // The folder is untrusted input: only the last component of each path in "checkpoint" is used, so
 // that nothing outside the folder is read or deleted.
 #pragma once

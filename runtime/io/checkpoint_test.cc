@@ -211,6 +211,31 @@ TEST_F(CheckpointTest, AListThatIsTooLongIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
 }
 
+// An index that cannot be examined may be that of a good checkpoint. A link to itself stands for a
+// disk that fails for a moment.
+TEST_F(CheckpointTest, AnIndexThatCannotBeExaminedIsNotAMissingOne) {
+  for (int64_t step : {1, 2}) {
+    Save(step);
+    ASSERT_TRUE(RegisterCheckpoint(folder_, step, 5, Time(1000s)).ok());
+  }
+  const std::string index = IndexFileName(CheckpointPrefix(folder_, 2));
+  std::filesystem::remove(index);
+  std::filesystem::create_symlink(index, index);
+  const std::vector<std::string> before = *ListDirectory(folder_);
+  const std::string list = *ReadFile(folder_ + "/checkpoint");
+  for (const Status& status :
+       {LatestCheckpoint(folder_).status(), ListCheckpoints(folder_).status(),
+        RegisterCheckpoint(folder_, 3, 1, Time(1000s))}) {
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(Message(status).find(index), std::string_view::npos) << status;
+  }
+  const auto swept = SweepLeftovers(folder_);
+  ASSERT_TRUE(swept.ok()) << swept.status();
+  EXPECT_TRUE(swept->empty()) << swept->front();
+  EXPECT_EQ(*ListDirectory(folder_), before);
+  EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), list);
+}
+
 TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {
   Save(7);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 7, 5, Time(1000s)).ok());
