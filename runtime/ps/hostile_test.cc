@@ -187,7 +187,7 @@ TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
     EXPECT_EQ(static_cast<StatusCode>(answer.header.value), StatusCode::kResourceExhausted);
     ++refused;
   }
-  EXPECT_EQ(refused, 96);
+  EXPECT_EQ(refused, 97);
   // A step that is far ahead.
   EXPECT_EQ(Connect("worker", 1).CodeOf(Push(1, 50, 1), {{.bytes = Floats(4, 1)}}),
             StatusCode::kAborted);

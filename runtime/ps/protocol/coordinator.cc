@@ -122,8 +122,11 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
                        ? &found->second
                        : nullptr;
-  const bool refused = staged_.size() >= kMostStaged || IsOlder(report.name);
-  if (refused && !staged_.contains(report.name)) return;
+  const bool older = IsOlder(report.name);
+  if ((older || staged_.size() >= kMostStaged) && !staged_.contains(report.name)) {
+    if (older) actions.messages.emplace_back(server, Forget{epoch_, step_, report.name});
+    return;
+  }
   auto [entry, added] = staged_.try_emplace(
       report.name, Contribution{.where = std::vector<bool>(participants_.size(), false)});
   if (server == 0) entry->second.drawn = report.drawn;  // positions are kept on ps 0 alone
@@ -201,12 +204,7 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   departed_.erase(worker);
   if (int64_t& newest = newest_[worker]; newest < incarnation) {
     newest = incarnation;
-    // The new process computes the batch again, so the gradient of the old process must no longer
-    // be used, even if it arrives later.
-    std::erase_if(staged_, [&](const auto& staged) {
-      return staged.first.worker == worker && IsOlder(staged.first) &&
-             !std::ranges::all_of(staged.second.where, std::identity());
-    });
+    DropOlder(worker, actions);
   }
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
   // A restarted worker replaces its predecessor, whose departure may not have been noticed yet.
@@ -227,6 +225,23 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   }
   Proceed(actions);
   return actions;
+}
+
+// A new process computes the batches of its predecessors again, so their gradients must no longer
+// be used, even if they arrive later.
+void Coordinator::DropOlder(const Worker& worker, CoordinatorActions& actions) {
+  std::erase_if(staged_, [&](const auto& staged) {
+    const auto& [name, contribution] = staged;
+    const std::vector<bool>& where = contribution.where;
+    if (name.worker != worker || !IsOlder(name) || std::ranges::all_of(where, std::identity()))
+      return false;
+    // A server that has staged it would keep its bytes until the step is decided.
+    for (size_t i = 0; i < where.size(); ++i) {
+      if (!where[i]) continue;
+      actions.messages.emplace_back(static_cast<int>(i), Forget{epoch_, step_, name});
+    }
+    return true;
+  });
 }
 
 CoordinatorActions Coordinator::Leave(const Worker& worker, int64_t incarnation, bool for_good) {

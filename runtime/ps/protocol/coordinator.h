@@ -84,9 +84,9 @@ class Coordinator {
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
   // Join makes the worker a member. From then on, a contribution by an earlier incarnation counts
-  // only if all servers have staged it. Leave ends the membership, because the worker's data ended
-  // (`for_good`), its connection closed or its lease expired. Leave has no effect unless
-  // `incarnation` is the current one.
+  // only if all servers had staged it; otherwise, the servers free it. Leave ends the membership,
+  // because the worker's data ended (`for_good`), its connection closed or its lease expired. Leave
+  // has no effect unless `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step
@@ -151,6 +151,7 @@ class Coordinator {
   void EndHold(CoordinatorActions& actions);
   bool AllApplied() const;
   bool IsOlder(const Name& name) const;
+  void DropOlder(const Worker& worker, CoordinatorActions& actions);
 
   std::vector<Server> participants_;
   int64_t epoch_ = 0;  // 0: void

@@ -70,6 +70,8 @@ std::string Encode(const ToParticipant& message) {
     out << "merge " << merge->epoch << ' ' << merge->step << merge->into << merge->from;
   } else if (const auto* totals = std::get_if<Totals>(&message)) {
     out << "totals " << totals->epoch << ' ' << totals->step << totals->squares;
+  } else if (const auto* forget = std::get_if<Forget>(&message)) {
+    out << "forget " << forget->epoch << ' ' << forget->step << forget->name;
   }
   return out.str();
 }
@@ -128,6 +130,11 @@ std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
     Totals totals;
     in >> totals.epoch >> totals.step >> totals.squares;
     return IfGood<ToParticipant>(in, std::move(totals));
+  }
+  if (kind == "forget") {
+    Forget forget;
+    in >> forget.epoch >> forget.step >> forget.name;
+    return IfGood<ToParticipant>(in, std::move(forget));
   }
   return std::nullopt;
 }

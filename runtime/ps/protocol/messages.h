@@ -76,7 +76,15 @@ struct Totals {
   std::vector<double> squares;
   bool operator==(const Totals&) const = default;
 };
-using ToParticipant = std::variant<Commit, Abort, Merge, Totals>;
+// Free the bytes of a contribution to the step. It is not and will not be in the step's commit,
+// because a later process of its worker has joined and not every server had staged it before.
+struct Forget {
+  int64_t epoch = 0;
+  int64_t step = 0;
+  Name name;
+  bool operator==(const Forget&) const = default;
+};
+using ToParticipant = std::variant<Commit, Abort, Merge, Totals, Forget>;
 
 // Convert a message to one line of text, and back. Decoding returns nullopt if the text is not a
 // message.

@@ -84,6 +84,8 @@ ParticipantActions Participant::OnMessage(const ToParticipant& message) {
     OnMerge(*merge, actions);
   } else if (const auto* totals = std::get_if<Totals>(&message)) {
     OnTotals(*totals, actions);
+  } else if (const auto* forget = std::get_if<Forget>(&message)) {
+    OnForget(*forget, actions);
   } else if (std::get<Abort>(message).epoch >= epoch_ && epoch_ != 0) {
     actions = Void();
   }
@@ -100,6 +102,20 @@ void Participant::OnMerge(const Merge& merge, ParticipantActions& actions) {
   if (merge.into == merge.from || !whole(merge.into) || !whole(merge.from)) return;
   merged_.insert(merge.from);
   actions.merge = merge;
+}
+
+void Participant::OnForget(const Forget& forget, ParticipantActions& actions) {
+  const auto found = staged_.find(forget.name);
+  if (!Current(forget.epoch) || found == staged_.end() || found->second.step != forget.step) return;
+  // A contribution that is needed after all shows that a task has violated the protocol. Its bytes
+  // are in use, so they are kept until the step is decided.
+  const bool merged = merged_.contains(forget.name);
+  const bool used =
+      applying_ && std::ranges::find(applying_->set, forget.name) != applying_->set.end();
+  if (merged || used) return;
+  staged_.erase(found);
+  actions.forget.push_back(forget.name);
+  actions.refused.push_back(forget.name);
 }
 
 void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {

@@ -50,7 +50,7 @@ struct ParticipantActions {
   // Free the staged bytes of these contributions.
   std::vector<Name> forget;
   // Refuse the exchanges of these contributions, because the state from which they were computed is
-  // void.
+  // void, or because a later process of their worker has joined.
   std::vector<Name> refused;
   bool voided = false;  // the state is void; the server is now empty
 };
@@ -97,6 +97,7 @@ class Participant {
   void Repeat(Duration now, ParticipantActions& actions);
   void OnCommit(const Commit& commit, ParticipantActions& actions);
   void OnMerge(const Merge& merge, ParticipantActions& actions);
+  void OnForget(const Forget& forget, ParticipantActions& actions);
   void OnTotals(const Totals& totals, ParticipantActions& actions);
   void ReportSquares(ParticipantActions& actions) const;
   struct Contribution {

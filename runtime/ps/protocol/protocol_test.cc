@@ -54,6 +54,8 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   const std::vector<double> squares = {0.1, 1e308, 5e-324, std::numeric_limits<double>::infinity()};
   const ToParticipant totals = Totals{2, 7, squares};
   EXPECT_EQ(DecodeToParticipant(Encode(totals)), totals);
+  const ToParticipant forget = Forget{2, 7, Of(kA, 3)};
+  EXPECT_EQ(DecodeToParticipant(Encode(forget)), forget);
   EXPECT_FALSE(DecodeToParticipant("totals 2 7 2 1"));
   EXPECT_FALSE(DecodeToParticipant("totals 2 7 99999999999"));
   for (const ToCoordinator& message :

@@ -16,6 +16,9 @@ namespace {
 // Limits the memory that is kept between two steps to 16 GiB.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
+// A task may have this many times the contributions here that one process may have.
+constexpr size_t kProcesses = 4;
+
 // Merges are worthwhile if the variables take at least this many bytes.
 constexpr int64_t kWorthMerging = int64_t{4} << 20;
 
@@ -108,12 +111,22 @@ void Synchronizer::Void() {
 
 // ---- events from sessions
 
-size_t Synchronizer::StagedBy(const protocol::Worker& worker) const {
-  auto first =
-      staged_.lower_bound({.worker = worker, .incarnation = std::numeric_limits<int64_t>::min()});
-  size_t count = 0;
-  for (; first != staged_.end() && first->first.worker == worker; ++first) ++count;
-  return count;
+Status Synchronizer::CheckStagedBy(const protocol::Name& name, size_t most) const {
+  // The predecessors of a process that crash within one step leave contributions here until ps 0
+  // has this server forget them.
+  const size_t most_of_all = kProcesses * most;
+  size_t own = 0, all = 0;
+  auto staged = staged_.lower_bound(
+      {.worker = name.worker, .incarnation = std::numeric_limits<int64_t>::min()});
+  for (; staged != staged_.end() && staged->first.worker == name.worker; ++staged) {
+    ++all;
+    if (staged->first.incarnation == name.incarnation) ++own;
+  }
+  if (own < most && all < most_of_all) return OkStatus();
+  return ResourceExhausted(protocol::ToString(name.worker), " already has ", all,
+                           " contributions here that no step has used, ", own,
+                           " of them from this process: expected fewer than ", most_of_all, " and ",
+                           most);
 }
 
 StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& name, int64_t step,
@@ -124,12 +137,9 @@ StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& nam
   if (BytesOf(store->definition()) >= kWorthMerging) slot = intake_->Enter();
   MutexLock lock(mutex_);
   // If all other tasks are gone, a task sends all contributions that a step needs. One more may
-  // belong to the next step, and one to the task's predecessor.
-  const auto most = static_cast<size_t>(store->definition().replicas_to_aggregate) + 2;
-  if (StagedBy(name.worker) >= most) {
-    return ResourceExhausted(protocol::ToString(name.worker), " already has ", most,
-                             " contributions here that no step has used");
-  }
+  // belong to the next step.
+  const auto most = static_cast<size_t>(store->definition().replicas_to_aggregate) + 1;
+  RETURN_IF_ERROR(CheckStagedBy(name, most));
   // A push also readmits a worker that was considered lost because its connection broke.
   Joined(name);
   if (!participant_.Wants(store->epoch(), step, name)) return std::shared_ptr<Staging>();

@@ -110,7 +110,10 @@ class Synchronizer {
   int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Joined(const protocol::Name& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  size_t StagedBy(const protocol::Worker& worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns ResourceExhausted if the task may not stage another contribution: one process may have
+  // `most` here.
+  Status CheckStagedBy(const protocol::Name& name, size_t most) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();
   void CarryOut(const Work& work);
   void Apply(const Work& work, const protocol::Commit& commit);
