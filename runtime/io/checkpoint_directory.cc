@@ -3,11 +3,12 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <span>
 
 #include "absl/strings/numbers.h"
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_writer.h"
+#include "runtime/io/random_access_file.h"
 #include "runtime/io/tensor_bundle.pb.h"
 
 namespace tfjob::io {
@@ -21,17 +22,18 @@ std::string StatePath(const std::string& folder) {
 }
 
 StatusOr<CheckpointState> ReadState(const std::string& folder) {
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(StatePath(folder), error);
-  if (!error && size > kMaxStateBytes) {
-    return DataLoss(StatePath(folder), " has ", size,
+  // Refuses pipes and devices, which may have no end.
+  const StatusOr<RandomAccessFile> file = RandomAccessFile::Open(StatePath(folder));
+  if (absl::IsNotFound(file.status())) return CheckpointState();
+  RETURN_IF_ERROR(file.status());
+  if (file->size() > kMaxStateBytes) {
+    return DataLoss(StatePath(folder), " has ", file->size(),
                     " bytes, more than a list of checkpoints may have");
   }
-  StatusOr<std::string> text = ReadFile(StatePath(folder));
-  if (absl::IsNotFound(text.status())) return CheckpointState();
-  RETURN_IF_ERROR(text.status());
+  std::string text(file->size(), '\0');
+  RETURN_IF_ERROR(file->Read(0, std::as_writable_bytes(std::span(text))));
   CheckpointState state;
-  if (!google::protobuf::TextFormat::ParseFromString(*text, &state)) {
+  if (!google::protobuf::TextFormat::ParseFromString(text, &state)) {
     return DataLoss(StatePath(folder), " is not a CheckpointState in text form");
   }
   return state;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -234,6 +235,16 @@ TEST_F(CheckpointTest, AnIndexThatCannotBeExaminedIsNotAMissingOne) {
   EXPECT_TRUE(swept->empty()) << swept->front();
   EXPECT_EQ(*ListDirectory(folder_), before);
   EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), list);
+}
+
+// Whoever can write to the folder must not be able to keep a task waiting, or to fill its memory.
+TEST_F(CheckpointTest, AListThatIsNotAFileIsRefused) {
+  const std::string list = folder_ + "/checkpoint";
+  ASSERT_EQ(mkfifo(list.c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(LatestCheckpoint(folder_).status()));
+  std::filesystem::remove(list);
+  std::filesystem::create_symlink("/dev/zero", list);
+  EXPECT_TRUE(absl::IsInvalidArgument(LatestCheckpoint(folder_).status()));
 }
 
 TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {

@@ -19,7 +19,7 @@ StatusOr<RandomAccessFile> RandomAccessFile::Adopt(int fd, std::string name) {
   struct stat info{};
   if (fd < 0 || fstat(fd, &info) != 0) return ErrnoStatus(errno, StrCat("open ", file.path_));
   if (!S_ISREG(info.st_mode))
-    return InvalidArgument(file.path_, ": expected a file, got a folder or a device");
+    return InvalidArgument(file.path_, ": expected a file, got a folder, a pipe or a device");
   file.size_ = static_cast<uint64_t>(info.st_size);
   return file;
 }
