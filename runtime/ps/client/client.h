@@ -80,7 +80,8 @@ struct ClientOptions {
   // byte is transferred for this long.
   Duration stall_after{60s};
   // A refusal (the address belongs to another job, attempt or definition) may come from a server of
-  // an earlier run that is about to exit. It is final only if it persists for this long.
+  // an earlier run that is about to exit, and a contribution may be refused because the server is
+  // short of memory. A refusal is final only if it persists for this long.
   Duration refusal_patience{20s};
   // Borrowed. If null, the client uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;

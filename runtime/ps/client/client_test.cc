@@ -211,6 +211,19 @@ TEST_F(ClientTest, QueriesAServerThatRefusedAStepBeforeItRepeatsIt) {
   EXPECT_EQ(server_.heard, (std::vector<std::string>{push, "query", push}));
 }
 
+TEST_F(ClientTest, AStepThatAServerKeepsRefusingEndsWithTheReason) {
+  options_.refusal_patience = 250ms;
+  ASSERT_TRUE(Join().ok());
+  const rpc::FrameHeader refused{.type = wire::kRefused,
+                                 .value = static_cast<int64_t>(StatusCode::kInvalidArgument)};
+  for (int i = 0; i < 100; ++i)
+    server_.script[wire::kPush].push_back({{refused, {{.bytes = "shard 0: expected bytes"}}}});
+  server_.script[wire::kPush].push_back({Values({.step = 4}, 6)});
+  server_.heard.clear();
+  EXPECT_EQ(Step().status(), InvalidArgument("ps 0 (here): shard 0: expected bytes"));
+  EXPECT_LT(server_.heard.size(), 20u) << "it was not asked as fast as it could answer";
+}
+
 TEST_F(ClientTest, IsRefusedByAServerOfAnotherJobsShape) {
   const std::string fingerprint = StrCat(Fingerprint(Small()));
   const std::pair<std::string, const char*> cases[] = {

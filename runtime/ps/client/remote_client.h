@@ -81,6 +81,7 @@ class RemoteClient : public ParameterClient {
   void ReportTransfer(const char* doing, const std::vector<size_t>& servers);
   std::vector<size_t> AllServers() const;
   Status Repair();
+  Status PauseAfterRefusals();
   std::vector<Status> RepairLinks();
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);

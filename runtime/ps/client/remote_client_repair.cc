@@ -80,8 +80,8 @@ void RemoteClient::Interrupt(bool on) {
 // lets the chief fill empty servers, and restarts the step where needed. Returns only errors that
 // another round cannot correct.
 Status RemoteClient::Repair() {
+  Status refusal = PauseAfterRefusals();
   const std::vector<Status> statuses = RepairLinks();
-  Status refusal;
   for (size_t i = 0; i < links_.size(); ++i) {
     known_[i] = statuses[i].ok();
     if (absl::IsFailedPrecondition(statuses[i]) || absl::IsUnimplemented(statuses[i]) ||
@@ -105,6 +105,29 @@ Status RemoteClient::Repair() {
     context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
   }
   return OkStatus();
+}
+
+// If a server has refused this task's part of the step, waits before the step is repeated: the
+// server answers at once, and would be asked as fast as it can answer. Returns the refusal if only
+// this task or its training file can be the cause.
+Status RemoteClient::PauseAfterRefusals() {
+  Status lasting;
+  bool refused = false;
+  const Deadline end = Now() + kRetryInterval;
+  MutexLock lock(context_.mutex);
+  for (const auto& link : links_) {
+    if (link->part() != Link::Part::kRefused) continue;
+    refused = true;
+    const Status& why = link->why();
+    if (absl::IsInvalidArgument(why) || absl::IsPermissionDenied(why) ||
+        absl::IsResourceExhausted(why)) {
+      lasting = Annotate(why, link->name());
+    }
+  }
+  while (refused && Now() < end && !context_.finished && context_.failure.ok()) {
+    context_.changed.WaitUntil(context_.mutex, end);
+  }
+  return lasting;
 }
 
 std::vector<Status> RemoteClient::RepairLinks() {
