@@ -96,5 +96,18 @@ TEST_F(SecondServerTest, ProcessesThatCrashWithinAStepDoNotBlockTheirSuccessor) 
   connector_.Close("first");
 }
 
+TEST_F(SecondServerTest, FollowsPs0ToANewAddress) {
+  FirstServer before(5), after(6);
+  Listen("before", before);
+  Listen("after", after);
+  Bring("before", 5);
+  EXPECT_TRUE(Eventually([&] { return before.connections == 1; }));
+  Bring("after", 6);
+  EXPECT_TRUE(Eventually([&] { return after.connections == 1; }));
+  EXPECT_EQ(before.connections, 1);
+  connector_.Close("before");
+  connector_.Close("after");
+}
+
 }  // namespace
 }  // namespace tfjob::ps

@@ -27,6 +27,7 @@ class CoordinatorLink : public rpc::ConnectionHandler {
                   Options options);
   ~CoordinatorLink() override;
 
+  const std::string& address() const { return options_.address; }
   // Sends a message. If there is no connection, the message is dropped; the protocol repeats it.
   void Send(std::string message);
 

@@ -104,6 +104,7 @@ class Service : public ParameterServer {
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
+  std::string coordinator();  // the address of ps 0, as the chief last named it
   void TellOfCoordinator(const state::PeerEvent& event);
   void SendToServer(int server, std::string message);
   // Takes `store` out of service, unless another store has replaced it.

@@ -37,16 +37,16 @@ void Service::FromParticipant(const PeerSession& session, const std::string& mes
   synchronizer_->FromParticipant(peer.task_index, session.incarnation(), message);
 }
 
+std::string Service::coordinator() {
+  MutexLock lock(mutex_);
+  return coordinator_;
+}
+
 std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
-  std::string address;
-  {
-    MutexLock lock(mutex_);
-    address = coordinator_;
-  }
   return std::make_unique<CoordinatorLink>(
       synchronizer, *options_.connector, watch_,
       CoordinatorLink::Options{
-          .address = std::move(address),
+          .address = coordinator(),
           .self = options_.identity,
           .on_event = [this](const state::PeerEvent& event) { TellOfCoordinator(event); },
           .liveness = options_.liveness});

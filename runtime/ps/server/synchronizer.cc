@@ -61,15 +61,25 @@ void Synchronizer::Stop() {
   if (applier_.joinable()) applier_.Join();
 }
 
+// Ends the link to ps 0 if the chief has named another address of ps 0 since.
+void Synchronizer::DropOldLink() {
+  std::unique_ptr<CoordinatorLink> old;
+  {
+    MutexLock lock(mutex_);
+    if (link_ != nullptr && link_->address() != service_.coordinator()) old = std::move(link_);
+  }
+  // Joins the thread without the lock, since it may be waiting for it.
+  old.reset();
+}
+
 void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
+  DropOldLink();
   MutexLock lock(mutex_);
   if (stopping_) return;
   // Only synchronous jobs need the thread and the link, and the mode is not known before the
   // first state.
-  if (!applier_.joinable()) {
-    applier_ = Thread("ps-apply", [this] { ApplyLoop(); });
-    if (index_ > 0) link_ = service_.LinkToCoordinator(*this);
-  }
+  if (!applier_.joinable()) applier_ = Thread("ps-apply", [this] { ApplyLoop(); });
+  if (index_ > 0 && link_ == nullptr) link_ = service_.LinkToCoordinator(*this);
   const int64_t step = store->step();
   if (index_ == 0) {
     if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {

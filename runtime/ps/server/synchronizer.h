@@ -99,6 +99,7 @@ class Synchronizer {
     uint64_t sequence = 0;
   };
 
+  void DropOldLink() ABSL_LOCKS_EXCLUDED(mutex_);
   void Carry(const protocol::ParticipantActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(const protocol::CoordinatorActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendToCoordinator(const protocol::ToCoordinator& message)
