@@ -97,19 +97,32 @@ std::string Collect(int errors, Duration most) {
   }
 }
 
+// Waits for the process, or returns 0 at once if it still runs and `options` is WNOHANG.
+StatusOr<pid_t> Wait(pid_t pid, int& status, int options) {
+  for (;;) {
+    const pid_t ended = waitpid(pid, &status, options);
+    if (ended >= 0) return ended;
+    if (errno == EINTR) continue;
+    return FailedPrecondition("the exit status of the program tfjob-hdf5 is unknown: ",
+                              Message(ErrnoStatus(errno, "waitpid")),
+                              "; do not ignore SIGCHLD in this process, and do not wait for "
+                              "processes that it has not started itself");
+  }
+}
+
 // Returns the exit status of a process that has closed its standard error or exceeded its time.
 // Kills the process unless it exits within a short time. The program itself keeps its standard
 // error open until it exits, so a process that has closed it and still runs has been subverted.
-int End(pid_t pid) {
+StatusOr<int> End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;
   for (int i = 0; i < kPauses; ++i) {
-    if (waitpid(pid, &status, WNOHANG) == pid) return status;
+    ASSIGN_OR_RETURN(const pid_t ended, Wait(pid, status, WNOHANG));
+    if (ended == pid) return status;
     poll(nullptr, 0, 1);
   }
   kill(pid, SIGKILL);
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  RETURN_IF_ERROR(Wait(pid, status, 0).status());
   return status;
 }
 
@@ -122,7 +135,9 @@ Status Run(const std::string& verb, const std::string& name, uint64_t bytes, int
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(verb, limits, input, output, errors.ends[1]));
   errors.CloseWriteEnd();
   const std::string message = Collect(errors.ends[0], std::chrono::seconds(limits.seconds + 60));
-  const int status = End(pid);
+  const StatusOr<int> ended = End(pid);
+  if (!ended.ok()) return Annotate(ended.status(), name);
+  const int status = *ended;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return OkStatus();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1) return DataLoss(name, ": ", message);
   const std::string how = WIFSIGNALED(status) ? StrCat("by signal ", WTERMSIG(status))

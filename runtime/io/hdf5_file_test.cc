@@ -1,6 +1,7 @@
 #include "runtime/io/hdf5_file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -138,6 +139,17 @@ TEST(Hdf5, AMissingProgramIsNamed) {
   setenv("TFJOB_HDF5", program.c_str(), 1);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_NE(Message(status).find("/nowhere/tfjob-hdf5"), std::string_view::npos) << status;
+}
+
+// If SIGCHLD is ignored, the kernel keeps no exit status.
+TEST(Hdf5, AResultWhoseExitStatusIsUnknownIsNotUsed) {
+  struct sigaction ignore{}, before{};
+  ignore.sa_handler = SIG_IGN;
+  ASSERT_EQ(sigaction(SIGCHLD, &ignore, &before), 0);
+  const Status status = MakeHdf5("some.h5", Some(), Json::object()).status();
+  sigaction(SIGCHLD, &before, nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(Message(status).find("SIGCHLD"), std::string_view::npos) << status;
 }
 
 }  // namespace
