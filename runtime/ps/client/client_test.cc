@@ -241,6 +241,12 @@ TEST_F(ClientTest, IsRefusedByAServerOfAnotherJobsShape) {
   }
   connector_.Listen("here", kParameterService, Task("ps", 1), server_);
   EXPECT_EQ(Join().status(), FailedPrecondition("here: expected ps 0, found ps 1"));
+  client_.reset();
+  options_.refusal_patience = 20s;
+  options_.patience = 400ms;
+  EXPECT_EQ(Join().status(),
+            DeadlineExceeded("no answer within 400ms: worker 1 waits for variables from ps 0 "
+                             "(here): here: expected ps 0, found ps 1"));
 }
 
 TEST_F(ClientTest, EndsAWaitWithWhatWasAwaited) {

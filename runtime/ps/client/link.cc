@@ -55,19 +55,25 @@ Link::~Link() {
 
 // ---- the connection
 
+StatusOr<rpc::OpenStream> Link::Open(Duration timeout) const {
+  ASSIGN_OR_RETURN(
+      rpc::OpenStream stream,
+      context_.connector->Connect(address_, "parameters", context_.options.identity, timeout));
+  const rpc::Identity& peer = stream.peer;
+  // Shards are placed by server index, so another server at this address would hold other shards.
+  if (peer.task_type != "ps" || peer.task_index != server_) {
+    return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
+  }
+  return stream;
+}
+
 Status Link::Connect(Duration timeout) {
   Disconnect();
-  StatusOr<rpc::OpenStream> stream =
-      context_.connector->Connect(address_, "parameters", context_.options.identity, timeout);
+  StatusOr<rpc::OpenStream> stream = Open(timeout);
   if (!stream.ok()) {
     MutexLock lock(context_.mutex);
     why_ = stream.status();
     return why_;
-  }
-  const rpc::Identity& peer = stream->peer;
-  // Shards are placed by server index, so another server at this address would hold other shards.
-  if (peer.task_type != "ps" || peer.task_index != server_) {
-    return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
   transport_ = std::move(stream->transport);
   connection_ = std::make_unique<rpc::Connection>(*transport_, *this);

@@ -229,6 +229,7 @@ class Link : public rpc::ConnectionHandler {
     Answer answer;
   };
 
+  StatusOr<rpc::OpenStream> Open(Duration timeout) const;
   void OnEnd(const Status& why);
   void OnHealth(rpc::Health health, Duration silence) const;
 
