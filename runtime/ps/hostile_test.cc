@@ -107,6 +107,16 @@ TEST_F(HostileTest, TakesGradientsFromTasksThatTrainOnly) {
   EXPECT_EQ(ps_->State().global_step, 0);
 }
 
+TEST_F(HostileTest, KeepsNothingOfARefusedContribution) {
+  Start();
+  Bring(Connect("chief", 0), Mode::kSynchronous, 1);
+  EXPECT_EQ(
+      Connect("worker", 0)
+          .CodeOf(Push(1, 0, 1), {{.bytes = Floats(2, 1)}, {.offset = 4, .bytes = Floats(2, 1)}}),
+      StatusCode::kInvalidArgument);
+  EXPECT_EQ(ps_->State().staged_bytes, 0);
+}
+
 TEST_F(HostileTest, RefusesTasksThatTheJobDoesNotHave) {
   Start({.may_have = [](const std::string& type, int32_t index) {
     return type == "worker" && index < 2;

@@ -274,7 +274,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
-      push_.store = nullptr;
+      push_ = {};  // frees what has arrived, and admits the next contribution
       if (absl::IsUnavailable(status)) return;  // the stream is broken
       return Refuse(frame.header.sequence, status);
     }
@@ -284,7 +284,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
 }
 
 void PeerSession::PutOff(uint64_t sequence) {
-  push_.store = nullptr;
+  push_ = {};
   {
     MutexLock lock(mutex_);
     put_off_ = sequence;
