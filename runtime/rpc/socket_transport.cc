@@ -25,8 +25,8 @@ constexpr size_t kReadAheadBytes = size_t{16} << 10;
 // at a time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
 // The largest number of bytes that one call receives. It is limited, because only the end of a call
-// shows that the peer is alive.
-constexpr size_t kCallBytes = size_t{1} << 20;
+// shows that the peer is alive, and a slow network must deliver this many bytes within a lease.
+constexpr size_t kCallBytes = size_t{64} << 10;
 constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;
 
 Status Closed(int error) {

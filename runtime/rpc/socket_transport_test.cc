@@ -6,6 +6,7 @@
 #include <atomic>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "runtime/base/thread.h"
 #include "tests/sanitized.h"
@@ -312,6 +313,36 @@ TEST(SocketTransport, SurvivesRandomBytes) {
     EXPECT_TRUE(status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDataLoss)
         << status;
   }
+}
+
+// Otherwise, a peer behind a slow network would count as silent while its bytes arrive.
+TEST(SocketTransport, BytesThatArriveSlowlyEndTheSilence) {
+  constexpr size_t kPayload = size_t{1} << 20, kPiece = size_t{64} << 10;
+  Pair pair;
+  std::string prefix;
+  const std::vector<std::byte> payload = Pattern(kPayload);
+  AppendPrefix(FrameOf(1, {payload}), prefix);
+  pair.Say(prefix);
+  Thread reader("reader", [&] {
+    IncomingFrame frame;
+    EXPECT_EQ(pair.near->BeginRead(frame), OkStatus());
+    std::vector<std::byte> got(kPayload);
+    EXPECT_TRUE(absl::IsUnavailable(frame.Receive(got)));
+  });
+  const auto waits_for = [&](bool longer, Duration time) {
+    const SteadyTime end = SteadyNow() + 20s;
+    while (SteadyNow() < end && (pair.near->Waiting() > time) != longer) {
+      std::this_thread::sleep_for(1ms);
+    }
+    return (pair.near->Waiting() > time) == longer;
+  };
+  for (int piece = 0; piece < 3; ++piece) {
+    EXPECT_TRUE(waits_for(true, 500ms));
+    pair.Say({reinterpret_cast<const char*>(payload.data()), kPiece});
+    EXPECT_TRUE(waits_for(false, 400ms)) << piece;
+  }
+  pair.far->Cancel();
+  reader.Join();
 }
 
 }  // namespace
