@@ -36,6 +36,11 @@ StatusOr<CheckpointState> ReadState(const std::string& folder) {
   if (!google::protobuf::TextFormat::ParseFromString(text, &state)) {
     return DataLoss(StatePath(folder), " is not a CheckpointState in text form");
   }
+  // Otherwise, the run would begin anew and delete the checkpoints that the file listed.
+  if (state.model_checkpoint_path().empty()) {
+    return DataLoss(StatePath(folder), " names no checkpoint: it is empty or damaged; restore it, ",
+                    "or delete it to begin anew");
+  }
   return state;
 }
 
@@ -126,7 +131,7 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder) {
 
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder) {
   ASSIGN_OR_RETURN(CheckpointState state, ReadState(folder));
-  if (state.model_checkpoint_path().empty()) return std::optional<Checkpoint>();
+  if (state.model_checkpoint_path().empty()) return std::optional<Checkpoint>();  // no state file
   const std::string newest = NameOf(state.model_checkpoint_path());
   ASSIGN_OR_RETURN(const bool exists, Exists(folder, newest));
   if (exists) return std::optional<Checkpoint>({StrCat(folder, "/", newest), StepOf(newest)});

@@ -247,6 +247,17 @@ TEST_F(CheckpointTest, AListThatIsNotAFileIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(LatestCheckpoint(folder_).status()));
 }
 
+TEST_F(CheckpointTest, AnEmptyListIsDamageRatherThanANewFolder) {
+  Save(3);
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint", "").ok());
+  for (const Status& status :
+       {LatestCheckpoint(folder_).status(), ListCheckpoints(folder_).status(),
+        RegisterCheckpoint(folder_, 4, 5, Time(1000s))}) {
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  }
+  EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), "");
+}
+
 TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {
   Save(7);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 7, 5, Time(1000s)).ok());
