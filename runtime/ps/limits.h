@@ -15,6 +15,8 @@ inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 // A thread that has at most this many bytes to send writes them itself, because waking the writer
 // thread would cost more.
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
+// The highest step that a message may name.
+inline constexpr int64_t kGreatestStep = int64_t{1} << 60;
 // The highest position in the data, in batches.
 inline constexpr int64_t kMostDrawn = int64_t{1} << 60;
 // The highest epoch. A chief's epochs are times in microseconds, which are far below this limit.

@@ -224,6 +224,23 @@ TEST_F(ClientTest, AStepThatAServerKeepsRefusingEndsWithTheReason) {
   EXPECT_LT(server_.heard.size(), 20u) << "it was not asked as fast as it could answer";
 }
 
+TEST_F(ClientTest, TakesNoStepThatCannotBe) {
+  options_.max_staleness = 2;
+  ASSERT_TRUE(Join().ok());
+  for (const int64_t step : {std::numeric_limits<int64_t>::min(), int64_t{-1}}) {
+    server_.state.step = step;
+    EXPECT_TRUE(absl::IsDataLoss(Step().status())) << step;
+  }
+  client_.reset();
+  server_.state.step = 3;
+  options_.max_staleness.reset();
+  const Answer wrong = Values({.step = std::numeric_limits<int64_t>::min()}, 6);
+  server_.script[wire::kPull] = {{wrong}, {Values({.step = 3}, 5)}};
+  const StatusOr<StepResult> result = Join();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->global_step, 3);
+}
+
 TEST_F(ClientTest, IsRefusedByAServerOfAnotherJobsShape) {
   const std::string fingerprint = StrCat(Fingerprint(Small()));
   const std::pair<std::string, const char*> cases[] = {

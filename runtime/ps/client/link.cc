@@ -29,11 +29,6 @@ std::vector<state::PeerState> ParseMembers(const Json& document) {
   return members;
 }
 
-// Returns the state that the header of a kState frame describes.
-RemoteState StateOf(const rpc::FrameHeader& header) {
-  return {.ready = (header.flags & wire::kReady) != 0, .epoch = header.value, .step = header.step};
-}
-
 }  // namespace
 
 Link::Link(LinkContext& context, int server)
@@ -275,13 +270,25 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
   context_.changed.NotifyAll();
 }
 
+Status Link::CheckStep(int64_t step) const {
+  if (step >= 0 && step <= kGreatestStep) return OkStatus();
+  return DataLoss(name_, ": its step: expected 0 to ", kGreatestStep, ", got ", step);
+}
+
+// Returns the state that the header of a kState frame describes.
+StatusOr<RemoteState> Link::StateOf(const rpc::FrameHeader& header) const {
+  RETURN_IF_ERROR(CheckStep(header.step));
+  // Checked because the chief derives the next epoch from this one.
+  if (header.value < 0 || header.value > kGreatestEpoch) {
+    return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", header.value);
+  }
+  return RemoteState{
+      .ready = (header.flags & wire::kReady) != 0, .epoch = header.value, .step = header.step};
+}
+
 StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
-  RemoteState state = StateOf(answer.header);
-  // Checked because the chief derives the next epoch from this one.
-  if (state.epoch < 0 || state.epoch > kGreatestEpoch) {
-    return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", state.epoch);
-  }
+  ASSIGN_OR_RETURN(RemoteState state, StateOf(answer.header));
   ASSIGN_OR_RETURN(Json body, ParseJson(answer.body, StrCat(name_, ": state")));
   ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
   ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));

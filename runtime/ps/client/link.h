@@ -230,6 +230,9 @@ class Link : public rpc::ConnectionHandler {
   };
 
   StatusOr<rpc::OpenStream> Open(Duration timeout) const;
+  // Returns DataLoss for a step that no server can have reached.
+  Status CheckStep(int64_t step) const;
+  StatusOr<RemoteState> StateOf(const rpc::FrameHeader& header) const;
   void OnEnd(const Status& why);
   void OnHealth(rpc::Health health, Duration silence) const;
 

@@ -300,6 +300,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   const bool last = (frame.header.flags & wire::kLast) != 0;
   const bool again = (frame.header.flags & wire::kAgain) != 0;
   if (last) {
+    if (status.ok()) status = CheckStep(frame.header.step);
     // An answer with kAgain carries no values, because the caller's values are current.
     if (status.ok() && bytes_to_come_ > 0 && (!again || context_.step.rows)) {
       status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");

@@ -302,6 +302,7 @@ void Link::EndCopy(rpc::IncomingFrame& frame) {
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }
+  if (status.ok()) status = CheckStep(frame.header.step);
   Settle(frame.header, status, frame.ReadString(frame.remaining()));
 }
 

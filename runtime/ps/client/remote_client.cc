@@ -226,6 +226,7 @@ StatusOr<bool> RemoteClient::TooStale() {
     // If ps 0 has been filled again, its step may be earlier than the step of the values.
     const StatusOr<RemoteState> state = links_[0]->QueryStep(kAskTimeout);
     if (state.ok()) return state->ready && state->step - step_ > *most;
+    if (absl::IsDataLoss(state.status())) return state.status();
     const std::string waits = StrCat(rpc::TaskName(context_.options.identity),
                                      " waits for the step of ", links_[0]->name());
     if (StopRequested()) return Cancelled("asked to stop while ", waits);

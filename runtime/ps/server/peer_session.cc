@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/server/service.h"
 #include "runtime/ps/server/synchronizer.h"
 #include "runtime/ps/wire.h"
@@ -12,9 +13,8 @@ namespace tfjob::ps {
 namespace {
 
 Status CheckStep(int64_t step) {
-  constexpr int64_t kMost = int64_t{1} << 60;
-  if (step >= 0 && step <= kMost) return OkStatus();
-  return InvalidArgument("step: expected 0 to ", kMost, ", got ", step);
+  if (step >= 0 && step <= kGreatestStep) return OkStatus();
+  return InvalidArgument("step: expected 0 to ", kGreatestStep, ", got ", step);
 }
 
 }  // namespace
