@@ -54,8 +54,9 @@ TEST_F(LeaseTest, AStuckWorkerIsNotWaitedForAndTakesPartAgainWhenItIsBack) {
   }
   EXPECT_EQ(computed, 6);
   EXPECT_FLOAT_EQ(chief.Value(), 98.5);
-  EXPECT_TRUE(events_.Said("worker 1 (127.0.0.1:"));
-  EXPECT_TRUE(events_.Said("has kept step 0 waiting for"));
+  const std::string stuck = events_.Message(state::PeerEvent::Kind::kStuck, "worker 1");
+  EXPECT_TRUE(stuck.starts_with("worker 1 (127.0.0.1:")) << stuck;
+  EXPECT_NE(stuck.find("has kept step 0 waiting for"), std::string::npos) << stuck;
   EXPECT_EQ(HealthOf("/job:worker/task:1"), state::PeerHealth::kStuck);
 
   // The worker has recovered. Its gradient belongs to step 0.

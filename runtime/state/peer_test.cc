@@ -6,8 +6,8 @@ namespace tfjob::state {
 namespace {
 
 TEST(Peer, HealthSurvivesItsName) {
-  for (PeerHealth health :
-       {PeerHealth::kConnected, PeerHealth::kSuspected, PeerHealth::kLost, PeerHealth::kUnknown}) {
+  for (PeerHealth health : {PeerHealth::kConnected, PeerHealth::kSuspected, PeerHealth::kStuck,
+                            PeerHealth::kLost, PeerHealth::kUnknown}) {
     EXPECT_EQ(ParsePeerHealth(Name(health)), health) << Name(health);
   }
   EXPECT_EQ(ParsePeerHealth("anything else"), PeerHealth::kUnknown);
@@ -16,6 +16,7 @@ TEST(Peer, HealthSurvivesItsName) {
 TEST(Peer, HealthHasTheNamesOfTheWire) {
   const std::pair<PeerHealth, const char*> cases[] = {{PeerHealth::kConnected, "connected"},
                                                       {PeerHealth::kSuspected, "suspected"},
+                                                      {PeerHealth::kStuck, "stuck"},
                                                       {PeerHealth::kLost, "lost"},
                                                       {PeerHealth::kUnknown, "unknown"}};
   for (const auto& [health, name] : cases) EXPECT_EQ(Name(health), name);
