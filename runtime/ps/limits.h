@@ -3,10 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/rpc/frame.h"
 
 namespace tfjob::ps {
+
+// Returns InvalidArgument, which says what to change, if a text (a definition, or a server's part
+// of the ledger) is too long to be sent.
+inline Status CheckFitsAFrame(size_t bytes, const std::string& what) {
+  constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
+  if (bytes <= kMost) return OkStatus();
+  return InvalidArgument(what, " takes ", bytes, " bytes, but at most ", kMost,
+                         " can be sent: use fewer variables or larger shards (shard_bytes)");
+}
 
 // Pause between two attempts to reach a server.
 inline constexpr Duration kRetryInterval = std::chrono::milliseconds(100);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "runtime/ps/client/link.h"
+#include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
-#include "runtime/rpc/frame.h"
 
 namespace tfjob::ps {
 namespace {
@@ -16,13 +16,6 @@ std::span<const std::byte> PartOf(const state::VariableState& state, const Shard
   return tensor.bytes().subspan(static_cast<size_t>(shard.offset), static_cast<size_t>(shard.size));
 }
 
-Status CheckFitsAFrame(const std::string& text, const std::string& what) {
-  constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
-  if (text.size() <= kMost) return OkStatus();
-  return InvalidArgument(what, " takes ", text.size(), " bytes, but at most ", kMost,
-                         " can be sent: use fewer variables or larger shards (shard_bytes)");
-}
-
 }  // namespace
 
 // ---- filling
@@ -30,11 +23,12 @@ Status CheckFitsAFrame(const std::string& text, const std::string& what) {
 Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
-  RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
+  RETURN_IF_ERROR(
+      CheckFitsAFrame(assignment.size(), StrCat(name_, ": the definition of the variables")));
   // Only this server's lines are sent, because the lines of all servers together may be too large
   // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
-  RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
+  RETURN_IF_ERROR(CheckFitsAFrame(ledger.size(), StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(Request({.type = wire::kDefine, .value = epoch}, std::move(assignment),
                           context_.options.stall_after)
                       .status());

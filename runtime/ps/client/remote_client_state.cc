@@ -17,12 +17,16 @@ constexpr Duration kFinishPatience{20s};
 constexpr Duration kFinishInterval{200ms};
 constexpr Duration kWithdrawTimeout{2s};
 
-// Returns the error that another round of repair cannot correct, if there is one; otherwise returns
-// the first error.
+// Returns whether another round of repair cannot correct the error.
+bool IsLasting(const Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
+}
+
+// Returns a lasting error, if there is one; otherwise returns the first error.
 Status Worst(const std::vector<Status>& statuses) {
   Status worst;
   for (const Status& status : statuses) {
-    if (absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) return status;
+    if (IsLasting(status)) return status;
     if (worst.ok()) worst = status;
   }
   return worst;
@@ -61,8 +65,7 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
         StrCat("the chief could not fill ", names, ", and tries again: ", Message(status)));
   }
   // Other errors are ignored: if a server was lost meanwhile, the next round of repair handles it.
-  const bool final = absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
-  return final ? status : OkStatus();
+  return IsLasting(status) ? status : OkStatus();
 }
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
@@ -140,7 +143,7 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
     // Nobody reads these copies any more. They are dropped before Repair, which may fill the
     // servers again, because the servers may lack the memory for the copies and a new state.
     tables.reset();
-    if (Now() >= deadline_) return status;
+    if (Now() >= deadline_ || IsLasting(status)) return status;
     {
       // Resets the links, so that Repair queries every server before the next attempt. In a
       // synchronous step, Repair does this anyway.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/server/peer_session.h"
 #include "runtime/ps/server/service.h"
 #include "runtime/ps/wire.h"
@@ -190,6 +191,14 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
   text_ = std::move(copy_.of.ledger) + copy_.ledger;
   // The job's steps are counted by ps 0, so its counter is the one to restore.
   if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
+  // The chief's reader would take a longer frame for damage, and the copy would be repeated for
+  // ever.
+  if (Status fits = CheckFitsAFrame(text_.size(), "the ledger of the copy"); !fits.ok()) {
+    ReplyTo(copy_.of.sequence, fits);
+    text_.clear();
+    copy_ = {};
+    return false;
+  }
   frame.header.type = wire::kSnapshotEnd;
   frame.header.step = copy_.of.store->step();
   frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});
