@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/ps/test_tasks.h"
+#include "runtime/rpc/pipe_connector.h"
 #include "tests/sanitized.h"
 
 namespace tfjob::ps {
@@ -96,6 +97,39 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
     EXPECT_EQ(trainer.Value(), 97.75f);
   }
   EXPECT_EQ(trainers.back()->Value(), 97.75f);
+}
+
+// If every stream kept buffers of its own, six tasks would make the server keep six times as many.
+TEST(Buffers, AreSharedByTheStreamsAndLimited) {
+  rpc::PipeConnector pipe;
+  auto ps = *ParameterServer::Create(
+      {.identity = Task("ps", 0), .max_bytes = 16 * kMegabyte, .connector = &pipe});
+  pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
+  Definition definition = TwoVariables();
+  definition.state.variables = {{.name = "w", .shape = {kMegabyte / 4}}};
+  definition.max_shard_bytes = kMegabyte / 8;
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  for (int i = 0; i < 6; ++i) {
+    trainers.push_back(std::make_unique<Trainer>(definition));
+    ClientOptions options{.servers = {"here"}, .identity = Task("worker", i), .patience = 30s};
+    options.connector = &pipe;
+    if (i == 0) {
+      options.identity.task_type = "chief";
+      options.chief = true;
+      options.provide_state = [&] { return InitialState(definition, 1); };
+    }
+    ASSERT_EQ(trainers.back()->Join(options), OkStatus());
+    ASSERT_EQ(trainers.back()->Train(), OkStatus());
+  }
+  // The last answer's buffer may still be in use for a moment.
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (ps->State().buffer_bytes > kMegabyte && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_GT(ps->State().buffer_bytes, 0);
+  EXPECT_LE(ps->State().buffer_bytes, kMegabyte) << "a sixteenth of the server's memory";
+  trainers.clear();
+  pipe.Close("here");
 }
 
 // Each contribution goes to all servers, so all of them correct Adam's moments in the same way,

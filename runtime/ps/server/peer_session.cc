@@ -26,6 +26,7 @@ PeerSession::PeerSession(Service& service, rpc::Identity peer, std::string addre
       role_(service.RoleOf(peer_)),
       address_(std::move(address)),
       stream_(options.pool),
+      buffers_(service.buffers()),
       connection_(transport, *this, {.max_queued_bytes = options.max_queued_bytes}) {}
 
 PeerSession::~PeerSession() {

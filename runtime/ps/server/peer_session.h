@@ -202,7 +202,7 @@ class PeerSession : public rpc::ConnectionHandler {
   std::atomic<int64_t> incarnation_ = 0;
   const std::string address_;
   kernels::Stream stream_;
-  std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
+  const std::shared_ptr<rpc::BufferPool> buffers_;  // shared by all sessions
 
   Push push_;
   RowRequest wanted_;

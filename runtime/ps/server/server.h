@@ -63,6 +63,9 @@ struct ServerState {
   int64_t shards = 0;
   int64_t bytes = 0;         // size of values and slots
   int64_t staged_bytes = 0;  // size of the gradients that wait for their step
+  // Size of the buffers through which gradients, rows and values pass. Free buffers are kept for
+  // reuse up to a sixteenth of max_bytes, and up to 1 GiB.
+  int64_t buffer_bytes = 0;
   std::vector<state::PeerState> members;
 };
 

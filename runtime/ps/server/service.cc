@@ -16,6 +16,16 @@ namespace {
 
 constexpr Duration kPollInterval{5ms};  // between two checks
 
+// The sessions' buffers count only beyond this size, however little memory the server may use.
+constexpr int64_t kLeastLeft = int64_t{1} << 20;
+
+// Returns how many bytes of buffers the sessions may keep for reuse, if the server may use
+// `max_bytes`.
+size_t MostFreeBytes(int64_t max_bytes) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  return static_cast<size_t>(std::clamp(max_bytes / 16, int64_t{0}, kMost));
+}
+
 std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
@@ -26,11 +36,16 @@ Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_conn
     : options_(std::move(options)),
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
-      // An eighth is left for connections and for contributions that are not staged. Stores, which
-      // may outlive the service, refer to this object.
+      buffers_(rpc::BufferPool::Create(MostFreeBytes(options_.max_bytes))),
+      // An eighth is left for connections and for the sessions' buffers. Stores, which may outlive
+      // the service, refer to this object.
       memory_(std::make_shared<StateMemory>(
           options_.max_bytes - options_.max_bytes / 8,
-          [staged = synchronizer_->buffers()] { return static_cast<int64_t>(staged->bytes()); })),
+          [staged = synchronizer_->buffers(), buffers = buffers_,
+           left = std::max(options_.max_bytes / 8, kLeastLeft)] {
+            const auto more = static_cast<int64_t>(buffers->bytes()) - left;
+            return static_cast<int64_t>(staged->bytes()) + std::max(more, int64_t{0});
+          })),
       watch_([this] { Tick(); }, options_.liveness) {}
 
 Service::~Service() {
@@ -326,6 +341,7 @@ ServerState Service::State() {
   MutexLock lock(mutex_);
   ServerState state{.ready = store_ != nullptr, .epoch = epoch_, .members = MembersLocked()};
   state.staged_bytes = static_cast<int64_t>(synchronizer_->staged_bytes());
+  state.buffer_bytes = static_cast<int64_t>(buffers_->bytes());
   if (store_ != nullptr) {
     state.global_step = store_->step();
     state.shards = static_cast<int64_t>(store_->shards().size());

@@ -17,6 +17,7 @@
 #include "runtime/ps/server/refusal_log.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/store.h"
+#include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/peer_watch.h"
 
 namespace tfjob::ps {
@@ -46,6 +47,8 @@ class Service : public ParameterServer {
   int index() const { return options_.identity.task_index; }
   const StateMemory& memory() const { return *memory_; }
   RefusalLog& refusals() { return refusals_; }
+  // The buffers of the sessions: for gradients and rows that arrive, and for values that are sent.
+  const std::shared_ptr<rpc::BufferPool>& buffers() const { return buffers_; }
   // ReadyStore and StoreOf return the store that is in service, or FailedPrecondition if there is
   // none. StoreOf also returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
@@ -171,6 +174,7 @@ class Service : public ParameterServer {
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
+  const std::shared_ptr<rpc::BufferPool> buffers_;
   const std::shared_ptr<StateMemory> memory_;
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
   std::atomic<bool> frozen_ = false;

@@ -12,8 +12,8 @@ namespace tfjob::ps {
 // Thread-safe.
 class StateMemory {
  public:
-  // Copies are made only while states, copies and staged gradients together take at most `most`
-  // bytes. `staged` returns the bytes of the staged gradients, and may be called by any thread.
+  // Copies are made only while states, copies and buffers together take at most `most` bytes.
+  // `staged` returns the bytes of the buffers, and may be called by any thread.
   explicit StateMemory(
       int64_t most, std::function<int64_t()> staged = [] { return 0; })
       : most_(most), staged_(std::move(staged)) {}
