@@ -309,9 +309,6 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // The last copy may have been taken since OnPush checked. It then lacks rows of this
-  // contribution, which must not be counted.
-  if (service_.frozen()) return PutOff(push_.name.sequence);
   // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
@@ -319,9 +316,10 @@ void PeerSession::EndPush() {
   // Every server counts steps, since a contribution goes to all servers, and each of them needs the
   // step for its updates. The counter of ps 0 is the job's global step, from which staleness is
   // computed.
-  const int64_t before = store->Count(push_.name, push_.drawn);
+  const std::optional<int64_t> before = service_.CountUnlessFrozen(*store, push_.name, push_.drawn);
+  if (!before) return PutOff(push_.name.sequence);
   const int64_t step = store->step();
-  const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, before - push_.step) : 0;
+  const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, *before - push_.step) : 0;
   {
     MutexLock lock(mutex_);
     reply_.final = {.type = wire::kValues,

@@ -101,6 +101,9 @@ class Service : public ParameterServer {
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session that copies ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
+  // Calls store.Count, unless the server is frozen. The last copy may have begun since the first
+  // frame of a contribution. It may then lack updates of this contribution, which must not count.
+  std::optional<int64_t> CountUnlessFrozen(Store& store, const protocol::Name& name, int64_t drawn);
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
   Synchronizer& synchronizer() { return *synchronizer_; }

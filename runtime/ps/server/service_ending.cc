@@ -46,6 +46,13 @@ void Service::OnCopyBegins(const PeerSession& session) {
   frozen_ = ending_ && !synchronous_;
 }
 
+std::optional<int64_t> Service::CountUnlessFrozen(Store& store, const protocol::Name& name,
+                                                  int64_t drawn) {
+  MutexLock lock(mutex_);  // a copy cannot begin until the contribution is counted
+  if (frozen_) return std::nullopt;
+  return store.Count(name, drawn);
+}
+
 void Service::OnTaken() {
   MutexLock lock(mutex_);
   taken_ = copied_;
