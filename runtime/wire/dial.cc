@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -57,12 +58,16 @@ Addresses LookUpUntil(const HostPort& place, Duration deadline) {
     std::optional<Addresses> result ABSL_GUARDED_BY(mutex);
   };
   auto shared = std::make_shared<Shared>();
-  std::thread([shared, place] {
-    Addresses result = LookUp(place, 0);
-    MutexLock lock(shared->mutex);
-    shared->result = std::move(result);
-    shared->changed.NotifyAll();
-  }).detach();
+  try {
+    std::thread([shared, place] {
+      Addresses result = LookUp(place, 0);
+      MutexLock lock(shared->mutex);
+      shared->result = std::move(result);
+      shared->changed.NotifyAll();
+    }).detach();
+  } catch (const std::system_error& error) {
+    return {.list = {}, .error = StrCat("no thread can be started: ", error.what())};
+  }
   const auto end = std::chrono::steady_clock::now() + (deadline - Monotonic());
   MutexLock lock(shared->mutex);
   while (!shared->result) {

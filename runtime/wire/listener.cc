@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
@@ -43,7 +44,11 @@ StatusOr<std::unique_ptr<Listener>> Listener::Start(ListenerOptions options) {
       !listener->Watch(listener->socket_.get(), kSocketId)) {
     return ErrnoStatus(errno, "epoll_ctl");
   }
-  listener->thread_ = std::thread([raw = listener.get()] { raw->Run(); });
+  try {
+    listener->thread_ = std::thread([raw = listener.get()] { raw->Run(); });
+  } catch (const std::system_error& error) {
+    return ResourceExhausted("no thread can be started: ", error.what());
+  }
   return listener;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "runtime/base/json.h"
 #include "runtime/ps/limits.h"
@@ -81,13 +82,29 @@ Status Link::Connect(Duration timeout) {
     why_ = OkStatus();
     live_ = connection_.get();
   }
-  reader_ = Thread("ps-read", [this] { OnEnd(connection_->Run()); });
+  RETURN_IF_ERROR(StartReader());
   ticket_ = context_.watch->Add(
       {.connection = connection_.get(),
        .peer = name_,
        .on_change = [this](rpc::Health health, Duration silence) { OnHealth(health, silence); }});
   Say(state::PeerEvent::Kind::kConnected, StrCat("connected to ", name_));
   return OkStatus();
+}
+
+Status Link::StartReader() {
+  try {
+    reader_ = Thread("ps-read", [this] { OnEnd(connection_->Run()); });
+    return OkStatus();
+  } catch (const std::system_error& error) {
+    MutexLock lock(context_.mutex);
+    up_ = false;
+    live_ = nullptr;
+    why_ = ResourceExhausted(name_, ": no thread can be started: ", error.what());
+  }
+  connection_.reset();
+  transport_.reset();
+  MutexLock lock(context_.mutex);
+  return why_;
 }
 
 void Link::OnEnd(const Status& why) {

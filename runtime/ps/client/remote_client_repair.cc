@@ -2,6 +2,7 @@
 // refill them, and restarts the step.
 #include <algorithm>
 #include <functional>
+#include <system_error>
 
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
@@ -26,13 +27,18 @@ std::vector<Status> RemoteClient::InParallel(
   std::vector<Status> results(servers.size());
   std::vector<Thread> threads;
   std::vector<size_t> pending = servers;  // guarded by context_.mutex
+  const auto end = [&](size_t k, Status result) {
+    results[k] = std::move(result);
+    MutexLock lock(context_.mutex);
+    std::erase(pending, servers[k]);
+    context_.changed.NotifyAll();
+  };
   for (size_t k = 0; k < servers.size(); ++k) {
-    threads.emplace_back("ps-repair", [&, k] {
-      results[k] = act(servers[k]);
-      MutexLock lock(context_.mutex);
-      std::erase(pending, servers[k]);
-      context_.changed.NotifyAll();
-    });
+    try {
+      threads.emplace_back("ps-repair", [&, k] { end(k, act(servers[k])); });
+    } catch (const std::system_error&) {
+      end(k, act(servers[k]));  // no thread can be started
+    }
   }
   for (;;) {
     const std::vector<size_t> left = AwaitSome(pending);
