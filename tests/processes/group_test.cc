@@ -98,8 +98,8 @@ TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
 }
 
-// Worker 0 leads and saves while the chief is lost. Worker 1 is stopped while the chief starts again,
-// so that the job does not end before the chief has joined.
+// Worker 0 leads and saves while the chief is lost. Worker 1 is stopped while the chief starts
+// again, so that the job does not end before the chief has joined.
 TEST(GroupProcessTest, GoesOnWithoutTheChiefUntilItReturns) {
   const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};
   GroupJob job("takeover", kTasks);

@@ -1,0 +1,145 @@
+// Implements what a Leader waits for: for which tasks, and who may continue without them.
+#include <algorithm>
+
+#include "runtime/collectives/membership/culprit.h"
+#include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/quorum.h"
+
+namespace tfjob::collectives {
+namespace {
+
+// Joins strings: "a", "a and b", "a, b and c". Leaves some out if there are very many.
+std::string Enumerate(std::vector<std::string> texts) {
+  constexpr size_t kMost = 16;
+  if (texts.size() > kMost) {
+    const size_t others = texts.size() - (kMost - 1);
+    texts.resize(kMost - 1);
+    texts.push_back(StrCat(others, " others"));
+  }
+  std::string all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) all += i + 1 == texts.size() ? " and " : ", ";
+    all += texts[i];
+  }
+  return all;
+}
+
+}  // namespace
+
+// All tasks that have taken over the state of a generation have a state with its number.
+bool Leader::HasStateOf(const PastGeneration& generation) const {
+  return std::ranges::any_of(seats_, [&](const Seat& seat) {
+    return seat.join && seat.member.step >= 0 &&
+           seat.member.state_generation >= generation.generation;
+  });
+}
+
+const Leader::Memory& Leader::Remembered() const {
+  if (memory_) return *memory_;
+  memory_ = Memory{.may_shrink = false, .members = std::vector<int64_t>(seats_.size())};
+  std::vector<Vote> votes;
+  for (const Seat& seat : seats_) {
+    if (!seat.join) continue;
+    votes.push_back(
+        {.process = {seat.member.task, seat.member.incarnation}, .past = seat.join->past});
+  }
+  const std::vector<const PastGeneration*> all = GenerationsToContinue(votes);
+  for (const PastGeneration* generation : all) {
+    for (const Participant& member : generation->members) {
+      if (HasResigned(member, generation->generation)) continue;
+      const Seat* const seat = SeatOf(member.task);
+      if (seat != nullptr)
+        memory_->members[static_cast<size_t>(seat - seats_.data())] = member.incarnation;
+    }
+  }
+  memory_->may_shrink = !all.empty() && HasStateOf(*all.front()) &&
+                        HaveMajority(votes, [this](const Participant& process, int64_t generation) {
+                          return HasResigned(process, generation);
+                        });
+  return *memory_;
+}
+
+bool Leader::HasMajority(const std::vector<PastGeneration>& past) const {
+  return std::ranges::all_of(past, [this](const PastGeneration& generation) {
+    return IsMajority(
+        generation,
+        [&](const Participant& process) {
+          const Seat* const seat = SeatOf(process.task);
+          return seat != nullptr && seat->stays &&
+                 seat->member.incarnation == process.incarnation &&
+                 !HasResigned(process, generation.generation);
+        },
+        [&](const Participant& process) { return HasResigned(process, generation.generation); });
+  });
+}
+
+bool Leader::IsMember(const Seat& seat) const {
+  const int64_t process = Remembered().members[static_cast<size_t>(&seat - seats_.data())];
+  return process != 0 && (!seat.seen || seat.member.incarnation == process);
+}
+
+bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
+  if (seat.join) return false;
+  if (&seat == &seats_[self_]) return true;
+  if (seat.left) return false;
+  if (!may_shrink) return true;
+  // If the task's process was lost, another process of the task takes part once it has joined.
+  if (!IsMember(seat)) return false;
+  const Duration patience = seat.seen ? rules_.lost_patience : rules_.gather_patience;
+  return seat.session != 0 || now - seat.lost < patience;
+}
+
+std::vector<const Leader::Seat*> Leader::Missing(Duration now) const {
+  std::vector<const Seat*> missing;
+  const bool may_shrink = MayShrink();
+  for (const Seat& seat : seats_) {
+    const bool awaited = phase_ == Phase::kGathering    ? IsAwaited(now, seat, may_shrink)
+                         : phase_ == Phase::kConnecting ? seat.rank >= 0 && !seat.ready
+                                                        : false;
+    if (awaited) missing.push_back(&seat);
+  }
+  return missing;
+}
+
+void Leader::NoteMissing(Duration now) {
+  std::vector<std::string> names, descriptions;
+  const std::vector<const Seat*> missing = Missing(now);
+  for (const Seat* seat : missing) {
+    names.push_back(seat->member.task);
+    descriptions.push_back(Describe(seat->member));
+  }
+  AwaitedNotice notice;
+  constexpr size_t kMostPeers = 16;
+  names.resize(std::min(names.size(), kMostPeers));
+  for (const std::string& name : names) notice.peers += (notice.peers.empty() ? "" : ", ") + name;
+  if (missing.size() == 1) notice.address = missing[0]->member.address;
+  notice.text = Enumerate(descriptions);
+  if (notice == awaited_) return;
+  awaited_ = std::move(notice);
+  SendToAll(awaited_);
+}
+
+void Leader::NoteStuck() {
+  std::vector<std::optional<RankWait>> waits;
+  if (phase_ == Phase::kGoing) {
+    for (const size_t index : ranks_) waits.push_back(seats_[index].wait);
+  }
+  StuckNotice notice;
+  if (const std::optional<Culprit> culprit = FindCulprit(waits)) {
+    const Member& member = seats_[ranks_[static_cast<size_t>(culprit->rank)]].member;
+    std::vector<std::string> waiters;
+    for (const int rank : culprit->waiters) {
+      waiters.push_back(seats_[ranks_[static_cast<size_t>(rank)]].member.task);
+    }
+    notice.peer = member.task;
+    notice.address = member.address;
+    notice.text = StrCat(Enumerate(waiters), waiters.size() == 1 ? " waits for " : " wait for ",
+                         Describe(member), " in operation ", culprit->operation, " (",
+                         culprit->name, ") of generation ", number_);
+  }
+  if (notice == stuck_) return;
+  stuck_ = std::move(notice);
+  SendToAll(stuck_);
+}
+
+}  // namespace tfjob::collectives
