@@ -1,8 +1,10 @@
 // Tests the local verbs as a user calls them: exit codes, output, and the files that they
 // leave behind.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <set>
@@ -224,7 +226,19 @@ TEST_F(CmdTest, RunsSeveralJobsFromStandardInput) {
   EXPECT_NE(out.find(StrCat("logs: ", folder_, "/tmp/tfjob-one-")), std::string::npos) << out;
   ASSERT_EQ(LeftBehind().size(), 1u);
   EXPECT_EQ(*ListDirectory(StrCat(folder_, "/tmp/", LeftBehind()[0])),
-            std::vector<std::string>{"logs"});
+            (std::vector<std::string>{"lock", "logs"}));
+}
+
+TEST_F(CmdTest, OnlyOneRunAtATimeUsesAStateFolder) {
+  ASSERT_TRUE(MakeDirectories(folder_ + "/state").ok());
+  const std::string state = folder_ + "/state", lock = state + "/lock";
+  const int other = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  const std::string job = Job("x", Replica("Worker", "true"));
+  EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kBadInput);
+  EXPECT_NE(err_.str().find(lock), std::string::npos) << err_.str();
+  close(other);
+  EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
 }
 
 TEST_F(CmdTest, AFailedJobEndsWith1) {
@@ -300,7 +314,7 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   EXPECT_EQ(*ListDirectory(state + "/claims"), std::vector<std::string>{"theirs"});
   const std::string fresh = folder_ + "/fresh";
   EXPECT_EQ(Call({"run", "-", "--state-dir", fresh.c_str()}, job), view::kSucceeded);
-  EXPECT_EQ(*ListDirectory(fresh), std::vector<std::string>{"logs"});
+  EXPECT_EQ(*ListDirectory(fresh), (std::vector<std::string>{"lock", "logs"}));
 }
 
 // Checks that the next run finds what a job wrote to a claim, as in a cluster.
