@@ -13,7 +13,8 @@
 namespace tfjob::api {
 
 struct SparseCategoricalCrossentropy {
-  // The model's outputs are logits, not probabilities.
+  // The model's outputs are logits, not probabilities. If the model ends in a softmax or sigmoid,
+  // the loss uses the values before that function in any case, as in Keras.
   std::optional<bool> from_logits = {};
   // How the losses of a batch's examples are combined: into their mean or their sum, by Keras'
   // names.
