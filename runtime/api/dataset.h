@@ -54,10 +54,11 @@ class Dataset {
   Dataset Cache() const;
   // Keeps the values in a file. Files are read and functions called only once, at the beginning of
   // the first Fit or Evaluate that does not find the file. Later calls, even in other processes,
-  // read the file. A file of other examples is replaced. Changes in the functions of Map are not
-  // detected, so remove the file if a function changes. If the file cannot be written, the examples
-  // are read as if there were no cache. Fit returns kInvalidArgument if `path` is a file of another
-  // kind.
+  // read the file. A file of other examples is replaced, as far as this can be detected: remove the
+  // file after a change of a function of Map, of the examples of a Source or Generator, or of the
+  // values of arrays and tables, unless the number of examples changes, too. If the file cannot be
+  // written, the examples are read as if there were no cache. Fit returns kInvalidArgument if
+  // `path` is a file of another kind.
   Dataset CacheFile(const std::string& path) const;
 
   // Replaces each example with the function's result. The types and shapes of the values may

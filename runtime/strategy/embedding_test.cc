@@ -64,6 +64,23 @@ TEST(Embedding, TakesTheStepsOfDenseGradients) {
   }
 }
 
+// The programs that apply the contributions expect a certain number of rows.
+TEST(Embedding, TakesSmallerBatchesIfBatchesMayBeSkipped) {
+  const auto train = [](bool rows, config::OnNonFinite rule) {
+    StrategyOptions options = TableOptions(Pooled(Optimizers()[0], rows));
+    options.on_non_finite = rule;
+    auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1}, options);
+    EXPECT_TRUE(strategy->Start().ok());
+    MetricTotals totals;
+    for (const int64_t size : {kBatch, kBatch - 1, int64_t{1}, kBatch}) {
+      const auto outcome = strategy->Step(PartOf(TableBatch(size), 0, size), totals);
+      EXPECT_TRUE(outcome.ok()) << outcome.status();
+    }
+    return ValuesOf(*strategy->TakeSnapshot(), Slots::kWith);
+  };
+  ExpectNear(train(true, config::OnNonFinite::kSkip), train(false, config::OnNonFinite::kFail));
+}
+
 TEST(Embedding, ClipsByTheNormOfTheSumsOfEqualRows) {
   for (const auto kind : {optimizer::ClipKind::kValue, optimizer::ClipKind::kNorm,
                           optimizer::ClipKind::kGlobalNorm}) {

@@ -1,7 +1,10 @@
 #include "runtime/strategy/one_device_strategy.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "runtime/strategy/local_state.h"
 #include "runtime/strategy/loss_scaling.h"
@@ -26,6 +29,32 @@ StrategyOptions WithoutClipping(StrategyOptions options, const optimizer::Clippi
   return options;
 }
 
+// Appends rows with the index -1, which updates ignore, to gradients by rows. Keeps its memory.
+class RowPadding {
+ public:
+  explicit RowPadding(size_t variables) : padded_(variables) {}
+
+  // Returns the contribution with `rows` rows, which are at least as many as it has. Valid until
+  // the next call for the same variable.
+  Updates::Input Pad(size_t v, Updates::Input input, size_t rows) {
+    const size_t count = input.indices.size();
+    if (count == rows || count == 0) return input;
+    Rows& padded = padded_[v];
+    padded.indices.assign(rows, -1);
+    std::ranges::copy(input.indices, padded.indices.begin());
+    padded.values.assign(input.value.size() / count * rows, std::byte{0});
+    std::ranges::copy(input.value, padded.values.begin());
+    return {.value = padded.values, .indices = padded.indices};
+  }
+
+ private:
+  struct Rows {
+    std::vector<std::byte> values;
+    std::vector<int64_t> indices;
+  };
+  std::vector<Rows> padded_;  // by variable
+};
+
 // The graph of a step contains the updates, unless batches may be skipped. If they may, a separate
 // program applies the contributions once all of them are known to be finite.
 class OneDevice : public Strategy {
@@ -37,14 +66,15 @@ class OneDevice : public Strategy {
         store_(options_.device.row_stride, options_.device.runtime),
         check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
         programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/!check_.skips(),
-                  store_, options_.device) {}
+                  store_, options_.device),
+        padding_(options_.definition.variables.size()) {}
 
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
     if (check_.skips()) {
-      ASSIGN_OR_RETURN(updates_,
-                       Updates::Compile(options_.definition, clipping_, store_, options_.device));
+      ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, clipping_, store_,
+                                                        options_.device));
     }
     // The program with the updates has created the slots.
     ASSIGN_OR_RETURN(state_, LocalState::Find(options_.definition.state, store_));
@@ -112,17 +142,24 @@ class OneDevice : public Strategy {
       }
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));
-    loss_scale_ = loss_scale_.After(fine);
+    // The loss is not scaled, so if it is not finite, the scale is not the reason.
+    if (ScalesLoss(options_.definition) && std::isfinite(program.loss_sum()))
+      loss_scale_ = loss_scale_.After(fine);
     if (!fine || updates_ == nullptr) return fine;
-    RETURN_IF_ERROR(updates_->Run(global_step_, [&](int v) {
-      return Updates::Input{.value = program.Contribution(v), .indices = program.Indices(v)};
+    // Batches may have fewer examples, or shorter ones, than others.
+    ASSIGN_OR_RETURN(Updates * updates,
+                     updates_->For([&](int v) { return std::ssize(program.Indices(v)); }));
+    RETURN_IF_ERROR(updates->Run(global_step_, [&](int v) {
+      return padding_.Pad(static_cast<size_t>(v),
+                          {.value = program.Contribution(v), .indices = program.Indices(v)},
+                          static_cast<size_t>(updates->rows_of(v)));
     }));
     return true;
   }
 
   // Returns the variables that a step writes, in write order.
   const std::vector<variables::Variable*>& Written() const {
-    return updates_ != nullptr ? updates_->program().written() : training_->program().written();
+    return updates_ != nullptr ? updates_->written() : training_->program().written();
   }
 
   const rpc::Identity self_;
@@ -132,9 +169,11 @@ class OneDevice : public Strategy {
   NumberCheck check_;
   ProgramCache programs_;
   ModelProgram* training_ = nullptr;  // the program for the usual batch size
-  std::unique_ptr<Updates> updates_;  // null if the programs update the variables themselves
-  std::optional<LocalState> state_;   // set by Create
-  state::LossScale loss_scale_;       // used only if the model computes in float16
+  // Null if the programs update the variables themselves.
+  std::unique_ptr<UpdatesByRows> updates_;
+  RowPadding padding_;
+  std::optional<LocalState> state_;  // set by Create
+  state::LossScale loss_scale_;      // used only if the model computes in float16
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of batches, including skipped ones
 };

@@ -1,6 +1,7 @@
 #include "runtime/strategy/replica.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -162,7 +163,9 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
   for (size_t v = 0; v < options_.definition.variables.size(); ++v)
     check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
-  loss_scale_ = loss_scale_.After(fine);
+  // The loss is not scaled, so if it is not finite, the scale is not the reason.
+  if (ScalesLoss(options_.definition) && std::isfinite(words_[1]))
+    loss_scale_ = loss_scale_.After(fine);
   if (!fine) return false;
   // Drop the state, because another device may apply the step although this one cannot.
   has_state_ = false;

@@ -102,9 +102,11 @@ Trace Stop() {
   for (const auto& buffer : registry.buffers) {
     const MutexLock contents(buffer->mutex);
     if (recording == 0 || buffer->recording != recording) continue;
-    trace.threads.push_back(buffer->contents);
-    buffer->contents.events = {};
-    buffer->contents.dropped = 0;
+    ThreadEvents& recorded = buffer->contents;
+    trace.threads.push_back({.thread = recorded.thread,
+                             .id = recorded.id,
+                             .events = std::exchange(recorded.events, {}),
+                             .dropped = std::exchange(recorded.dropped, 0)});
     buffer->recording = 0;
   }
   // Forgets the threads that have ended.

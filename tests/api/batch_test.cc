@@ -120,6 +120,18 @@ TEST(Step, GoesOnAfterABatchWithAnError) {
   }
 }
 
+TEST(Step, ModelsInFloat16AreRefused) {
+  const tj::Session session = SessionOf(tj::Strategy::OneDevice());
+  const tj::data::Arrays points = Points(8);
+  for (const char* policy : {"mixed_bfloat16", "mixed_float16"}) {
+    tj::CompiledModel model =
+        session.Compile(Classifier().WithDTypePolicy(policy), Options()).value();
+    EXPECT_EQ(model.Step(points).status().code(), policy == std::string("mixed_float16")
+                                                      ? tj::StatusCode::kUnimplemented
+                                                      : tj::StatusCode::kOk);
+  }
+}
+
 TEST(TrainOnBatch, ReportsAllBatchesSinceResetMetrics) {
   const tj::data::Arrays points = Points(32);
   tj::CompiledModel model = Compiled();

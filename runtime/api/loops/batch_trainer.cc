@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/api/session.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
@@ -65,6 +66,15 @@ tfjob::Status CheckAlone(const CompiledData& model) {
   if (IsAlone(model.strategy().tf_config)) return OkStatus();
   return Unimplemented("a job of several tasks cannot take single steps yet; use Fit, or the ",
                        "devices of one task (Strategy::Mirrored)");
+}
+
+// Steps of a program report a batch with numbers that are not finite as an error. While the scale of
+// a loss is adjusted, such batches are normal.
+tfjob::Status CheckPolicies(const CompiledData& model) {
+  if (!HasPolicy(model.internal_model(), tfjob::model::DTypePolicy::kMixedFloat16))
+    return tfjob::OkStatus();
+  return Unimplemented("a model with the dtype policy mixed_float16 cannot take single steps yet; ",
+                       "use mixed_bfloat16, or Fit");
 }
 
 void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
@@ -134,6 +144,7 @@ StatusOr<std::shared_ptr<BatchTrainer>> BatchTrainer::Create(CompiledData& model
                                                              const Batch& batch,
                                                              const ClassWeights& class_weight) {
   RETURN_IF_ERROR(CheckAlone(model));
+  RETURN_IF_ERROR(CheckPolicies(model));
   ASSIGN_OR_RETURN(config::TrainingConfig config, ConfigOfBatches(model, class_weight));
   ASSIGN_OR_RETURN(const auto source, SourceOf(batch, model, config));
   RETURN_IF_ERROR(Annotate(CheckBatchSize("examples", source->size()), "the batch"));

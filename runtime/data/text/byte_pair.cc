@@ -80,8 +80,11 @@ StatusOr<std::shared_ptr<const Tokenizer>> BytePairTokenizer::Read(const BytePai
 }
 
 uint64_t BytePairTokenizer::fingerprint() const {
-  const uint64_t hash = table_.fingerprint();
-  return options_.add_prefix_space ? Fnv1a().Add("prefix space").AddWord(hash).hash() : hash;
+  return Fnv1a()
+      .Add(options_.add_prefix_space ? "prefix space" : "")
+      .AddWord(table_.fingerprint())
+      .AddWord(HashOf(options_.special))
+      .hash();
 }
 
 std::unique_ptr<TokenEncoder> BytePairTokenizer::MakeEncoder() const {

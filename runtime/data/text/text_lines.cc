@@ -11,6 +11,8 @@ namespace tfjob::text {
 
 StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most) {
   std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return InvalidArgument(path, ": expected a regular file");
   const uint64_t size = std::filesystem::file_size(path, error);
   if (!error && size > most) {
     return InvalidArgument(path, ": expected a file of at most ", most, " bytes, got ", size);

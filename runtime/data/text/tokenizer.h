@@ -47,6 +47,9 @@ struct SpecialTokens {
   std::optional<int64_t> unknown;  // stands for words that the vocabulary lacks
 };
 
+// Returns a hash of the ids.
+uint64_t HashOf(const SpecialTokens& special);
+
 // Makes encoders that share the tokenizer's vocabulary. Immutable. Any number of threads may use a
 // tokenizer.
 class Tokenizer {

@@ -121,6 +121,8 @@ StatusOr<AddedTokens> ReadAddedTokens(const JsonField& field) {
 }
 
 Status ReadPadding(const JsonField& root, SpecialTokens& special, AddedTokens& added) {
+  RETURN_IF_ERROR(ExpectUsual(root["padding"]["direction"], "Right"));
+  RETURN_IF_ERROR(ExpectUsual(root["padding"]["pad_to_multiple_of"], Json()));
   special.padding = added.padding;
   const JsonField id = root["padding"]["pad_id"];
   if (!id.present()) return OkStatus();

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/text/byte_pair.h"
@@ -121,6 +123,29 @@ TEST_F(TokenizerJson, ReadsTheSpecialTokensOfRoberta) {
   EXPECT_EQ((*read)->size(), 303);
 }
 
+// A cache of ids must not outlive a change of the special tokens.
+TEST_F(TokenizerJson, TheFingerprintDependsOnTheSpecialTokens) {
+  for (const json& file : {WordPieceFile(), BytePairFile()}) {
+    json changed = file;
+    changed["post_processor"] = {
+        {"type", "RobertaProcessing"}, {"cls", {"<s>", 1}}, {"sep", {"</s>", 2}}};
+    const auto before = Read(file), after = Read(changed);
+    ASSERT_TRUE(before.ok() && after.ok()) << before.status() << after.status();
+    EXPECT_NE((*before)->fingerprint(), (*after)->fingerprint());
+    changed["padding"] = {{"pad_id", 3}};
+    const auto padded = Read(changed);
+    ASSERT_TRUE(padded.ok()) << padded.status();
+    EXPECT_NE((*padded)->fingerprint(), (*after)->fingerprint());
+  }
+}
+
+TEST_F(TokenizerJson, OnlyARegularFileIsRead) {
+  const std::string pipe = folder_.Write("tokenizer.json", "") + ".pipe";
+  std::filesystem::remove(pipe);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ReadTokenizerJson(pipe).status(), InvalidArgument(pipe, ": expected a regular file"));
+}
+
 TEST_F(TokenizerJson, WhatIsNotSupportedIsNamed) {
   const json pieces = WordPieceFile(), pairs = BytePairFile();
   EXPECT_EQ(Error(pieces, "/model/type", "Unigram"),
@@ -145,6 +170,11 @@ TEST_F(TokenizerJson, WhatIsNotSupportedIsNamed) {
   EXPECT_EQ(Error(pieces, "/post_processor/type", "Sequence"),
             "post_processor.type: expected one of ByteLevel, BertProcessing, RobertaProcessing, "
             "TemplateProcessing, which are supported, got \"Sequence\"");
+  EXPECT_EQ(Error(pieces, "/padding", {{"direction", "Left"}}),
+            "padding.direction: expected \"Right\", the only choice that is supported, got "
+            "\"Left\"");
+  EXPECT_THAT(Error(pieces, "/padding", {{"pad_to_multiple_of", 8}}),
+              ::testing::StartsWith("padding.pad_to_multiple_of: expected null"));
   EXPECT_THAT(Error(pairs, "/normalizer", {{"type", "NFC"}}),
               ::testing::StartsWith("normalizer: expected null"));
   EXPECT_THAT(Error(pairs, "/pre_tokenizer/use_regex", false),

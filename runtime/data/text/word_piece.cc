@@ -108,7 +108,7 @@ WordPieceTokenizer::WordPieceTokenizer(const WordPieceTokens& tokens, BasicOptio
       special_(tokens.special) {
   const std::string options =
       StrCat("wordpiece ", words.lower_case ? "lower " : "", words.strip_accents ? "strip" : "");
-  fingerprint_ = Fnv1a().Add(options).AddWord(tokens.hash).hash();
+  fingerprint_ = Fnv1a().Add(options).AddWord(tokens.hash).AddWord(HashOf(special_)).hash();
 }
 
 StatusOr<std::shared_ptr<const Tokenizer>> WordPieceTokenizer::Make(const WordPieceTokens& tokens,
