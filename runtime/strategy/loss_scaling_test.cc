@@ -173,6 +173,14 @@ TEST(LossScaling, IsRefusedWithParameterServers) {
   EXPECT_NE(strategy.status().message().find("mixed_bfloat16"), std::string::npos);
 }
 
+TEST(LossScale, StaysWithinItsLimits) {
+  state::LossScale least{.scale = state::kLeastLossScale};
+  EXPECT_EQ(least.After(/*finite=*/false).scale, state::kLeastLossScale);
+  state::LossScale most{.scale = state::kMostLossScale, .good_steps = state::kGoodStepsToGrow - 1};
+  EXPECT_EQ(most.After(/*finite=*/true).scale, state::kMostLossScale);
+  EXPECT_TRUE(most.After(/*finite=*/true).IsValid());
+}
+
 TEST(LossScale, RefusesValuesThatNoRunWrites) {
   EXPECT_TRUE(state::LossScale().IsValid());
   for (const state::LossScale& scale :
