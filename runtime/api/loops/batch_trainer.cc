@@ -68,8 +68,8 @@ tfjob::Status CheckAlone(const CompiledData& model) {
                        "devices of one task (Strategy::Mirrored)");
 }
 
-// A step of a program reports numbers that are not finite as an error, but while the scale of a loss
-// is adjusted, such numbers are normal.
+// A step of a program reports numbers that are not finite as an error. While the scale of a loss is
+// adjusted, however, such numbers are normal.
 tfjob::Status CheckPolicies(const CompiledData& model) {
   if (!HasPolicy(model.internal_model(), tfjob::model::DTypePolicy::kMixedFloat16))
     return tfjob::OkStatus();
