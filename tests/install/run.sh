@@ -58,11 +58,11 @@ trains() {
 }
 
 exports_only_the_api() {
-  local others
-  others=$(nm -D --defined-only --extern-only --demangle "$library" | sed 's/^[0-9a-f]* . //' |
-    grep -vE '^((vtable|typeinfo|typeinfo name) for )?tfjob::api::|^TFJOB_0$')
+  local exported others
+  exported=$(nm -D --defined-only --extern-only --demangle "$library" | sed 's/^[0-9a-f]* . //')
+  others=$(grep -vE '^((vtable|typeinfo|typeinfo name) for )?tfjob::api::|^TFJOB_0$' <<<"$exported" || true)
   [ -z "$others" ] || { head -n 40 <<<"$others" && return 1; }
-  nm -D --defined-only --extern-only --demangle "$library" | grep -q 'tfjob::api::CompiledModel::Fit('
+  grep -q '^tfjob::api::CompiledModel::Fit(' <<<"$exported"
 }
 
 # libraries: lists the libraries that the library loads, apart from those of every C++ program.
