@@ -66,7 +66,7 @@ model_dir: )",
   }
   // Stops `other`, asks `asked` to end, and returns how long that takes.
   static Duration EndWithout(Program& other, Program& asked) {
-    other.Signal(SIGSTOP);
+    other.Pause();
     const Duration begin = RealClock().Monotonic();
     asked.Signal(SIGTERM);
     EXPECT_EQ(asked.AwaitEnd(60s), 128 + SIGTERM) << asked.Output();

@@ -69,6 +69,14 @@ void Program::Signal(int number) const {
   kill(pid_, number);
 }
 
+void Program::Pause() {
+  Signal(SIGSTOP);
+  int status = 0;
+  if (ended_ || waitpid(pid_, &status, WUNTRACED) != pid_ || WIFSTOPPED(status)) return;
+  ended_ = true;
+  status_ = status;
+}
+
 bool Program::Ended() {
   if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
   return ended_;

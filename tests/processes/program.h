@@ -24,6 +24,9 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
+  // Sends SIGSTOP, and returns once all threads have stopped. On a busy machine, they may otherwise
+  // run for some time after the signal.
+  void Pause();
   bool Ended();
   // Waits until the process exits. Returns its exit status; 128 + the signal's number if a signal
   // ended it; -1 if it did not exit in time.
