@@ -93,8 +93,8 @@ class CallbackHooks {
   virtual void OnTrainAbort() {}
 };
 
-// Holds a callback of any class. The callbacks of this library, except ModelCheckpoint, start anew
-// in each call of Fit.
+// Holds a callback of any class. Except for ModelCheckpoint, the callbacks of this library forget
+// their state when Fit is called again.
 class Callback {
  public:
   Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT

@@ -227,8 +227,8 @@ struct Images {
 struct Text {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   Tokenize tokenize = {};
-  // Whether the label of each place is the same token instead of the next one, for masked language
-  // models (FitOptions::mask_tokens).
+  // If set, each token is its own label, as masked language models need it
+  // (FitOptions::mask_tokens). Otherwise, the label is the next token.
   bool same_token = false;
   bool skip_damaged = false;
   std::string cache_dir = {};

@@ -48,7 +48,7 @@ TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithTheTrainersExitCodes) {
 }
 
 TEST(ResultDeathTest, OnlyAJobThatHasEndedWithoutTheTaskLeavesNothingToRetry) {
-  // A callback may end Fit with any code, so kCancelled alone is an error.
+  // The code kCancelled is not enough, because a callback may also end Fit with it.
   EXPECT_EXIT(Status(StatusCode::kCancelled, "stop").value(), testing::ExitedWithCode(1),
               "error: stop");
   const Status over = ToPublic(JobOver(Cancelled("the job is over")));

@@ -13,8 +13,8 @@
 
 namespace tfjob::data {
 
-// Memory for one batch. Batches of different shapes have separate tensors, so that none has to be
-// allocated again: full batches and the smaller batch at the end of an epoch, or both for every
+// Memory for one batch. Each shape has its own tensors, so no batch needs an allocation. There is a
+// shape for full batches and one for the smaller batch at the end of an epoch, or both for each
 // bucket. The tensors of different buckets share their memory.
 struct BatchSlot {
   std::vector<Batch> batches;  // by the index of the shape

@@ -36,7 +36,8 @@ StatusOr<CheckpointState> ReadState(const std::string& folder) {
   if (!google::protobuf::TextFormat::ParseFromString(text, &state)) {
     return DataLoss(StatePath(folder), " is not a CheckpointState in text form");
   }
-  // Otherwise, the run would begin anew and delete the checkpoints that the file listed.
+  // Returns an error, because a run that started over would delete the checkpoints that the file
+  // listed.
   if (state.model_checkpoint_path().empty()) {
     return DataLoss(StatePath(folder), " names no checkpoint: it is empty or damaged; restore it, ",
                     "or delete it to begin anew");

@@ -20,8 +20,8 @@ constexpr off_t kMaxMessage = 4096;
 
 Status CreateTerminationLog(const std::string& path) {
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
-  // Creates the file anew, because an earlier run of the container may have replaced it with a link
-  // or a pipe.
+  // Removes the file first, because an earlier run of the container may have replaced it with a
+  // link or a pipe.
   unlink(path.c_str());
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   return file.valid() ? OkStatus() : ErrnoStatus(errno, StrCat("open ", path));

@@ -24,7 +24,7 @@ struct BatchesData {
 
 namespace {
 
-// Returns the names that the dataset gives to its inputs or outputs; "" for one without a name.
+// Returns the names of the dataset's inputs or outputs, and "" for one that has no name.
 std::vector<std::string> ArrayNames(const std::map<std::string, std::string>& given, bool needed) {
   std::vector<std::string> names;
   for (const auto& [name, array] : given) names.push_back(name);

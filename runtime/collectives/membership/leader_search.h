@@ -10,8 +10,8 @@
 // - A task that leads, but waits for others to join, also asks the other tasks, and follows the
 //   first one that accepts it. If two tasks lead, the later one therefore follows the other.
 //
-// Whether a generation may form does not depend on which task leads (quorum.h), so these rules need
-// only bring the tasks together.
+// These rules only bring the tasks together. The quorum, whichever task leads, determines whether a
+// generation may form (quorum.h).
 //
 // Pure functions.
 #pragma once

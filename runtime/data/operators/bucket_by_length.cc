@@ -46,7 +46,7 @@ StatusOr<std::vector<int64_t>> LengthsOf(const BucketByLengthOptions& options, i
   return lengths;
 }
 
-// Returns the number of places up to the last one with a value other than the padding.
+// Returns the length of the example without the padding at its end.
 int64_t LengthOf(std::span<const double> values, int64_t places, double padding) {
   const auto other =
       std::find_if(values.rbegin(), values.rend(), [&](double value) { return value != padding; });

@@ -22,8 +22,9 @@ namespace {
 constexpr Logger kCacheLog("data");
 constexpr int64_t kExamplesPerPass = 256;
 
-// The file: a header, and for every example the values of all fields, one after the other, and the
-// checksum of these bytes. Numbers are little-endian. A file has the size that the header implies.
+// A file consists of a header and one record per example. A record contains the values of all
+// fields, and a checksum of these bytes. Numbers are little-endian. The size of the file follows
+// from the header.
 struct CacheHeader {
   char magic[16];
   uint64_t fingerprint;
