@@ -36,7 +36,7 @@ struct Field {
   std::optional<int64_t> minimum = std::nullopt;
   std::optional<int64_t> maximum = std::nullopt;
   // The default that the API server writes into stored objects, as JSON; empty if there is none.
-  // Other defaults are only set in memory (defaults.h); the description mentions them.
+  // For defaults that are set only in memory (defaults.h), see `when_absent`.
   std::string stored_default = {};
   // The value that applies if the field is absent, in words for users.
   std::string when_absent = {};

@@ -18,7 +18,7 @@ constexpr size_t kFirstBatch = 8;
 // one call, but the call returns all of the job's objects of a kind.
 constexpr size_t kMostReads = 3;
 constexpr int kHandfulOfServices = 8;
-// The delay before events that could not be sent are tried again.
+// How long to wait before sending events again that could not be sent.
 constexpr Duration kEventRetry = 5s;
 // After an error, anything that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;

@@ -82,8 +82,9 @@ bool BeginsWithUuid(std::string_view text) {
   });
 }
 
-// Returns the length of the number at the beginning of the text; 0 if there is none. UUIDs, hashes
-// and the like (at least 8 hexadecimal digits) are only numbers if they are whole words.
+// Returns the length of the number at the beginning of the text; 0 if there is none. A run of
+// decimal digits is a number. A UUID, or a run of at least 8 hexadecimal digits such as a hash,
+// counts as one number only if it is a whole word. `begins_word`: a word begins at text[0].
 size_t NumberLength(std::string_view text, bool begins_word) {
   constexpr size_t kUuidLength = 36, kShortestHash = 8;
   const auto ends_word = [text](size_t length) {

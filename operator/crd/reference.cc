@@ -51,8 +51,8 @@ constexpr char kTail[] = R"(
 ## Scale
 
 `kubectl scale tfjob NAME --replicas=N` and autoscalers change `spec.tfReplicaSpecs.Worker.replicas`. The key must be
-spelled `Worker` and have `replicas` in the manifest. Added workers get the next indexes; the highest indexes are
-removed first. Running replicas keep the `TF_CONFIG` that they started with.
+spelled `Worker` and have `replicas` in the manifest. Workers that are added get the next indexes; if the number is
+reduced, the highest indexes are removed first. Running replicas keep the `TF_CONFIG` that they started with.
 
 ## Columns
 

@@ -37,8 +37,8 @@ class FitControl {
   // Returns whether Fit has validation data.
   virtual bool validates() const = 0;
   // Returns whether this process is the chief of its job. Every task that trains calls its own
-  // callbacks, so only the chief's should write files that tasks share. With parameter servers,
-  // each task has its own metrics; otherwise, all tasks have the same.
+  // callbacks, so only the chief's callbacks should write files that tasks share. With parameter
+  // servers, each task has its own metrics; otherwise, the metrics are the same in all tasks.
   virtual bool is_chief() const = 0;
   // Returns the learning rate of the next update.
   virtual double learning_rate() const = 0;

@@ -276,10 +276,10 @@ class Session {
                    const SessionOptions& options = {});
 
   Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
-  // Reads a whole model from a .keras or .h5 file, with its weights, the settings of compile() and
-  // the state of its optimizer. Returns InvalidArgument if the file has no settings of compile();
-  // in that case, use Model::Load and Compile. If the model does not state the shapes of its
-  // inputs, the file is read again when the first data are used, and must not change until then.
+  // Reads a whole model from a .keras or .h5 file: its weights, its compile() settings and its
+  // optimizer's state. Returns InvalidArgument if the file has no compile() settings; in that case,
+  // use Model::Load and Compile. If the model does not state the shapes of its inputs, the file is
+  // read again when data are first used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
   // Returns the batches of a dataset, for a program's own training loop. In a job of several tasks,

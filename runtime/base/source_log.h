@@ -17,8 +17,8 @@ class SourceLog {
   static constexpr size_t kMaxSources = 256;
   static constexpr Duration kSilence = 10min;
 
-  // Counts an event. If it should be logged, returns the number of events from this source that
-  // were not logged since the last logged event; otherwise, returns nullopt.
+  // Counts an event. If it should be logged, returns how many events from this source were left out
+  // since the last one that was logged; otherwise, returns nullopt.
   std::optional<uint64_t> Note(const std::string& source, Duration now);
 
  private:

@@ -30,8 +30,8 @@ bool CanReduce(DType dtype);
 void Combine(DType dtype, Reduction reduction, std::span<std::byte> target,
              std::span<const std::byte> left, std::span<const std::byte> right);
 
-// Sets `target` to tree(values[0], …, values[n - 1]), the values of n ranks, in one pass over
-// memory. `target` may be one of the values. n is at least 1.
+// Sets `target` to tree(values[0], …, values[n - 1]) in one pass over memory. `values` has one
+// element per rank, in rank order, and at least one in total. `target` may be one of the values.
 void CombineAll(DType dtype, Reduction reduction, std::span<std::byte> target,
                 std::span<const std::span<const std::byte>> values);
 

@@ -1,4 +1,4 @@
-// Defines the keys of the section `data`.
+// Defines the keys of the `data` section.
 #include <utility>
 
 #include "runtime/config/bind.h"
@@ -259,7 +259,7 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   AddOperatorKeys<source>(keys, at);
 }
 
-// Adds the keys of the sections bucket_by_length and mask_tokens.
+// Adds the keys of the `bucket_by_length` and `mask_tokens` sections.
 void AddTokenKeys(std::vector<Key>& keys) {
   constexpr double kMostLength = 1 << 28, kMostBatch = 1 << 30, kMostIds = int64_t{1} << 31;
   constexpr auto kBuckets = &DataConfig::bucket_by_length;

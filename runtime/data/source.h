@@ -45,10 +45,10 @@ class RowReader {
   // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
   // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
-  // Fills row places[i] of every tensor with the example rows[i], and leaves the other rows
-  // unchanged. There are as many places as rows. The default implementation reads the examples into
-  // memory of its own, and copies them. It allocates this memory once per batch size, and a tensor
-  // for each number of rows when that number first occurs. Readers of sources in memory write
+  // Reads example rows[i] into row places[i] of every tensor, and leaves the other rows unchanged.
+  // The two spans have the same size. The default implementation reads into a buffer of its own and
+  // copies from there. It reallocates the buffer when a larger batch (or more rows) arrives, and
+  // makes tensors over it when a number of rows first occurs. Readers of in-memory sources write
   // directly, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);

@@ -252,7 +252,7 @@ TEST_F(CheckpointTest, AnIndexThatCannotBeExaminedIsNotAMissingOne) {
   EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), list);
 }
 
-// Whoever can write to the folder must not be able to keep a task waiting, or to fill its memory.
+// Someone who can write to the folder must not be able to make a task hang or exhaust its memory.
 TEST_F(CheckpointTest, AListThatIsNotAFileIsRefused) {
   const std::string list = folder_ + "/checkpoint";
   ASSERT_EQ(mkfifo(list.c_str(), 0600), 0);

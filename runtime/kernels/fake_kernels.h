@@ -8,9 +8,9 @@
 
 namespace tfjob::kernels {
 
-// Returns a table of the same ops. Its kernels submit the kernels of `table` as operations of the
-// device, and access only device memory. After a kernel fails, kernels that were submitted later to
-// the same stream do not run.
+// Returns a table with the ops of `table`. Its kernels submit those of `table` to `runtime` as
+// operations, and access only device memory. After a kernel fails, kernels that were submitted
+// later to the same stream do not run.
 KernelTable FakeKernels(const KernelTable& table, std::shared_ptr<device::FakeRuntime> runtime);
 
 }  // namespace tfjob::kernels

@@ -30,8 +30,9 @@ StatusOr<Model> ReadSequential(const JsonField& config) {
   return Sequential(std::move(name), std::move(layers));
 }
 
-// Returns the policy that all layers of the model share, or float32. Keras scales the loss if the
-// policy of the model is mixed_float16.
+// Returns the policy to write for the model as a whole: the one that all layers (except input
+// layers) share, or float32 if they differ or have none. Keras scales the loss if this policy is
+// mixed_float16.
 DTypePolicy SharedPolicy(const Model& model) {
   const std::optional<DTypePolicy> first = model.layers.back().policy;
   for (const Layer& layer : model.layers) {

@@ -7,12 +7,11 @@
 
 namespace tfjob::model {
 
-// Returns whether the layer is a call of a function of TensorFlow: a TFOpLambda or a
-// SlicingOpLambda.
+// Returns whether the layer is a call of a TensorFlow function: a TFOpLambda or a SlicingOpLambda.
 bool IsTensorflowFunction(const JsonField& layer);
-// Returns the layer in the form in which Keras 3 writes a function of keras.ops. Requires a layer
-// for which IsTensorflowFunction returns true. Returns InvalidArgument, with the path in the file,
-// if the function or an argument is not supported.
+// Converts the layer to the form in which Keras 3 saves a call of a keras.ops function. Requires
+// that IsTensorflowFunction returns true for the layer. Returns InvalidArgument, with the path in
+// the file, if the function or an argument is not supported.
 StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
 // Rewrites an error about the translation of this layer so that it contains the function's name and
 // the paths in the file. Returns OK unchanged.

@@ -13,8 +13,8 @@ class SnapshotCopy {
  public:
   // For a snapshot that already contains its values.
   SnapshotCopy(Snapshot whole) : snapshot_(std::move(whole)) {}  // NOLINT: converts
-  // `finish` returns once the tensors of `snapshot` contain the values of its step. It may be
-  // called on any thread, on several threads at the same time, and more than once.
+  // `finish` must return only after the tensors of `snapshot` contain the values of its step. It
+  // must be safe to call on any thread, on several threads at the same time, and more than once.
   SnapshotCopy(Snapshot snapshot, std::function<void()> finish)
       : snapshot_(std::move(snapshot)), finish_(std::move(finish)) {}
 

@@ -41,8 +41,8 @@ class GradientRows {
 
   // Begins a step. This rank has no rows yet.
   void Begin();
-  // Adds this rank's rows of a table, multiplied by `weight`. `indices` are strictly ascending, and
-  // may be padded with -1 at the end.
+  // Sets this rank's rows of a table to `values`, multiplied by `weight`. `indices` are strictly
+  // ascending, and may be padded with -1 at the end.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
   // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or if a

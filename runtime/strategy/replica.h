@@ -113,8 +113,8 @@ class Replica {
   state::LossScale& loss_scale_;           // own_loss_scale_, or that of the owner
   const ModelProgram* program_ = nullptr;  // for the step in progress; null if it has no examples
   MetricTotals own_;                       // for this rank's part of the batch
-  // The number of examples, the sum of the losses, and the sums of the metrics, over all ranks: for
-  // the step in progress, and for the last one that was applied.
+  // The number of examples, the sum of the losses, and the sums of the metrics, over all ranks:
+  // words_ for the step in progress, last_words_ for the last step that was applied.
   std::vector<double> words_, last_words_;
   bool has_state_ = false;
 };

@@ -30,8 +30,8 @@ class StepProfile {
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
 
-  // To be called before and after each step, with the global step before or after it. If the
-  // profile cannot be written, logs the error, and the run continues.
+  // Call these before and after each step, with the global step at that time. If the profile cannot
+  // be written, the error is logged and the run continues.
   void BeforeStep(int64_t global_step);
   void AfterStep(int64_t global_step);
 

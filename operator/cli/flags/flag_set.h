@@ -131,7 +131,7 @@ class FlagSet {
   CLI::App& app_;
   const FlagSet* const before_;
   std::deque<Flag> flags_;
-  // Values that are converted after parsing.
+  // The values as CLI11 stores them; checks_ convert them after parsing.
   std::deque<double> seconds_;
   std::deque<std::string> texts_;
   std::deque<std::vector<std::string>> lists_;

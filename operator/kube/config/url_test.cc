@@ -75,7 +75,8 @@ TEST(ProxyUrl, GetsAPortAndLosesItsPath) {
   EXPECT_EQ(*ParseProxyUrl("http://u:p@proxy:3128/x"), "http://u:p@proxy:3128");
 }
 
-// Otherwise, the user would be taken for the host, and errors would name it.
+// If it were accepted, the user would be taken for the host and the beginning of the password for
+// the port, and errors would show both.
 TEST(ProxyUrl, ASlashInThePasswordIsRefused) {
   EXPECT_EQ(Message(ParseProxyUrl("http://me:12/34@proxy:3128").status()),
             "expected a proxy http://user:password@host:port, got a '/' before '@': write '/' in a "

@@ -159,8 +159,8 @@ TEST_F(LaunchTest, TheDeathOfTheGuardianDoesNotEndTheProgram) {
   (*guardian)->Release(getpid());
 }
 
-// Otherwise the guardian would hold its own end of the socket open, and never see that the program
-// has exited.
+// Otherwise, the guardian would keep its inherited copy of the program's end of the socket open,
+// and never see that the program has exited.
 TEST_F(LaunchTest, TheGuardianClosesFilesOnAKernelWithoutCloseRange) {
   const pid_t program = fork();
   if (program == 0) {

@@ -200,8 +200,8 @@ class Connector {
     return OkStatus();
   }
 
-  // Returns a value as an argument of a call. The call that computes the value must have been
-  // written.
+  // Returns the JSON with which a call refers to the value as an argument. The call that computes
+  // the value must already be in places_.
   Json Tensor(const Symbol& symbol) const {
     const Place& place = places_.at(Access::Call(symbol));
     // The reader uses only keras_history.

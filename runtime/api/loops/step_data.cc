@@ -10,7 +10,8 @@
 namespace tfjob::api {
 namespace {
 
-// Returns input i as an argument of a call, which ReadKerasCall reads.
+// Returns the JSON with which a call refers to input i as an argument, in the form that
+// ReadKerasCall reads.
 Json InputArgument(size_t i) {
   Json config = {{"shape", Json::array({nullptr})}, {"dtype", "float32"}};
   config["keras_history"] = Json::array({StrCat(i), 0, 0});

@@ -31,7 +31,8 @@ class Workspace {
   StatusOr<std::unique_ptr<steps::StepRunner>> MakeRunner(steps::Definition definition,
                                                           std::span<CompiledData* const> models);
 
-  // Runs the step with the newest values of the models, which are those of the definition.
+  // Runs the step with the newest values of the models. `models` are those of the definition from
+  // which the runner was made.
   StatusOr<std::vector<tfjob::Tensor>> Run(steps::StepRunner& runner,
                                            std::span<CompiledData* const> models,
                                            std::span<const tfjob::Tensor> inputs);

@@ -12,7 +12,7 @@ bool DoesWait(const Waits& waits, int rank) {
   return wait && wait->on >= 0 && wait->on < static_cast<int>(waits.size()) && wait->on != rank;
 }
 
-// Returns the rank in the cycle through `start` whose operation is the earliest.
+// Returns the rank with the earliest operation in the cycle through `start`; of equals, the lowest.
 int EarliestOfCircle(const Waits& waits, int start) {
   int earliest = start;
   for (int rank = waits[static_cast<size_t>(start)]->on; rank != start;

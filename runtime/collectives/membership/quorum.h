@@ -43,9 +43,10 @@ struct Vote {
   std::span<const PastGeneration> past;
 };
 
-// Returns the generations of which a side needs a majority: first the last shared one that any of
-// the processes remembers, then all later ones that any of them remembers. Returns an empty list if
-// no process remembers a shared generation; only all tasks combined may then begin.
+// Returns the generations of which a side needs a majority: the newest shared generation that any
+// of the processes remembers, followed by all later generations, shared or not, that any of them
+// remembers. Returns an empty list if no process remembers a shared generation; then only all tasks
+// combined may begin.
 std::vector<const PastGeneration*> GenerationsToContinue(std::span<const Vote> votes);
 
 // Returns whether the members that are present are a majority of the generation. Members that

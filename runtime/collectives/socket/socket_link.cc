@@ -130,7 +130,8 @@ StatusOr<bool> SocketLink::TakeBuffered() {
   return true;
 }
 
-// Reads the rest of the payload into its place, and also the next header.
+// Reads bytes from the socket. While a payload is being received: the rest of it into place_, and
+// up to one header more into buffer_. Otherwise: as many as fit into buffer_.
 StatusOr<bool> SocketLink::Fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;

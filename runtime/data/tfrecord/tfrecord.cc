@@ -195,7 +195,7 @@ class ExampleParser : public RecordParser {
 
  private:
   Status Store(std::string_view example, ExampleRow& row) const {
-    // Reads a Feature or a FeatureSteps if the row has a feature of its name.
+    // Reads a Feature or a FeatureSteps, but only if the row has a feature of that name.
     const auto read = [&](const auto& found) -> Status {
       const std::optional<size_t> number = row.Find(found.name);
       if (!number) return OkStatus();

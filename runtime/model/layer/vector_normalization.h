@@ -18,7 +18,7 @@ struct UnitNormalization {
 };
 
 // Computes scale·x / √(mean of x² over the axes + epsilon) (Zhang and Sennrich, "Root Mean Square
-// Layer Normalization", 2019). Variable, of the axes' shape: scale.
+// Layer Normalization", 2019). Variable: scale, which has the sizes of the axes as its shape.
 struct RMSNormalization {
   static constexpr std::string_view kClass = "RMSNormalization";
   static constexpr bool kComputesInFloat32 = true;

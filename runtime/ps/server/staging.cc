@@ -122,7 +122,7 @@ std::vector<double> Staging::SquaresOfMean(kernels::Stream& stream) const {
     }
   };
   stream.ParallelFor(static_cast<int64_t>(shards.size()), 1, measure);
-  // Sum in shard order, regardless of the number of threads.
+  // Sum in shard order, so that the result does not depend on the number of threads.
   std::vector<double> squares(NormsOf(store_->definition()));
   for (size_t i = 0; i < shards.size(); ++i) squares[store_->NormOf(shards[i])] += of_shard[i];
   return squares;

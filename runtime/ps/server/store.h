@@ -147,12 +147,12 @@ class Store {
   // slot.
   bool filled() const { return unfilled_ == 0; }
 
-  // SetLedger reads a ledger with one entry per line: "shard type index incarnation sequence".
-  // CopyState writes the entries of a shard. CounterLedger writes the entries of the step counter,
-  // which have shard -1, and the positions, which have shard -3 and the number of batches in place
-  // of the sequence. SetLedger skips entries of other servers' shards. The ledger of a state at
-  // step() > 0 has no positions if an older version wrote it. In that case, the tasks of the
-  // definition begin at the position that they would have reached after step() steps.
+  // A ledger has one entry per line: "shard type index incarnation sequence". CopyState writes the
+  // entries of a shard. CounterLedger writes those of the step counter (shard -1) and the positions
+  // (shard -3, with the number of batches in place of the sequence). SetLedger reads them all, but
+  // skips entries of other servers' shards. At step() > 0, a ledger without positions was written
+  // by an older version; the tasks of the definition then begin at the position that they would
+  // have reached after step() steps.
   Status SetLedger(const std::string& text);
   std::string CounterLedger();
   // Returns the newest incarnation of each task that a ledger of this server names.
