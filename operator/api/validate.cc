@@ -135,7 +135,8 @@ void CheckReplicas(const TFJob& job, Issues& issues) {
   }
 }
 
-// Checks that the annotation `key`, if the job has it, is one of `words`. `expected` lists them.
+// Checks that the job's annotation `key`, if there is one, has one of the values `words`.
+// `expected` lists these values for the message.
 void CheckAnnotation(const TFJob& job, const char* key, std::span<const std::string> words,
                      const char* expected, Issues& issues) {
   const auto annotation = job.metadata.annotations.find(key);

@@ -87,7 +87,7 @@ class Manager {
   // Subscribes to the scheduler's pod groups, unless a subscription to the same version exists.
   // Returns false until the first list has arrived or the time to wait for it has run out.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
-  // Subscribes to the network policies, if the settings let any job have one.
+  // Subscribes to network policies, if the settings allow jobs to have them.
   void WatchNetworkPolicies();
   // Returns whether the first lists of network policies have arrived or the time to wait for them
   // has run out.

@@ -36,7 +36,7 @@ client::Key ObjectKeyOf(const std::string& key) {
   return {Kind::kTFJob, key.substr(0, slash), key.substr(slash + 1)};
 }
 
-// Unblocks names whose holder is gone, so that they are tried again immediately.
+// Unblocks names whose holder is gone, so that the objects are created immediately.
 void Unblock(const std::vector<std::string>& freed, policy::History& history) {
   if (freed.empty()) return;
   const auto is_free = [&](const auto& blocked) {

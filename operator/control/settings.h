@@ -37,7 +37,7 @@ struct Settings {
   // one after another cause only one write. Conditions are written immediately.
   Duration count_patience{0};
   // Receives all events. If empty, events are sent through the client immediately; an event that
-  // cannot be sent is tried again during a later reconcile.
+  // cannot be sent is retried during a later reconcile.
   RecordEvent record;
 };
 

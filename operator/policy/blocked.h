@@ -12,7 +12,7 @@
 
 namespace tfjob::policy {
 
-// Returns the time left until creating `name` may be tried again; nullopt if it may be tried now.
+// Returns the time left until the next attempt to create `name`; nullopt if it may be made now.
 // `now` is Snapshot::steady_now.
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
                                     const std::string& name, Duration now,

@@ -32,8 +32,8 @@ class ClusterSpec {
 
   // Returns the value of TF_CONFIG, identical byte for byte to what the Training Operator writes.
   std::string TfConfigOf(const policy::Slot& slot) const;
-  // Returns the number of bytes of the longest TF_CONFIG of the job, which is that of the last
-  // replica of some type.
+  // Returns the size in bytes of the job's longest TF_CONFIG. It belongs to the last replica of
+  // some type.
   size_t LongestTfConfig() const;
   // In dynamic mode, returns the type of the task that acts as chief (chief, master or worker),
   // because a worker's TF_CONFIG does not contain the chief. In static mode, returns "".

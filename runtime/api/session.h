@@ -206,7 +206,7 @@ class CompiledModel {
   //   .keras, .h5     the whole model, with the settings of compile() and the state of the
   //                   optimizer, for keras.models.load_model and Session::Load
   //   .weights.h5     the weights, for Keras' Model.load_weights
-  //   .safetensors    the weights, by the names of the variables
+  //   .safetensors    the weights, by variable name
   // To write .keras and .h5 files, this function starts the program tfjob-hdf5. An installed
   // library finds the program that was installed with it. Otherwise, the program must be in the
   // folder of the running program, or the environment variable TFJOB_HDF5 must name it. Never waits

@@ -28,7 +28,7 @@ StatusOr<StrategyData> ReadEnvironment() {
   return data;
 }
 
-// Reads the environment, and sets the keys of the section `strategy`.
+// Reads the environment, and sets the keys of the `strategy` section.
 StatusOr<StrategyData> WithKeys(const Json& keys) {
   ASSIGN_OR_RETURN(StrategyData data, ReadEnvironment());
   Json document = Json::object();

@@ -13,14 +13,14 @@ namespace tfjob::api {
 
 struct StrategyData;
 
-// The keys of the training file's section `strategy`, with their defaults
+// The keys of the training file's `strategy` section, with their defaults
 // (docs/training-file.md#strategies).
 struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;      // of gradients per exchange; 0: automatic
   double timeout_seconds = 0;      // of one exchange; 0: no limit
   std::string transport = "auto";  // or "tcp", "shared_memory"
-  // What the other tasks do if a task is lost: "wait" until it is back, or "shrink" the group and
-  // continue without the task.
+  // If a task is lost, the others "wait" until it is back, or "shrink" the group and continue
+  // without it.
   std::string on_failure = "wait";
 };
 

@@ -91,7 +91,7 @@ TEST(PrintStage, ShowsWhatTheTasksOfAGroupExchange) {
   CompareStage("group", "data", WorkerOfAGroup());
 }
 
-// Returns the stage "collectives" for a section `strategy` of the training file.
+// Returns the "collectives" stage for a training file with this `strategy` section.
 std::string Collectives(const std::string& strategy, const cluster::TfConfig& tf_config) {
   config::TrainingConfig config = SmallConfig();
   const Status set = config::Override(config, "strategy", strategy);

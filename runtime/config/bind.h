@@ -23,11 +23,11 @@ Binding Bind() {
   }
 }
 
-// Adds the keys of the section `optimizer` (optimizer_keys.cc).
+// Adds the keys of the `optimizer` section (optimizer_keys.cc).
 void AddOptimizerKeys(std::vector<Key>& keys);
-// Adds the keys of the section `data` (data_keys.cc).
+// Adds the keys of the `data` section (data_keys.cc).
 void AddDataKeys(std::vector<Key>& keys);
-// Adds the keys of the section `strategy` (strategy_keys.cc).
+// Adds the keys of the `strategy` section (strategy_keys.cc).
 void AddStrategyKeys(std::vector<Key>& keys);
 
 }  // namespace tfjob::config

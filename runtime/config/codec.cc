@@ -150,7 +150,7 @@ Status Store(Target& target, StatusOr<Source> source) {
   return OkStatus();
 }
 
-// Checks only the form and the names; the package `model` checks the arguments.
+// Checks only the form and the names; runtime/model checks the arguments.
 StatusOr<std::shared_ptr<const Json>> ReadMetrics(const Key& key, const JsonField& field) {
   if (!field.present() || !field.value()->is_array())
     return field.Mismatch("a list of metrics, such as [accuracy]");

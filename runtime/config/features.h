@@ -1,4 +1,4 @@
-// Converts the key `features` of TFRecord files and JSON lines from and to JSON, and generates its
+// Converts the `features` key of TFRecord files and JSON lines from and to JSON, and generates its
 // JSON Schema.
 #pragma once
 
@@ -15,7 +15,7 @@ using Features = std::map<std::string, FeatureConfig>;
 // Errors are InvalidArgument and name the path.
 StatusOr<Features> ReadFeatures(const JsonField& field);
 Json FeaturesToJson(const Features& features);
-// Returns the JSON Schema of the key `features`.
+// Returns the JSON Schema of the `features` key.
 Json FeaturesSchema();
 
 }  // namespace tfjob::config

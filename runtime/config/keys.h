@@ -77,7 +77,7 @@ struct Key {
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  // If `when_key` is not empty, the key applies only if the key `when_key` has one of the values
+  // If not empty, this key applies only if the key that `when_key` names has one of the values
   // `when_values`.
   std::string when_key = {};
   std::vector<std::string> when_values = {};
@@ -97,8 +97,8 @@ const Key* FindKey(std::string_view path);
 // optimizer and strategy may.
 bool HasShortForm(std::string_view section);
 
-// ReadOutputs checks the keys of the section `outputs` and returns it; ReadOutput reads the keys of
-// one output into `config`. Both return InvalidArgument with the path of a wrong key.
+// ReadOutputs checks the keys of the `outputs` section and returns the section; ReadOutput reads
+// the keys of one output into `config`. Both return InvalidArgument with the path of a wrong key.
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
 

@@ -1,4 +1,4 @@
-// Defines the keys of the section `optimizer`.
+// Defines the keys of the `optimizer` section.
 #include <limits>
 #include <utility>
 

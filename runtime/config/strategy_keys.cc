@@ -1,4 +1,4 @@
-// Defines the keys of the section `strategy`.
+// Defines the keys of the `strategy` section.
 #include "runtime/config/bind.h"
 
 namespace tfjob::config {

@@ -1,4 +1,4 @@
-// Converts the key `tokenize`.
+// Converts the `tokenize` key from and to JSON.
 #pragma once
 
 #include "runtime/config/training_config.h"

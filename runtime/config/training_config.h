@@ -25,7 +25,7 @@ namespace tfjob::config {
 
 // Exactly one of `layers`, `keras_json` and `file` must be set.
 struct ModelConfig {
-  std::shared_ptr<const Json> layers;     // a list, parsed by the package `model`; null if none
+  std::shared_ptr<const Json> layers;     // a list, parsed by runtime/model; null if none
   std::string keras_json;                 // a file written by Keras' model.to_json()
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "" if none
@@ -56,7 +56,7 @@ struct ScheduleConfig {
   std::vector<double> boundaries, values;
 };
 
-// Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
+// Unset hyper-parameters have the optimizer's defaults, the same as in Keras.
 struct OptimizerConfig {
   std::string name;  // "": the one in model.file; sgd if there is none
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
@@ -307,8 +307,8 @@ struct TrainingConfig {
   // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
-  // Lists of names, or of maps with a name and arguments, which the package `model` parses; null if
-  // there are none.
+  // Lists of names, or of maps with a name and arguments, which runtime/model parses; null if there
+  // are none.
   std::shared_ptr<const Json> metrics, weighted_metrics;
   std::map<int64_t, double> class_weight;  // if empty, all classes weigh 1
   std::shared_ptr<const Json> outputs;     // {NAME: {loss: …, metrics: …}}; null if none

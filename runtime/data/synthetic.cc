@@ -14,7 +14,7 @@ constexpr int64_t kMostSyntheticElements = int64_t{1} << 32;
 template <typename T>
 void DrawReals(PhiloxStream& random, double low, double high, std::span<T> values) {
   // 32 random bits suffice for float32, and take half as long to draw as 64. Elements of float64
-  // therefore have at most 2^32 different values.
+  // are drawn in the same way, so they have at most 2^32 different values.
   for (T& value : values)
     value = static_cast<T>(low + (high - low) * (static_cast<double>(random.Next()) * 0x1p-32));
 }

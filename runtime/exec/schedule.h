@@ -10,7 +10,7 @@
 namespace tfjob::exec {
 
 // Returns whether the op's kernel may reject the values of its inputs (Stream::Fail), which ends
-// the run. A Scan's kernel may, if a kernel of its body may.
+// the run. A Scan's kernel may do so if a kernel of its body may.
 bool MayRefuseValues(std::string_view op, const Attributes& attributes);
 
 // Returns the nodes' positions in the order in which they run. This is the order of the graph,

@@ -88,7 +88,7 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-// Prepends the layer's name to the names of its variables.
+// Prepends the layer's name to its variables' names.
 std::vector<VariableSpec> OfLayer(const Layer& layer, std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);

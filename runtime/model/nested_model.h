@@ -7,8 +7,8 @@
 
 namespace tfjob::model {
 
-// A model as a layer of another model. The names of its variables begin with the names of its own
-// layers: "dense/kernel".
+// A model as a layer of another model. Its variables' names begin with the names of its own layers:
+// "dense/kernel".
 struct NestedModel {
   static constexpr std::string_view kClass = "Functional";
   static constexpr bool kTakesMask = true;

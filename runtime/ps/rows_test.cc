@@ -231,7 +231,7 @@ class HostileRowsTest : public RawPeerTest {
 TEST_F(HostileRowsTest, AsynchronousServersRefuseWhatAreNoRowsOfTheShard) {
   RawPeer& worker = WorkerOf(Mode::kAsynchronous);
   const uint64_t last = ExpectRefusals(worker);
-  // The table is unchanged, and accepts rows.
+  // The table is unchanged, and still accepts rows.
   const Received values = worker.Ask(Push(last + 1, 0, 1), {Count(2), {.bytes = Rows({1, 3})}});
   EXPECT_EQ(values.header.type, wire::kValues);
   EXPECT_EQ(values.text, Floats(2, 0) + Floats(2, -1) + Floats(2, 0) + Floats(2, -1));

@@ -315,7 +315,8 @@ TEST(SocketTransport, SurvivesRandomBytes) {
   }
 }
 
-// Otherwise, a peer behind a slow network would count as silent while its bytes arrive.
+// If only a complete payload ended the silence, a peer behind a slow network would count as silent
+// while its bytes arrive.
 TEST(SocketTransport, BytesThatArriveSlowlyEndTheSilence) {
   constexpr size_t kPayload = size_t{1} << 20, kPiece = size_t{64} << 10;
   Pair pair;

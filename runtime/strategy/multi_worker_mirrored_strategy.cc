@@ -49,7 +49,8 @@ class Announcements {
 
  private:
   static constexpr size_t kFixed = 3;
-  // The examples, the ranks with examples, whether others join and, for each rank, whether it ends.
+  // The number of examples, the number of ranks that have any, whether others join and, for each
+  // rank, whether it ends.
   std::vector<int64_t> words_;
 };
 

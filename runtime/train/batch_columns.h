@@ -45,7 +45,7 @@ struct BatchColumns {
   void Describe(model::BuildOptions& build) const;
 };
 
-// Returns the inputs to which the key `scale` applies: those that the model takes as float32.
+// Returns the inputs to which the `scale` key applies: those that the model takes as float32.
 std::set<std::string> ScaledInputs(const model::Model& model);
 
 // Returns InvalidArgument, with a message that names the key or the layer, if the data are

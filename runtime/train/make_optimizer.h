@@ -1,4 +1,4 @@
-// Makes an optimizer from the section `optimizer` of a training file.
+// Makes an optimizer from the `optimizer` section of a training file.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -277,7 +277,7 @@ TEST(Metrics, RankClasses) {
   EXPECT_NEAR(Measure(Metric::kTopKCategoricalAccuracy, p, rows, 7), top / 8, 1e-6);
 }
 
-// Otherwise, a model with broken predictions would seem to be perfect.
+// If such a row counted as correct, a model with broken predictions would seem perfect.
 TEST(Metrics, RowsThatAreNotFiniteAreNotAmongTheTopClasses) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -49,7 +49,7 @@ void Compare(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, *golden) << path << " differs; when that is meant, run tests/scenarios/update.sh";
 }
 
-// Returns the names of the files in a folder that end in `ending`, without this ending.
+// Returns the names of a folder's files that end in `ending`, without that ending.
 std::vector<std::string> NamesWith(const std::string& folder, const std::string& ending) {
   std::vector<std::string> names;
   const auto files = ListDirectory(folder);

@@ -26,7 +26,7 @@ class Verb {
   virtual ~Verb() = default;
 
   const std::string& name() const { return name_; }
-  // Returns one line for the help.
+  // Returns a one-line description for the help.
   const std::string& help() const { return help_; }
 
   // Adds to `flags` the verb's flags and arguments, and the checks that need no cluster. Parsing

@@ -73,7 +73,7 @@ class LiveModel : public LiveValues {
   int64_t step_ = 0;
 };
 
-// Describes the model for a step. Adds the prefix to the names of the variables.
+// Describes the model for a step. Adds the prefix to the variables' names.
 steps::StepModel StepModelOf(const CompiledData& model, const std::string& prefix);
 
 }  // namespace tfjob::api

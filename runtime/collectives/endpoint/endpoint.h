@@ -30,7 +30,7 @@
 
 namespace tfjob::collectives {
 
-// A task that trains.
+// A training task.
 struct GroupTask {
   std::string type;  // "worker"
   int32_t index = 0;

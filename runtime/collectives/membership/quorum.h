@@ -44,9 +44,9 @@ struct Vote {
 };
 
 // Returns the generations of which a side needs a majority: the newest shared generation that any
-// of the processes remembers, followed by all later generations, shared or not, that any of them
-// remembers. Returns an empty list if no process remembers a shared generation; then only all tasks
-// combined may begin.
+// of the processes remembers, followed by all others that any of them remembers and that are not
+// older, shared or not. Returns an empty list if no process remembers a shared generation; then
+// only all tasks combined may begin.
 std::vector<const PastGeneration*> GenerationsToContinue(std::span<const Vote> votes);
 
 // Returns whether the members that are present are a majority of the generation. Members that

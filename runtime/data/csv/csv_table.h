@@ -22,7 +22,7 @@ struct CsvFeature {
 };
 
 struct CsvTableOptions {
-  std::string file;  // plain or gzipped; its first record contains the names of the columns
+  std::string file;  // plain or gzipped; its first record contains the column names
   char delimiter = ',';
   std::vector<CsvFeature> features;
   std::vector<RecordOptions::Value> fields;  // the arrays of the dataset

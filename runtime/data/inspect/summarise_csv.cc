@@ -1,5 +1,5 @@
 // Summarises CSV files line by line. A column may also contain text, which training reads only with
-// the key `features`. Every line break and every delimiter counts, even within quotation marks.
+// the `features` key. Every line break and every delimiter counts, even within quotation marks.
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -22,9 +22,9 @@ struct TokenLinesOptions {
   text::SequenceOptions sequence;
   int64_t length = 0;  // number of inputs; with kNextToken, a line may have one more. At least 1
   TokenLabels labels = TokenLabels::kNextToken;
-  // The names of the fields of an example: `tokens` and `next` are int64 [length], and `weights`
-  // are float32 [length]: 1 where `next` is a token, and 0 where it is padding. With kNextToken, a
-  // line that is truncated has no end token, which would be a wrong label.
+  // The field names of an example: `tokens` and `next` are int64 [length], and `weights` are
+  // float32 [length]: 1 where `next` is a token, and 0 where it is padding. With kNextToken, a line
+  // that is truncated has no end token, which would be a wrong label.
   std::string tokens = "tokens", next = "next", weights = "weights";
   bool skip_damaged = false;  // as in RecordOptions
   std::string cache_dir;      // as in RecordOptions

@@ -19,7 +19,7 @@ namespace tfjob::keras {
 // compile_config. Returns nullopt if the model is not compiled, or if tf.keras 2 wrote the file.
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
-// Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
+// Returns the `optimizer` section of a training file. Returns InvalidArgument, with the path of the
 // setting, if a setting is not supported. Does not check the values; the reader of training files
 // does.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);

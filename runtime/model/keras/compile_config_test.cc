@@ -48,7 +48,7 @@ TEST(CompileConfig, LossesAndMetricsHaveTheNamesOfTheTrainingFile) {
             R"("metrics":[{"name":"binary_accuracy","threshold":0.25}]})");
 }
 
-// Otherwise, the metric would take from_logits from the loss.
+// A metric that does not state from_logits takes it from the loss.
 TEST(CompileConfig, AMetricKeepsFromLogitsIfItDiffersFromTheLoss) {
   const auto metric = [](const char* loss_logits) {
     return Objective(StrCat(R"({"loss": {"class_name": "BinaryCrossentropy", "config":

@@ -63,7 +63,7 @@ std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& pa
   return std::nullopt;
 }
 
-// Adds the group of an object and the groups of its parts. The names of its variables begin with
+// Adds the group of an object and the groups of its parts. Its variables' names begin with
 // `prefix`. `level` is 0 for a layer, 1 for a part of it, and so on.
 Status AddObject(const model::Layer& layer, int level, std::string path, const std::string& prefix,
                  std::string name, const Specs& variables, std::vector<Group>& groups) {
@@ -100,8 +100,8 @@ std::string_view ClassOf(const model::Layer& layer) {
   return nested->model->sequential ? "Sequential" : "Functional";
 }
 
-// Adds the groups of a model. Their paths begin with `path`, such as "" or "layers/functional/",
-// and the names of its variables with `prefix`, such as "" or "inner/".
+// Adds the groups of a model. Their paths begin with `path`, such as "" or "layers/functional/".
+// The model's variable names begin with `prefix`, such as "" or "inner/".
 Status AddModel(const model::Model& model, const std::string& path, const std::string& prefix,
                 const Specs& variables, std::vector<Group>& groups) {
   std::map<std::string, int> counts;

@@ -26,8 +26,8 @@ namespace tfjob::keras {
 struct Group {
   std::string path;  // of the group in Keras 3's file: "layers/dense_1"
   std::string name;  // of the object in Keras: "logits"
-  // The names of its variables, in the order of their numbers in the file: "logits/kernel". Empty
-  // for a layer without variables.
+  // Its variables' names, in the order of their numbers in the file: "logits/kernel". Empty for a
+  // layer without variables.
   std::vector<std::string> variables;
 };
 
@@ -44,8 +44,8 @@ struct LayerWeights {
   std::vector<std::string> variables;
 };
 
-// kOfFile is for a file to be read, which was written before `model.frozen` was applied; kPresent
-// is for a file to be written, whose layers will have the present flags.
+// Use kOfFile to read a file, which was written before `model.frozen` was applied, and kPresent to
+// write a file, whose layers will have the present flags.
 enum class TrainableFlags { kOfFile, kPresent };
 
 // Returns the layers in the order of the model, including those without variables.

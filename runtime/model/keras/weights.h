@@ -22,8 +22,8 @@ struct StoredTensor {
 
 struct Weights {
   std::string file;  // for errors
-  // The tensors by the names of their variables ("dense/kernel"), or by their names in the file if
-  // they belong to no variable of the model.
+  // The tensors by variable name ("dense/kernel"), or by their names in the file if they belong to
+  // no variable of the model.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
   // True if the file may contain tensors that belong to no variable. For example, a checkpoint also

@@ -36,7 +36,7 @@ inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5"
 //   .keras         keras.models.load_model
 //   .weights.h5    Model.load_weights of Keras 3
 //   .h5            keras.models.load_model; the older format, as a whole model
-//   .safetensors   the weights by the names of the variables
+//   .safetensors   the weights by variable name
 // If `compiled` is set, .keras and .h5 files also contain the settings of compile() and the state
 // of the optimizer. Equal models give equal files. Replaces the file atomically.
 //

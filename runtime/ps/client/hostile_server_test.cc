@@ -105,7 +105,8 @@ class HastyServer : public rpc::StreamHandler {
   }
 };
 
-// Otherwise, the caller would free the state while the connection still reads it.
+// If the client believed such a confirmation, the caller would free the state while the connection
+// still reads it.
 TEST_F(HostileServerTest, AFillThatHasNotBeenSentIsNotConfirmed) {
   definition_ = One(kElements);
   HastyServer server;

@@ -232,7 +232,7 @@ class Link : public rpc::ConnectionHandler {
   // Returns DataLoss for a step that no server can have reached.
   Status CheckStep(int64_t step) const;
   StatusOr<RemoteState> StateOf(const rpc::FrameHeader& header) const;
-  // Starts the thread that reads. If this fails, the link is down.
+  // Starts the reader thread. If this fails, the link is down.
   Status StartReader();
   void OnEnd(const Status& why);
   void OnHealth(rpc::Health health, Duration silence) const;

@@ -76,7 +76,7 @@ TEST_F(ForgettingParticipantTest, IgnoresMessagesOfOtherEpochsAndSteps) {
   EXPECT_TRUE(Forgotten(Forget{kEpoch, kStep - 1, kOld}).empty());
 }
 
-// Only a ps 0 that violates the protocol asks for this. The bytes are in use.
+// Only a ps 0 that violates the protocol asks a server to forget bytes that are in use.
 TEST_F(ForgettingParticipantTest, KeepsWhatIsBeingUsed) {
   ASSERT_TRUE(participant_.OnMessage(Merge{kEpoch, kStep, kNew, kOld}).merge);
   EXPECT_TRUE(Forgotten(Forget{kEpoch, kStep, kOld}).empty());

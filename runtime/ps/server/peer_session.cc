@@ -309,7 +309,7 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // If the store has been replaced, its values are outdated.
+  // If the service has replaced this store, the store's values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }

@@ -48,7 +48,7 @@ class Staging {
   void Free(int shard);
   // Drops the updates that the store's ledger contains. Must be called before Absorb and count.
   void DropApplied();
-  // Adds the updates of `other` to these, and frees those of `other`.
+  // Adds the updates of `other` to the updates here, and frees those of `other`.
   void Absorb(Staging& other);
   // Like Absorb(other), but for one shard.
   void Absorb(int shard, Staging& other);

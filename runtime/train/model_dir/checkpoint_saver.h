@@ -75,8 +75,8 @@ class CheckpointSaver {
  private:
   struct Shared;
   static void Run(const std::shared_ptr<Shared>& shared);
-  // Waits until `last` is saved or the schedule gives up. `stop` is null in a task that was asked
-  // to stop.
+  // Waits until `last` is saved or the schedule gives up. `stop` is null if the task was already
+  // asked to stop.
   Status Await(const state::Snapshot& last, const StopSource* stop);
 
   Clock& clock_;

@@ -140,7 +140,7 @@ TEST_F(CheckpointSaverTest, AwaitsTheWriteInProgress) {
   EXPECT_EQ(saver.saved_step(), 5);
 }
 
-// The copy is finished by the thread that writes, or by a caller that needs the state earlier.
+// The copy is finished by the writer thread, or by a caller that needs the state earlier.
 TEST_F(CheckpointSaverTest, TheCopyIsFinishedBeforeItIsWritten) {
   Event write, finished;
   std::atomic<int> copies = 0;
