@@ -23,8 +23,8 @@ inline void AddLocalVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   }
 }
 
-// Adds the argument FILE and the flag -f, both of which set `file`. The user may give only one
-// of them.
+// Adds the FILE argument and the -f flag, both of which set `file`. The user may give only one of
+// them.
 void AddManifestFile(FlagSet& flags, std::string& file);
 // Returns InvalidArgument if the verb was given neither FILE nor -f.
 Status CheckManifestFile(const Verb& verb, const std::string& file);

@@ -374,7 +374,7 @@ void Metrics::Families::Refresh() {
     asked_at = now;
     ask = source;
   }
-  // Called without the lock: the source waits for the caches and walks through them, and OnCall
+  // Do not hold the lock here: the source waits for the caches and walks through them, and OnCall
   // must not have to wait for that.
   const control::Numbers now = ask ? ask() : control::Numbers();
   MutexLock lock(mutex);

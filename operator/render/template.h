@@ -41,7 +41,7 @@ class Template {
   objects::ObjectMeta metadata_;  // for services, without the name and the operator's labels
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
-  size_t container_ = 0;      // the index of the container `tensorflow`
+  size_t container_ = 0;      // the index of the `tensorflow` container
   std::string grace_period_;  // terminationGracePeriodSeconds; "" if the template has none
   std::shared_ptr<const Json> ports_;
 };

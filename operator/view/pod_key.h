@@ -8,7 +8,7 @@
 
 namespace tfjob::view {
 
-// Returns the value of TFJOB_KEY in the container `tensorflow` of a v1 Pod; nullopt if the
+// Returns the value of TFJOB_KEY in the `tensorflow` container of a v1 Pod; nullopt if the
 // container does not have the variable, or takes its value from elsewhere, such as a Secret. If the
 // variable is set twice, the last valid value is used.
 std::optional<wire::JobKey> KeyOfPod(const Json& pod);

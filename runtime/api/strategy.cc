@@ -10,7 +10,8 @@
 namespace tfjob::api {
 namespace {
 
-// Takes the job's key from the environment. Reads it only once, because this erases it there.
+// Takes the job's key from the environment. Reads the key only once, because reading erases it
+// there.
 const StatusOr<std::optional<wire::JobKey>>& JobKeyOfProcess() {
   static const auto* const kKey = new StatusOr<std::optional<wire::JobKey>>(wire::TakeJobKey());
   return *kKey;

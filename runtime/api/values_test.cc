@@ -121,7 +121,7 @@ TEST(Tensor, AnAbsentArrayHasNoElements) {
   EXPECT_FALSE(none.Clone().present());
 }
 
-// Integer arguments take no floating-point numbers, whose fractions would be cut off silently.
+// Integer arguments reject floating-point numbers, whose fractions would be cut off silently.
 static_assert(std::convertible_to<int, OptionalInteger> && std::convertible_to<size_t, Integers>);
 static_assert(std::convertible_to<std::nullopt_t, OptionalInteger>);
 static_assert(!std::convertible_to<double, OptionalInteger>);

@@ -133,8 +133,8 @@ Status CheckTask(const TfConfig& config) {
       ")");
 }
 
-// In the sparse form, the list of a server contains only its own address. Moves that address from
-// index 0 to the server's index.
+// In the sparse form, a ps task's list of servers contains only its own address. Moves that address
+// from index 0 to the task's index.
 void PlaceOwnAddress(TfConfig& config) {
   if (!config.cluster.sparse() || config.task.type != "ps") return;
   for (Job& job : config.cluster.jobs) {

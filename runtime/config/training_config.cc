@@ -258,7 +258,7 @@ TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name) 
   own.outputs = nullptr;
   if (config.outputs == nullptr) return own;
   const JsonField keys = JsonField(*config.outputs)[name];
-  if (keys["loss"].present()) own.loss = {};  // replaces the whole section `loss`
+  if (keys["loss"].present()) own.loss = {};  // replaces the whole `loss` section
   const Status read = ReadOutput(own, keys);
   ENFORCE(read.ok(), "the keys of outputs are checked where they are set");
   return own;

@@ -37,7 +37,7 @@ struct ModelConfig {
 
 enum class Reduction { kMean, kSum };
 
-// The packages `model` and `optimizer` define the names of losses, metrics and optimizers.
+// runtime/model and runtime/optimizer define the names of losses, metrics and optimizers.
 struct LossConfig {
   std::string name;
   bool from_logits = false;
@@ -395,7 +395,7 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
 // Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
-// same name. If `outputs.NAME` has a loss, this loss replaces the whole section `loss`.
+// same name. If `outputs.NAME` has a loss, this loss replaces the whole `loss` section.
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for

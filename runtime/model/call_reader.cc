@@ -278,7 +278,7 @@ Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version ver
   return OkStatus();
 }
 
-// Reads the argument `mask`: a tensor for the only input, or a list with a tensor or null for each
+// Reads the `mask` argument: a tensor for the only input, or a list with a tensor or null for each
 // input.
 Status ReadMasks(const JsonField& field, const Layer& layer, CallForm& call) {
   if (!field.present() || !layer.config.takes_mask()) return OkStatus();

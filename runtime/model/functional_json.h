@@ -24,8 +24,8 @@ inline Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
-// Returns a JSON array, also of a single element: some compilers treat an initialiser list with one
-// element as a copy of the element.
+// Returns a JSON array, even for a single element: some compilers treat an initialiser list with
+// one element as a copy of the element.
 template <typename... Elements>
 Json List(Elements... elements) {
   Json list = Json::array();

@@ -214,7 +214,7 @@ Json WriteDTypePolicy(DTypePolicy policy) {
 
 namespace {
 
-// Returns whether Keras can create the layer with the argument `trainable`, which some layers do
+// Returns whether Keras can create the layer with the `trainable` argument, which some layers do
 // not take.
 bool TakesTrainable(const LayerConfig& layer) {
   return layer.As<layers::InputLayer>() == nullptr &&

@@ -168,7 +168,7 @@ TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   EXPECT_EQ(written["config"]["build_input_shape"], expected["config"]["build_input_shape"]);
 }
 
-// Keras raises an error if these layers are created with the argument `trainable`.
+// Keras raises an error if these layers are created with the `trainable` argument.
 TEST(KerasJson, LeavesOutTrainableWhereKerasDoesNotTakeIt) {
   const StatusOr<Model> model = FromYaml(R"(
 - InputLayer: {batch_shape: [null, 4]}

@@ -69,8 +69,8 @@ struct Result {
   std::string name;
   Value value;
   Reduction reduction = Reduction::kNone;
-  // Whether to reduce the first axis, which counts examples, as well. If false, a mean is taken
-  // over the replicas that have examples.
+  // Whether the reduction also covers the first axis, which counts examples. If not, a mean is
+  // taken over the replicas that have examples.
   bool over_examples = false;
 };
 

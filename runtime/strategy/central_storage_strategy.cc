@@ -1,5 +1,5 @@
-// Defines the entry of the strategy central_storage, in which several devices of one task share one
-// copy of the variables (mirrored_strategy.h).
+// Defines the entry for the central_storage strategy, in which several devices of one task share
+// one copy of the variables (mirrored_strategy.h).
 #include <utility>
 
 #include "runtime/strategy/mirrored_strategy.h"

@@ -1,5 +1,5 @@
-// Tests training with the dtype policies mixed_bfloat16 and mixed_float16, and the scale of the
-// loss of the latter.
+// Tests training with the dtype policies mixed_bfloat16 and mixed_float16, and the loss scale of
+// the latter.
 #include "runtime/strategy/loss_scaling.h"
 
 #include <gtest/gtest.h>

@@ -54,7 +54,7 @@ struct StrategyEntry {
   // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
   // Creates the endpoint that connects this task to the other tasks of its group. Reads only the
-  // task's config, tf_config, identity and credentials. Null if the tasks of this strategy form no
+  // task's config, tf_config, identity and credentials. Null if this strategy's tasks do not form a
   // group.
   std::unique_ptr<collectives::Endpoint> (*make_endpoint)(const TrainingTask&) = nullptr;
   // True if each task contributes a part of every batch (data::PipelineOptions::global_batch).

@@ -91,7 +91,7 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
-// Returns the prefix of a checkpoint written by a run, or "" if `weights` is no such checkpoint.
+// Returns the prefix of a checkpoint written by a run, or "" if `weights` is not such a checkpoint.
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   struct stat info{};
   std::string prefix = weights;

@@ -49,7 +49,8 @@ Status CheckSameClasses(const FolderOfFiles& first, const FolderOfFiles& other,
                          other.dataset->folder, "; ", advice);
 }
 
-// Sets the classes of a folder of data.eval to those that `train` lists, or else compares the two.
+// If only `train` lists its classes, uses them for `eval`, too. If neither does, checks that both
+// folders contain the same classes.
 Status TakeClasses(const FolderOfFiles& train, FolderOfFiles& eval) {
   if (!eval.dataset->classes.empty()) return OkStatus();
   if (!train.dataset->classes.empty()) {

@@ -28,7 +28,8 @@ struct JobInputs {
   // With the fields of LoadDataset; BatchSource has been applied.
   std::shared_ptr<const data::Source> train, eval;
   // True if `train` has only this task's examples. The task then reads all of them, in its own
-  // order, and the batch size is that of the task (batch_size). Not for tasks that share batches.
+  // order, and the batch size is that of the task (batch_size). Must be false if tasks share
+  // batches.
   bool own_examples = false;
 
   // The state from which a run without a checkpoint starts, and the number of batches that count as

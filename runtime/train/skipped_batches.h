@@ -12,7 +12,7 @@
 namespace tfjob::train {
 
 struct SkipReason {
-  const char* problem;  // the argument `what` of ProgressBoard::ShowProblem
+  const char* problem;  // the `what` argument of ProgressBoard::ShowProblem
   const char* log;      // the message in the log
   const char* why;      // in the problem, the words between the number of batches and the step
 };
@@ -40,7 +40,7 @@ class SkippedBatches {
     board_.ShowProblem(reason_.problem,
                        StrCat(total_, total_ == 1 ? " batch" : " batches", reason_.why, step));
   }
-  // Returns the number of batches since the last call.
+  // Returns how many batches have been added since the last call.
   int64_t Take() { return std::exchange(untaken_, 0); }
 
  private:

@@ -26,13 +26,13 @@ StatusOr<text::SequenceOptions> ReadTokenizer(const config::TokenizeConfig& toke
 StatusOr<std::shared_ptr<const text::Vocabulary>> ReadVocabulary(
     const config::FeatureConfig& feature, const std::string& at);
 
-// Opens a source of the format `text`. Returns InvalidArgument if the model has several inputs or
+// Opens a source with `format: text`. Returns InvalidArgument if the model has several inputs or
 // outputs. Propagates errors from ReadTokenizer and data::OpenTokenLines.
 StatusOr<std::shared_ptr<const data::Source>> OpenText(const config::TrainingConfig& config,
                                                        Split split, const model::Model& model,
                                                        int threads);
 
-// Opens a source of the format `texts`. Propagates errors from ReadTokenizer and data::OpenTexts.
+// Opens a source with `format: texts`. Propagates errors from ReadTokenizer and data::OpenTexts.
 StatusOr<std::shared_ptr<const data::Source>> OpenTexts(const config::TrainingConfig& config,
                                                         Split split, int threads);
 

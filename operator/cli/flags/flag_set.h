@@ -148,7 +148,7 @@ class CommandParser {
   FlagSet& flags() { return *flags_; }
   // Adds a command. The help lists commands in the order in which they were added.
   FlagSet& AddCommand(const std::string& name, const std::string& help);
-  // Adds the flag --version, which prints `text`.
+  // Adds a --version flag, which prints `text`.
   void AddVersionFlag(const std::string& text);
 
   // Parses the words after the program's name and returns the command. If help or the version was

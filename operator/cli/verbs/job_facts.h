@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// How the container `tensorflow` of a pod ended.
+// How a pod's `tensorflow` container ended.
 struct LastExit {
   int64_t code = 0;
   std::string reason;
@@ -22,7 +22,7 @@ struct LastExit {
 struct JobFacts {
   StoredJob stored;
   std::vector<std::shared_ptr<const objects::Pod>> pods;
-  // How the container `tensorflow` ended before its last restart, by pod, for at most 20 pods.
+  // How the `tensorflow` container ended before its last restart, by pod, for at most 20 pods.
   std::map<std::string, LastExit> last_exits;
   std::vector<EventLine> events;  // about the job and its pods, newest last
   std::string no_events;          // why the events could not be read; "" if they were

@@ -22,7 +22,7 @@ enum class RunState {
 class LogStream {
  public:
   // `prefix` is printed before each line. `state` returns the state of the run, which may be
-  // outdated by a moment. Once the run has ended, its log is read to the end, and the stream ends.
+  // slightly out of date. Once the run has ended, its log is read to the end, and the stream ends.
   // `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
             std::function<RunState()> state, const StopSource& stop);

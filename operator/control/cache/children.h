@@ -32,7 +32,7 @@ class Children {
   // Returns the number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
-  // Returns the object with the name `name` that the watch has reported; nullptr if there is none.
+  // Returns the object called `name` that the watch has reported; nullptr if there is none.
   const T* Seen(const std::string& name) const {
     const auto found = seen_.find(name);
     return found == seen_.end() ? nullptr : found->second.get();

@@ -9,7 +9,7 @@
 
 namespace tfjob::local {
 
-// Maps the image tfjob/trainer to the program `trainer`. If `trainer` is "", uses the first
+// Maps the tfjob/trainer image to the program `trainer`. If `trainer` is "", uses the first
 // tfjob-trainer found next to this program, in Bazel's output tree or in PATH; if there is none,
 // the image is not local. `images` adds "REPOSITORY=PROGRAM" entries, which take precedence.
 // Returns InvalidArgument for malformed entries and for programs that cannot be executed.

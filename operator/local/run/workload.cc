@@ -278,7 +278,7 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// Returns the mount that provides `path` in the container `tensorflow`: the innermost mount that
+// Returns the mount that provides `path` in the `tensorflow` container: the innermost mount that
 // contains it; nullptr if there is none.
 const process::VolumeMount* MountOf(const process::PodSpec& pod, const std::string& path) {
   const process::VolumeMount* innermost = nullptr;

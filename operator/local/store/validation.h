@@ -1,6 +1,6 @@
-// Rejects what an API server rejects: invalid names (also those of a pod's containers and volumes),
-// namespaces, label keys and label values, and pods without containers. The messages follow the API
-// server's: "Pod \"x\" is invalid: metadata.name: …".
+// Rejects what an API server rejects: invalid names (including those of a pod's containers and
+// volumes), namespaces, label keys and label values, and pods without containers. The messages
+// follow the API server's: "Pod \"x\" is invalid: metadata.name: …".
 #pragma once
 
 #include "operator/client/client.h"

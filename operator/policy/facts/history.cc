@@ -15,7 +15,7 @@ namespace {
 
 using State = objects::ContainerStatus::State;
 
-// Updates index.run. Returns how long the container `tensorflow` has been seen running. Once it has
+// Updates index.run. Returns how long the `tensorflow` container has been seen running. Once it has
 // terminated, returns how long it ran by its node's clock, if that is shorter or if the container
 // was never seen running.
 Duration RecordRun(const objects::Pod& pod, Duration now, IndexHistory& index) {

@@ -38,7 +38,7 @@ struct IndexHistory {
   // When the slot was first seen without a live pod; nullopt while it has one.
   std::optional<Duration> lost_at;
   int32_t recreations = 0;  // reset once a pod has run for restart_delay_reset
-  // The last run of the container `tensorflow`; nullopt if the container was not seen running.
+  // The last run of the `tensorflow` container; nullopt if the container was not seen running.
   struct Run {
     Time started_at;  // by the node's clock; identifies the run
     Duration seen_at{0};

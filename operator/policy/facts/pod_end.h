@@ -1,4 +1,4 @@
-// Determines from a pod's last known state how the pod ended. Only the container `tensorflow`
+// Determines from a pod's last known state how the pod ended. Only the `tensorflow` container
 // decides how a replica ended; its sidecars do not matter.
 #pragma once
 
@@ -46,10 +46,10 @@ enum class PodEnd {
 //    retryable if the code is 128 or above (signals; 138 is reserved for users) or unknown.
 PodEnd JudgeEnd(const objects::Pod& pod, api::RestartPolicy policy);
 
-// Returns the container `tensorflow`; nullptr if the pod has no status for it.
+// Returns the `tensorflow` container; nullptr if the pod has no status for it.
 const objects::ContainerStatus* Tensorflow(const objects::Pod& pod);
 
-// Returns the exit code of the container `tensorflow`; nullopt if it has not terminated, or if the
+// Returns the exit code of the `tensorflow` container; nullopt if it has not terminated, or if the
 // node never reported how it terminated.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 

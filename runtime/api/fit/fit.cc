@@ -305,7 +305,7 @@ Metrics FitRun::EpochSoFar() const {
 
 tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                              const strategy::StepOutcome& outcome) {
-  // The members of the group have changed, so the batch will be drawn again.
+  // If the members of the group have changed, the batch will be drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
   batch_begun_ = false;

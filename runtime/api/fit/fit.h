@@ -62,8 +62,8 @@ class FitRun : public train::RunGuest, private FitControl {
   // Prepares for another run, in which Fit continues. result() stays that of the last run until the
   // new one starts.
   void Continue(train::TaskContext& context);
-  // Tells the callbacks that Fit ends with an error, unless they have been told: if the run failed
-  // before it started or after its end, they have not.
+  // Tells the callbacks that Fit ends with an error, unless they have already been told. They have
+  // not if the run failed before it started or after its end.
   void Abandon() { Abort(); }
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }

@@ -170,7 +170,7 @@ TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
     }
   }
   EXPECT_EQ(tasks[0].Evaluate(data).value().values(), tasks[1].Evaluate(data).value().values());
-  // A task can take part in only one run, also with another model.
+  // A task can take part in only one run, even if the next one trains another model.
   CompiledModel copy = tasks[0];
   EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
   EXPECT_EQ(copy.Fit(data, options).status().code(), StatusCode::kUnimplemented);

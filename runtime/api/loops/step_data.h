@@ -30,8 +30,8 @@ struct StepData {
   std::vector<std::shared_ptr<CompiledData>> models;
   steps::Definition definition;
   // Values that become nodes even if no result depends on them, in the order in which the step made
-  // them: calls of models, which may change statistics, and penalties, which depend on the calls
-  // before.
+  // them: calls of models, which may change statistics, and penalties, which depend on earlier
+  // calls.
   std::vector<Symbol> roots;
   struct Application {
     size_t model = 0;

@@ -85,7 +85,7 @@ class FeatureColumn {
     values_ = Tensor(feature_.dtype, Shape(std::move(dims)));
   }
 
-  // Reads the record as record `index`.
+  // Stores the values of record number `index`.
   Status Set(size_t index, const Fields& record) {
     const size_t size = SizeOf(feature_.dtype), bytes = BytesOf(feature_);
     const std::span<std::byte> all = values_.bytes().subspan(index * bytes, bytes);

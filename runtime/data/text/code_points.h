@@ -30,7 +30,8 @@ bool IsPunctuation(char32_t value);     // P, or a symbol of ASCII
 bool IsControl(char32_t value);         // Cc, Cf or Co
 bool IsNonspacingMark(char32_t value);  // Mn
 // Returns whether a character is an ideograph that is a word of its own. The ranges are those of
-// the Python package `tokenizers`: BERT's, except that one begins at U+2B920 instead of U+2B820.
+// the package `tokenizers`, which are those of BERT, except that one begins at U+2B920 instead of
+// U+2B820.
 bool IsIdeograph(char32_t value);
 
 // The maximum number of characters into which a character decomposes, or that it has in lower case.

@@ -62,7 +62,7 @@ class TokenizerJson : public ::testing::Test {
   StatusOr<std::shared_ptr<const Tokenizer>> Read(const json& file) const {
     return ReadTokenizerJson(folder_.Write("tokenizer.json", file.dump()));
   }
-  // Replaces the value at a JSON pointer, and returns the error with which the file is rejected.
+  // Returns the error of a file in which the value at a pointer is another one.
   std::string Error(json file, const std::string& pointer, const json& value) const {
     file[json::json_pointer(pointer)] = value;
     const Status error = Read(file).status();

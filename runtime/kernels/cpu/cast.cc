@@ -33,7 +33,7 @@ Out Convert(In value) {
   }
 }
 
-// Calls f as ForAny does, also for the half types.
+// Calls f as ForAny does, but for the half types as well.
 template <typename F>
 Prepared ForEvery(DType dtype, F f) {
   if (dtype == DType::kBFloat16) return f(Type<BFloat16>());

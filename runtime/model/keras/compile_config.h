@@ -34,7 +34,7 @@ StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::st
 // contains, for each output, the keys of a training file with complete sections `optimizer` and
 // `loss`. Leaves out:
 //   - metrics that Keras lacks, such as perplexity;
-//   - the user's name for the metric `accuracy`, unless it is "acc": Keras cannot store other
+//   - the user's name for the `accuracy` metric, unless it is "acc": Keras cannot store other
 //     names;
 //   - options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks
 //     (lazy).

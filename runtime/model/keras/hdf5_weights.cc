@@ -69,8 +69,8 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(model, variables));
   Places by_name = PlacesByName(file, groups);
   if (by_name.size() == CountOf(groups)) return by_name;
-  // Tries the structure, because tf.keras 2 does not name objects, and then the structure of its
-  // first versions, which used a different name for the list of layers.
+  // Files of tf.keras 2 do not name objects, so try to find the variables by the model's structure.
+  // The format's first versions named the list of layers differently, so try that name last.
   Places by_structure = PlacesByStructure(groups);
   if (HasAll(file, by_structure)) return by_structure;
   Places older;

@@ -114,7 +114,7 @@ TEST_F(ObjectWeightsTest, VariablesAreFoundByTheirFullNames) {
   EXPECT_EQ((*values)[1]->data<float>()[1], 8);
 }
 
-// The tensor of the kernel is called like the bias, so its entry must not be taken for the bias'.
+// The kernel's tensor is named like the bias, so its entry must not be taken for that of the bias.
 TEST_F(ObjectWeightsTest, ATensorCalledLikeAnotherVariableKeepsItsShape) {
   Checkpoint checkpoint;
   checkpoint.Add("dense/bias", {5}, {1, 2, 3, 4, 5});

@@ -24,7 +24,7 @@
 //                       a class without CallArguments whose call() has training=True in Keras, so
 //                       that files of Keras 3 contain this argument
 //   kComputesInFloat32 = true
-//                       a class that computes in float32 also if the dtype policy of its layer
+//                       a class that computes in float32 even if the dtype policy of its layer
 //                       names a half type (model/apply_layer.h)
 //   kKeepsTypes = true  a class whose inputs and variables are never cast for its layer's policy:
 //                       an input, a function, or a class whose inner layers have policies
@@ -141,7 +141,7 @@ class LayerConfig {
   }
   // Returns whether a call takes arguments besides its inputs.
   bool takes_arguments() const { return held_->takes_arguments(); }
-  // Returns whether a call takes the masks of its inputs as the argument `mask`.
+  // Returns whether a call takes the masks of its inputs as the `mask` argument.
   bool takes_mask() const { return held_->takes_mask(); }
   // Returns whether Keras calls the layer with training=True unless the user sets the argument.
   bool training_by_default() const { return held_->training_by_default(); }

@@ -68,7 +68,7 @@ struct PReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Applies softmax over the axes. A call may have the argument `mask`, of the input's rank, each of
+// Applies softmax over the axes. A call may have a `mask` argument, of the input's rank, each of
 // whose dimensions is 1 or that of the input. Without this argument, the input's own mask applies,
 // and must have the input's shape. The output is 0 where the mask is false (or at most 0.5, for a
 // mask of numbers).

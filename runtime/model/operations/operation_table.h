@@ -45,7 +45,7 @@ inline constexpr int64_t kLongestConstant = int64_t{1} << 20;
 
 // Lists the arguments `axis` and `keepdims` of a reduction.
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
-// Lists the argument `axis`, which is a single axis.
+// Lists the `axis` argument, which is a single axis.
 void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
 // Returns the axis, counted from 0, or reports an error to the builder if there is no such axis.
 int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);

@@ -132,7 +132,7 @@ void Link::Flush() {
     if (live_ == nullptr || !started_) return;
     if (ready_bytes_ > kFlushBytes) return live_->Wake();
   }
-  // Called without the lock, because NextFrame takes it. connection_ stays valid, since only the
+  // Do not hold the lock here, because NextFrame takes it. connection_ stays valid, since only the
   // caller's thread, which is this one, closes the connection.
   connection_->Flush();
 }

@@ -139,7 +139,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
     was_current = was_current && !finished_ && !stopped_ && failure_.ok();
     if (store_ != nullptr) step = store_->step();
   }
-  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
+  // Do not hold mutex_ here, because the synchronizer's lock must be taken before mutex_.
   const bool awaited = was_current && synchronizer_->Awaits(task);
   synchronizer_->Disconnected(task, session.incarnation());
   if (!was_current) return;
@@ -245,7 +245,7 @@ Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
     old = std::move(store_);
     unfinished = std::move(filling_);
   }
-  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
+  // Do not hold mutex_ here, because the synchronizer's lock must be taken before mutex_.
   synchronizer_->Void();
   return OkStatus();
 }
@@ -296,7 +296,7 @@ std::vector<state::PeerState> Service::MembersLocked() {
 }
 
 std::pair<rpc::FrameHeader, std::string> Service::DescribeState(const PeerSession& session) {
-  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
+  // Do not hold mutex_ here, because the synchronizer's lock must be taken before mutex_.
   const Attendance attendance = synchronizer_->GetAttendance();
   MutexLock lock(mutex_);
   return DescribeStateLocked(session, attendance);
@@ -378,7 +378,7 @@ state::PeerEvent Service::DescribeWaitLocked() const {
 
 // Called by the watch. Drives the synchronizer and reports long waits.
 void Service::Tick() {
-  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
+  // Do not hold mutex_ here, because the synchronizer's lock must be taken before mutex_.
   synchronizer_->Tick();
   state::PeerEvent wait;
   {
