@@ -276,7 +276,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // Fails only if there is no length for which the layers are compatible.
+  // This fails only if there is no length for which the layers are compatible.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;

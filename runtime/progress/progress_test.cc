@@ -126,7 +126,7 @@ TEST(Progress, RequestsAreLimited) {
   RawCaller caller(StrCat("127.0.0.1:", server->port()));
   EXPECT_EQ(caller.Send(1000, GRPC_COMPRESS_NONE), grpc::StatusCode::OK);
   EXPECT_EQ(caller.Send(70'000, GRPC_COMPRESS_NONE), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  // A small message that would be inflated to a large one.
+  // A small message must not be inflated to a large one.
   EXPECT_EQ(caller.Send(60'000, GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
 }
 

@@ -127,7 +127,7 @@ TEST_F(HostileTest, RefusesTasksThatTheJobDoesNotHave) {
   EXPECT_NE(Message(refused).find("the job has no task worker 2"), std::string_view::npos)
       << refused;
   EXPECT_EQ(Connect("master", 0).admitted.code(), StatusCode::kFailedPrecondition);
-  // Names that would forge lines of a log, or enlarge every list that contains them.
+  // These names would forge lines of a log, or enlarge every list that contains them.
   for (const std::string& name : {std::string("worker\n2026-01-01 INFO all is well"),
                                   std::string("\x1b[2J"), std::string(60'000, 'w')}) {
     EXPECT_FALSE(Connect(name, 0).admitted.ok());

@@ -251,7 +251,7 @@ TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
   }
 }
 
-// A limit that the table of Pooled() exceeds, so that tasks read only the rows that they need.
+// The table of Pooled() exceeds this limit, so tasks read only the rows that they need.
 constexpr int64_t kByRows = 100;
 
 TEST(Embedding, RowsOfATableOnServersTakeTheStepsOfTheWholeTable) {

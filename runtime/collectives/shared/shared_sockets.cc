@@ -13,7 +13,7 @@ PeerSockets::PeerSockets(int rank, std::vector<wire::UniqueFd> sockets)
 
 PeerSockets::~PeerSockets() {
   if (!thread_.joinable()) return;
-  // Cannot fail: the counter is 0.
+  // This cannot fail, because the counter is 0.
   (void)eventfd_write(stop_.get(), 1);
   thread_.Join();
 }
