@@ -36,7 +36,8 @@ StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
   config::TrainingConfig config = state.config;
   config.eval.batch_size = options.batch_size;
   config.eval.steps = options.steps;
-  RETURN_IF_ERROR(SetBatchKeys(options.bucket_by_length, options.mask_tokens, config));
+  RETURN_IF_ERROR(
+      SetBatchKeys(options.bucket_by_length, options.mask_tokens, options.augment, config));
   const model::Model& model = state.internal_model();
   ASSIGN_OR_RETURN(auto source, OpenDataset(test, train::Split::kEval, model, config));
   ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,

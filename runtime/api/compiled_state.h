@@ -105,10 +105,11 @@ constexpr int64_t kMostBatch = int64_t{1} << 24;
 // Returns InvalidArgument unless the size is from 1 to kMostBatch.
 tfjob::Status CheckBatchSize(const char* name, int64_t batch_size);
 
-// Sets data.bucket_by_length and data.mask_tokens. Returns InvalidArgument, with the key, if the
-// options are incompatible.
+// Sets data.bucket_by_length, data.mask_tokens and data.augment. Returns InvalidArgument, with the
+// key, if the options are incompatible, and propagates errors from the layers.
 tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
-                           const std::optional<MaskTokens>& mask, config::TrainingConfig& config);
+                           const std::optional<MaskTokens>& mask, const std::vector<Layer>& augment,
+                           config::TrainingConfig& config);
 // Returns the examples as a source for the model. Sets data.train or data.eval of `config`.
 StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
                                 const model::Model& model, config::TrainingConfig& config);

@@ -65,7 +65,8 @@ class Dataset {
   // change, but must be the same for all examples. Several threads call the function at the same
   // time: whenever a batch needs the example, and once more for example 0. The result must depend
   // only on the example, so that a resumed training sees the same values. To change images at
-  // random while a model trains, use layers such as RandomFlip.
+  // random while a model trains, use layers such as RandomFlip, in the model or in
+  // FitOptions::augment.
   Dataset Map(std::function<Result<data::Example>(const data::Example&)> function) const;
   // Keeps the examples for which the function returns true; there must be at least one. When Fit or
   // Evaluate begins, it reads all examples once, and several threads call the function at the same

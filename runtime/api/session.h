@@ -22,6 +22,7 @@
 #include "callback.h"
 #include "dataset.h"
 #include "function.h"
+#include "layer.h"
 #include "metrics.h"
 #include "model.h"
 #include "optimizer.h"
@@ -94,6 +95,11 @@ struct FitOptions {
   std::optional<BucketByLength> bucket_by_length = {};
   // Masks tokens, for masked language models. The labels are the same tokens.
   std::optional<MaskTokens> mask_tokens = {};
+  // Layers without variables, such as RandomCrop, that change the model's only input before it
+  // becomes part of a batch. Random layers change only examples for training. Their random numbers
+  // depend only on the seed of the session, the epoch and the index of the example. These layers
+  // are not part of the model: pass them to Evaluate, too, if the model needs them.
+  std::vector<Layer> augment = {};
   // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the
   // previous one ended, even if that was in an earlier Fit. If the number of batches in a pass has
   // changed since then, however, Fit begins with a new pass.
@@ -116,6 +122,7 @@ struct EvaluateOptions {
   int64_t steps = 0;                                    // batches to evaluate; 0 for all
   std::optional<BucketByLength> bucket_by_length = {};  // as in FitOptions
   std::optional<MaskTokens> mask_tokens = {};           // every evaluation masks the same tokens
+  std::vector<Layer> augment = {};  // as in FitOptions; random layers behave as in evaluation
 };
 
 struct LoadOptions {

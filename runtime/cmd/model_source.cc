@@ -11,6 +11,7 @@
 #include "runtime/model/freeze.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
+#include "runtime/train/batch_source.h"
 #include "runtime/train/job_definition.h"
 
 namespace tfjob::cmd {
@@ -71,8 +72,10 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   loaded.config = config;
   loaded.weights = config.model_dir;
   if (with_data && !StatesInputs(loaded.model)) {
-    ASSIGN_OR_RETURN(const auto dataset,
-                     train::LoadDataset(WithoutCaches(config), train::Split::kTrain));
+    ASSIGN_OR_RETURN(auto dataset,
+                     train::LoadDataset(WithoutCaches(config), train::Split::kTrain, loaded.model));
+    ASSIGN_OR_RETURN(dataset, train::AugmentedSource(config, train::Split::kTrain, loaded.model,
+                                                     std::move(dataset)));
     // Only a Sequential model may leave its input unstated, so there is a single input.
     const data::Field* field = dataset->Find(model::kFeatures);
     if (field == nullptr) {

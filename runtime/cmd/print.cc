@@ -8,6 +8,7 @@
 #include "runtime/strategy/exchange_text.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/parameter_server_strategy.h"
+#include "runtime/train/batch_source.h"
 #include "runtime/train/data_text.h"
 #include "runtime/train/job_definition.h"
 
@@ -74,9 +75,12 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
   if (stage == "config") return config::PrintTrainingConfig(config);
   if (stage == "data") return train::DescribeData(config, tf_config);
   const int tasks = cluster::TrainingTaskCount(tf_config);
-  ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(WithoutCaches(config), train::Split::kTrain));
+  ASSIGN_OR_RETURN(const model::Model model, train::ReadModel(config.model));
+  ASSIGN_OR_RETURN(auto dataset,
+                   train::LoadDataset(WithoutCaches(config), train::Split::kTrain, model));
+  ASSIGN_OR_RETURN(dataset, train::AugmentedSource(config, train::Split::kTrain, model, dataset));
   ASSIGN_OR_RETURN(auto definition,
-                   train::DefineModel(config, train::Split::kTrain, *dataset, tasks));
+                   train::DefineModel(config, train::Split::kTrain, *dataset, tasks, model));
   if (stage == "model") return model::Summary(definition.model, definition.build.features);
   if (stage == "placement") {
     const int servers = tf_config.cluster.size("ps");

@@ -333,6 +333,12 @@ void AddDataKeys(std::vector<Key>& keys) {
                   .minimum = 0,
                   .maximum = 1 << 30});
   AddTokenKeys(keys);
+  keys.push_back({.path = "data.augment",
+                  .type = KeyType::kLayers,
+                  .binding = Bind<&C::data, &DataConfig::augment>(),
+                  .doc = "Layers that change the model's input before it becomes part of a batch, "
+                         "such as RandomCrop and RandomFlip: [Augmentation](#augmentation).",
+                  .unset_doc = "none"});
   keys.push_back({.path = "data.drop_remainder",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::data, &DataConfig::drop_remainder>(),
@@ -347,10 +353,11 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.threads",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::data, &DataConfig::threads>(),
-                  .doc = "Number of threads that decode images and tokenize text, in addition to "
-                         "those that compute. "
-                         "0: one per processor that the CPU affinity and the cgroup's quota "
-                         "allow.",
+                  .doc =
+                      "Number of threads that decode images, tokenize text and run the layers of "
+                      "`data.augment`, in addition to those that compute. "
+                      "0: one per processor that the CPU affinity and the cgroup's quota "
+                      "allow.",
                   .minimum = 0,
                   .maximum = 4096});
 }

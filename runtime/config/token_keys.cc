@@ -1,4 +1,4 @@
-// Implements the rules for the sections data.bucket_by_length and data.mask_tokens.
+// Implements the rules for data.bucket_by_length, data.mask_tokens and data.augment.
 #include "runtime/config/token_keys.h"
 
 #include <algorithm>
@@ -93,6 +93,17 @@ Status CheckMasking(const DataConfig& data) {
   if (rate > 0 && rate <= 1) return OkStatus();
   return InvalidArgument("data.mask_tokens.rate: expected a share above 0 and at most 1, got ",
                          rate);
+}
+
+// The layers take examples of a single shape, and change numbers.
+Status CheckAugment(const DataConfig& data) {
+  if (data.augment == nullptr) return OkStatus();
+  const char* const other = data.bucket_by_length.present() ? "data.bucket_by_length"
+                            : data.mask_tokens.present()    ? "data.mask_tokens"
+                                                            : nullptr;
+  if (other == nullptr) return OkStatus();
+  return InvalidArgument("data.augment: cannot be combined with ", other,
+                         "; remove one of the two");
 }
 
 std::vector<int64_t> BucketBatchSizes(const TrainingConfig& config, int64_t longest, int rank,

@@ -1,4 +1,4 @@
-// Tests the keys of batches by length and of masked tokens.
+// Tests the keys of batches by length, masked tokens and augmentation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -136,6 +136,18 @@ TEST(CacheFile, ExcludesACacheInMemory) {
                 With({{"data.train.cache_file", "a.cache"}, {"data.train.cache", "memory"}}))),
             "data.train.cache_file: expected either cache: memory or cache_file, got both; remove "
             "one of the two");
+}
+
+TEST(Augment, CannotBeCombinedWithTheKeysForTokens) {
+  const std::pair<std::string, std::string> layers = {"data.augment", "[RandomFlip]"};
+  EXPECT_EQ(Validate(With({layers})), OkStatus());
+  EXPECT_EQ(Message(Validate(With({layers, {"data.bucket_by_length.boundaries", "[4]"}}))),
+            "data.augment: cannot be combined with data.bucket_by_length; remove one of the two");
+  EXPECT_EQ(Message(Validate(With({layers,
+                                   {"data.train.targets", "same_token"},
+                                   {"data.mask_tokens.mask_token", "3"},
+                                   {"data.mask_tokens.vocabulary_size", "9"}}))),
+            "data.augment: cannot be combined with data.mask_tokens; remove one of the two");
 }
 
 }  // namespace

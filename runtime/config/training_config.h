@@ -221,6 +221,7 @@ struct DataConfig {
   int64_t shuffle_buffer = 0;  // if above 0, examples are shuffled only within windows of this size
   BucketConfig bucket_by_length;
   MaskConfig mask_tokens;
+  std::shared_ptr<const Json> augment;  // a list of layers; null: none
   bool drop_remainder = false;
   int64_t prefetch = 4;  // prepared batches in memory
   int64_t threads = 0;   // that decode images; 0 for one per available processor

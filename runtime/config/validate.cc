@@ -433,6 +433,7 @@ Status Validate(const TrainingConfig& config, const Provided& provided) {
   RETURN_IF_ERROR(CheckShuffle(config.data));
   RETURN_IF_ERROR(CheckBuckets(config));
   RETURN_IF_ERROR(CheckMasking(config.data));
+  RETURN_IF_ERROR(CheckAugment(config.data));
   RETURN_IF_ERROR(CheckClipping(config));
   RETURN_IF_ERROR(CheckAveraging(config.optimizer));
   RETURN_IF_ERROR(CheckStrategy(config.strategy));

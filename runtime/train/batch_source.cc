@@ -2,11 +2,15 @@
 
 #include <utility>
 
+#include "runtime/augment/augment.h"
+#include "runtime/base/env.h"
+#include "runtime/base/json.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/operators/bucket_by_length.h"
 #include "runtime/data/operators/mask_tokens.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
+#include "runtime/model/keras.h"
 
 namespace tfjob::train {
 namespace {
@@ -71,24 +75,56 @@ StatusOr<std::shared_ptr<const data::Source>> WithMasks(
   return data::MaskTokens(std::move(source), std::move(options));
 }
 
+StatusOr<std::shared_ptr<const data::Source>> WithLayers(
+    const config::TrainingConfig& config, Split split, const model::Model& model,
+    std::shared_ptr<const data::Source> source) {
+  const std::vector<std::string> inputs = model::InputNames(model);
+  if (inputs.size() != 1) {
+    return InvalidArgument("expected a model with one input, which the layers change, got ",
+                           inputs.size(), " inputs");
+  }
+  ASSIGN_OR_RETURN(model::Model layers,
+                   model::ReadLayers(JsonField(*config.data.augment, "data.augment")));
+  augment::Options options{.field = inputs[0],
+                           .layers = std::move(layers),
+                           .training = split == Split::kTrain,
+                           .seed = static_cast<uint64_t>(config.seed),
+                           .threads = config.data.threads > 0
+                                          ? static_cast<int>(config.data.threads)
+                                          : AvailableProcessors()};
+  return augment::Augment(std::move(source), std::move(options));
+}
+
+// Names the key, unless the message already begins with it.
+Status InKey(const Status& error, std::string_view key, Split split) {
+  if (error.ok() || Message(error).starts_with(StrCat("data.", key))) return error;
+  return Annotate(error, StrCat("data.", key, " (", KeyOf(split), ")"));
+}
+
 }  // namespace
+
+StatusOr<std::shared_ptr<const data::Source>> AugmentedSource(
+    const config::TrainingConfig& config, Split split, const model::Model& model,
+    std::shared_ptr<const data::Source> source) {
+  if (config.data.augment == nullptr) return source;
+  auto made = WithLayers(config, split, model, std::move(source));
+  RETURN_IF_ERROR(InKey(made.status(), "augment", split));
+  return made;
+}
 
 StatusOr<std::shared_ptr<const data::Source>> BatchSource(
     const config::TrainingConfig& config, Split split, const model::Model& model,
     std::shared_ptr<const data::Source> source) {
-  const auto in = [&](const Status& error, std::string_view key) {
-    return error.ok() ? error : Annotate(error, StrCat("data.", key, " (", KeyOf(split), ")"));
-  };
   StatusOr<std::shared_ptr<const data::Source>> made = std::move(source);
   if (config.data.bucket_by_length.present()) {
     made = InBuckets(config.data.bucket_by_length, model, *std::move(made));
-    RETURN_IF_ERROR(in(made.status(), "bucket_by_length"));
+    RETURN_IF_ERROR(InKey(made.status(), "bucket_by_length", split));
   }
   if (config.data.mask_tokens.present()) {
     made = WithMasks(config, split, model, *std::move(made));
-    RETURN_IF_ERROR(in(made.status(), "mask_tokens"));
+    RETURN_IF_ERROR(InKey(made.status(), "mask_tokens", split));
   }
-  return made;
+  return AugmentedSource(config, split, model, *std::move(made));
 }
 
 }  // namespace tfjob::train

@@ -11,11 +11,17 @@
 
 namespace tfjob::train {
 
-// Applies data.bucket_by_length and data.mask_tokens to the examples of data.train or data.eval.
-// Reads all examples once if there are buckets. Returns `source` itself if neither is set. Returns
-// InvalidArgument, with the key, if the model or the data are incompatible with these keys.
-// Propagates errors from data::BucketByLength and data::MaskTokens.
+// Applies data.bucket_by_length, data.mask_tokens and data.augment to the examples of data.train or
+// data.eval. Reads all examples once if there are buckets. Returns `source` itself if none of the
+// keys is set. Returns InvalidArgument, with the key, if the model or the data are incompatible
+// with these keys. Propagates errors from data::BucketByLength, data::MaskTokens and
+// augment::Augment.
 StatusOr<std::shared_ptr<const data::Source>> BatchSource(
+    const config::TrainingConfig& config, Split split, const model::Model& model,
+    std::shared_ptr<const data::Source> source);
+
+// Applies only data.augment, which may change the shape of the model's input.
+StatusOr<std::shared_ptr<const data::Source>> AugmentedSource(
     const config::TrainingConfig& config, Split split, const model::Model& model,
     std::shared_ptr<const data::Source> source);
 

@@ -6,6 +6,7 @@
 #include "runtime/data/images/test_folder.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/job_inputs.h"
 
 namespace tfjob::train {
 namespace {
@@ -127,6 +128,68 @@ TEST(ImageData, EvaluationIsComparedWithTheDatasetsOfTraining) {
                    "0 is the folder cats in ", train.path(), ", and the folder ants in ",
                    eval.path(), "; list the classes in data.train.datasets[0].classes, which ",
                    "data.eval then uses, too"));
+}
+
+// Returns the images of one epoch, in the order of the files.
+std::vector<std::vector<float>> ImagesOf(const config::TrainingConfig& config, Split split) {
+  const StatusOr<model::Model> model = ReadModel(config.model);
+  EXPECT_TRUE(model.ok()) << model.status();
+  const auto source = DataOf({}, config, split, *model);
+  EXPECT_TRUE(source.ok()) << source.status();
+  const auto pipeline = data::Pipeline::Create(
+      *source,
+      {.batch_size = 1,
+       .epochs = 1,
+       .shuffle = false,
+       .prefetch = 0,
+       .columns = {
+           {.name = "x", .array = data::kFeaturesArray, .shape = (*source)->fields()[0].shape}}});
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  std::vector<std::vector<float>> images;
+  while (const data::Batch* batch = (*pipeline)->Next()) {
+    const auto values = batch->Find("x")->data<float>();
+    images.emplace_back(values.begin(), values.end());
+  }
+  EXPECT_EQ((*pipeline)->status(), OkStatus());
+  return images;
+}
+
+TEST(ImageData, AugmentChangesTrainingAtRandomAndEvaluationAsTheModelWould) {
+  const ImageFolder folder;
+  for (int i = 0; i < 9; ++i) folder.WriteGrey(StrCat("cats/", i), static_cast<uint8_t>(10 * i));
+  config::TrainingConfig config = ConfigFor(folder, folder);
+  ASSERT_EQ(
+      config::Override(config, "data.augment",
+                       "[{RandomBrightness: {factor: 0.1}}, {CenterCrop: {height: 1, width: 2}}]"),
+      OkStatus());
+  const auto training = ImagesOf(config, Split::kTrain);
+  EXPECT_EQ(training, ImagesOf(config, Split::kTrain));
+  const auto evaluation = ImagesOf(config, Split::kEval);
+  ASSERT_EQ(evaluation.size(), 9u);
+  int changed = 0;
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(evaluation[i], std::vector<float>(2 * 3, static_cast<float>(10 * i)));
+    ASSERT_EQ(training[i].size(), 2u * 3);
+    EXPECT_NEAR(training[i][0], 10 * static_cast<double>(i), 0.1 * 255);
+    changed += training[i][0] != evaluation[i][0] ? 1 : 0;
+  }
+  EXPECT_GE(changed, 8);
+}
+
+TEST(ImageData, ErrorsOfAugmentNameTheKey) {
+  const ImageFolder folder;
+  folder.WriteGrey("cats/1", 1);
+  config::TrainingConfig config = ConfigFor(folder, folder);
+  const auto error = [&](const char* layers) {
+    EXPECT_EQ(config::Override(config, "data.augment", layers), OkStatus());
+    return std::string(
+        Message(DataOf({}, config, Split::kTrain, *ReadModel(config.model)).status()));
+  };
+  EXPECT_EQ(error("[{Dense: {units: 2}}]"),
+            "data.augment (data.train): expected layers without variables, such as RandomFlip, "
+            "got the variable dense/kernel; move its layer to the model");
+  EXPECT_EQ(error("[RandomFlap]"),
+            "data.augment[0]: there is no layer RandomFlap; did you mean RandomFlip?");
 }
 
 }  // namespace

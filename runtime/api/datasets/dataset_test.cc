@@ -193,6 +193,35 @@ TEST(Dataset, FoldersOfImagesHaveTheSameClasses) {
       << compared;
 }
 
+TEST(Dataset, LayersChangeTheInputsBeforeTheModelSeesThem) {
+  tj::CompiledModel changed = Model(), plain = Model();
+  const tj::Dataset data = Points(Range(0, 24));
+  const tj::Layer triple = tj::Rescaling{.scale = 3};
+  tj::FitOptions options = Options();
+  options.augment = {triple};
+  ASSERT_TRUE(changed.Fit(data, options).ok());
+  const auto tripled = data.Map([](const Example& example) -> tj::Result<Example> {
+    Example result = {.x = tj::Tensor(tj::DType::kFloat32, {1}), .y = example.y};
+    result.x.float32()[0] = 3 * example.x.float32()[0];
+    return result;
+  });
+  ASSERT_TRUE(plain.Fit(tripled, Options()).ok());
+  const double loss = plain.Evaluate(tripled).value()["loss"];
+  EXPECT_EQ(changed.Evaluate(data, {.augment = {triple}}).value()["loss"], loss);
+  EXPECT_NE(changed.Evaluate(data).value()["loss"], loss);
+}
+
+TEST(Dataset, WrongLayersAreErrorsOfFit) {
+  tj::FitOptions options = Options();
+  options.augment = {tj::Dense{.units = 1}};
+  EXPECT_EQ(ErrorOf(Points({1, 2}), options),
+            "data.augment (data.train): expected layers without variables, such as RandomFlip, "
+            "got the variable dense/kernel; move its layer to the model");
+  options.augment = {tj::Layer()};
+  EXPECT_EQ(ErrorOf(Points({1, 2}), options),
+            "data.augment: expected layers, such as RandomFlip{}, got Layer{}");
+}
+
 TEST(Dataset, ErrorsOfFunctionsNameTheExample) {
   const auto fails = [](const Example& example) -> tj::Result<Example> {
     if (example.x.float32()[0] > 0.09f)

@@ -107,7 +107,8 @@ class Parts {
 }  // namespace
 
 tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
-                           const std::optional<MaskTokens>& mask, config::TrainingConfig& config) {
+                           const std::optional<MaskTokens>& mask, const std::vector<Layer>& augment,
+                           config::TrainingConfig& config) {
   Json data = Json::object();
   if (buckets) {
     Json& keys = data["bucket_by_length"];
@@ -121,6 +122,12 @@ tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
             {"rate", mask->rate}};
     if (!mask->special_tokens.empty()) keys["special_tokens"] = mask->special_tokens;
   }
+  for (const Layer& layer : augment) {
+    if (!layer.present())
+      return InvalidArgument("data.augment: expected layers, such as RandomFlip{}, got Layer{}");
+    RETURN_IF_ERROR(Access::Data(layer).error);
+    data["augment"].push_back(Access::Data(layer).form);
+  }
   if (data.empty()) return OkStatus();
   RETURN_IF_ERROR(config::SetOpenKeys(config, {{"data", data}}));
   // The sizes of the buckets replace the batch size.
@@ -129,7 +136,8 @@ tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
     config.global_batch_size.reset();
   }
   RETURN_IF_ERROR(config::CheckBuckets(config));
-  return config::CheckMasking(config.data);
+  RETURN_IF_ERROR(config::CheckMasking(config.data));
+  return config::CheckAugment(config.data);
 }
 
 StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,

@@ -50,7 +50,8 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
   Json keys = Json::object();
   if (!weights.empty()) keys["class_weight"] = std::move(weights);
   RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
-  RETURN_IF_ERROR(SetBatchKeys(options.bucket_by_length, options.mask_tokens, config));
+  RETURN_IF_ERROR(
+      SetBatchKeys(options.bucket_by_length, options.mask_tokens, options.augment, config));
   if (TerminatesOnNan(options.callbacks)) config.on_non_finite = config::OnNonFinite::kContinue;
   config.eval.batch_size =
       options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;

@@ -1,0 +1,61 @@
+#include "runtime/augment/example_program.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/check.h"
+#include "runtime/exec/device.h"
+#include "runtime/graph/builder.h"
+#include "runtime/graph/ops.h"
+#include "runtime/model/build.h"
+#include "runtime/model/layer/layer.h"
+
+namespace tfjob::augment {
+namespace {
+
+constexpr size_t kMostFeeds = 3;  // the example, the step and the seed
+
+StatusOr<graph::Graph> GraphOf(const model::Model& layers, const Shape& in, bool training) {
+  graph::Builder b;
+  const graph::Output example =
+      Placeholder(b, model::kFeatures, DType::kFloat32, model::Batched(1, in));
+  model::LayerCall call{.b = b, .inputs = {example}, .training = training};
+  if (training) {
+    call.step = Placeholder(b, model::kStep, DType::kInt64, {});
+    call.seed = Placeholder(b, model::kSeed, DType::kInt64, {});
+  }
+  const std::vector<graph::Output> outputs = Forward(layers, call);
+  if (b.ok()) b.AddFetch(model::kPrediction, outputs[0]);
+  return std::move(b).Finish();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ExampleProgram>> ExampleProgram::Create(const model::Model& layers,
+                                                                 const Shape& in, bool training) {
+  ASSIGN_OR_RETURN(const graph::Graph graph, GraphOf(layers, in, training));
+  std::unique_ptr<ExampleProgram> made(new ExampleProgram());
+  ASSIGN_OR_RETURN(made->program_, exec::Compile(graph, made->store_, exec::CpuDevice()));
+  ENFORCE(made->program_->feeds().size() <= kMostFeeds, "the placeholders of GraphOf");
+  return made;
+}
+
+Status ExampleProgram::Run(const RandomKey& key, std::span<const float> from, std::span<float> to) {
+  // The random ops hash the seed and the step, which stands here for the example.
+  const auto seed = static_cast<int64_t>(key.seed);
+  std::array<exec::Feed, kMostFeeds> feeds;
+  const auto feed = [&](const char* name, const exec::Feed& value) {
+    const int at = program_->FindFeed(name);
+    if (at >= 0) feeds[static_cast<size_t>(at)] = value;  // otherwise, no op uses it
+  };
+  feed(model::kFeatures, exec::Feed::Of(from));
+  feed(model::kStep, exec::Feed::Of(key.example));
+  feed(model::kSeed, exec::Feed::Of(seed));
+  RETURN_IF_ERROR(program_->Run(std::span(feeds).first(program_->feeds().size())));
+  std::ranges::copy(program_->Fetch<float>(0), to.begin());
+  return OkStatus();
+}
+
+}  // namespace tfjob::augment
