@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ struct Field {
   std::string file;  // where the values come from, for error messages
   DType dtype = DType::kFloat32;
   Shape shape;  // of one example
+  // If set, sequences that are shorter than the first axis are followed by this value. NaN if
+  // different examples have different ones.
+  std::optional<double> padding = {};
 };
 
 // Reads the examples of a source. Owned by one thread.

@@ -87,7 +87,7 @@ class Cached : public Source {
       : source_(std::move(source)), table_(std::move(table)), bytes_(std::move(bytes)) {}
 
   int64_t size() const override { return table_->size(); }
-  const std::vector<Field>& fields() const override { return table_->fields(); }
+  const std::vector<Field>& fields() const override { return source_->fields(); }
   bool in_memory() const override { return true; }
   int64_t rows_in_memory() const override { return size(); }
   std::string Describe() const override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -106,8 +107,8 @@ class Joined : public Source {
   }
 
  private:
-  // Returns `field` with a type that can represent the values of all sources, whose types may
-  // differ.
+  // Returns `field` with a type that can represent the values of all sources, whose types and
+  // padding may differ.
   Field Common(Field field) const {
     const auto is_float = [&](const SourcePtr& part) {
       const DType dtype = part->Find(field.name)->dtype;
@@ -115,7 +116,9 @@ class Joined : public Source {
     };
     const DType wide = std::ranges::any_of(sources_, is_float) ? DType::kFloat64 : DType::kInt64;
     for (const SourcePtr& part : sources_) {
-      if (part->Find(field.name)->dtype != field.dtype) field.dtype = wide;
+      const Field& other = *part->Find(field.name);
+      if (other.dtype != field.dtype) field.dtype = wide;
+      if (other.padding != field.padding) field.padding = std::nan("");
     }
     return field;
   }

@@ -48,7 +48,10 @@ class Scaled : public Source {
   Scaled(SourcePtr source, std::set<std::string> scaled, float factor)
       : source_(std::move(source)), scaled_(std::move(scaled)), factor_(factor) {
     for (Field field : source_->fields()) {
-      if (scaled_.contains(field.name)) field.dtype = DType::kFloat32;
+      if (scaled_.contains(field.name)) {
+        field.dtype = DType::kFloat32;
+        if (field.padding) *field.padding *= factor_;
+      }
       fields_.push_back(std::move(field));
     }
   }
