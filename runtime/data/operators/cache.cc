@@ -97,6 +97,7 @@ class Cached : public Source {
   }
   std::string LeftOut() const override { return source_->LeftOut(); }
   uint64_t fingerprint() const override { return source_->fingerprint(); }
+  std::optional<uint64_t> values_hash() const override { return source_->values_hash(); }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     return table_->Open(columns);
   }

@@ -98,6 +98,9 @@ class Joined : public Source {
       hash.AddWord(part->fingerprint()).AddWord(static_cast<uint64_t>(part->size()));
     return hash.hash();
   }
+  std::optional<uint64_t> values_hash() const override {
+    return ValuesHashOf(sources_, Fnv1a().Add(text_).AddWord(hash_).hash());
+  }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<std::unique_ptr<RowReader>> readers;
     for (const SourcePtr& part : sources_) {

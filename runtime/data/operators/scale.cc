@@ -67,6 +67,9 @@ class Scaled : public Source {
   uint64_t fingerprint() const override {
     return Fnv1a().AddWord(source_->fingerprint()).AddWord(std::bit_cast<uint32_t>(factor_)).hash();
   }
+  std::optional<uint64_t> values_hash() const override {
+    return ValuesHashOf({&source_, 1}, std::bit_cast<uint32_t>(factor_));
+  }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<Column> changed = columns;
     std::vector<size_t> doubles;
