@@ -34,7 +34,7 @@ bool ParseDecimalSuffix(std::string_view suffix, int& power) {
     }
   }
   if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return false;
-  suffix.remove_prefix(suffix[1] == '+' ? 2 : 1);
+  suffix.remove_prefix(suffix[1] == '+' && !suffix.substr(2).starts_with('-') ? 2 : 1);
   const auto [end, error] = std::from_chars(suffix.data(), suffix.data() + suffix.size(), power);
   return error == std::errc() && end == suffix.data() + suffix.size() && power >= -9 && power <= 18;
 }

@@ -21,7 +21,7 @@ TEST(Quantity, ReadsEveryFormAndPrintsAShortOne) {
 }
 
 TEST(Quantity, RefusesTheRest) {
-  for (const char* text : {"", "x", "1 Gi", "1gi", "1.2.3", "Gi", "1e", "1e99",
+  for (const char* text : {"", "x", "1 Gi", "1gi", "1.2.3", "Gi", "1e", "1e99", "1e+-3",
                            "99999999999999999999", "999999999999999999E", "--1", "1KiB"}) {
     EXPECT_EQ(ParseQuantity(text).status().code(), StatusCode::kInvalidArgument) << text;
   }

@@ -4,57 +4,41 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/client/faults.h"
-#include "operator/control/manager.h"
-#include "operator/control/test_fixtures.h"
-#include "operator/local/store/store.h"
-#include "runtime/base/fake_clock.h"
-#include "runtime/base/log.h"
+#include "operator/control/test_manager.h"
 
 namespace tfjob::control {
 namespace {
 
 using fixtures::CountPods;
-using fixtures::DeliveredByHand;
 using fixtures::Job;
 using objects::Kind;
+
+// Reconciles 50 times, while the watches report everything and time passes.
+template <typename Client>
+void Proceed(SteppedManager<Client>& stepped) {
+  for (int i = 0; i < 50; ++i) {
+    stepped.manager->Step();
+    stepped.store.Deliver();
+    if (i % 10 == 0) stepped.clock.Advance(100ms);
+  }
+}
 
 // If a job is deleted while the watch of jobs is behind, its pod group must not be recreated,
 // although the watch of pod groups reports immediately that the garbage collector deleted it.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
-  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
-  store::StoreOptions store_options = DeliveredByHand(clock);
-  store_options.keep_changes = true;
-  store::Store store(store_options);
-  client::FaultyClient client(store);
-  ManagerOptions options;
-  options.workers = 0;
-  options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  const auto manager = *Manager::Start(client, options);
+  SteppedManager<> stepped(/*keep_changes=*/true);
+  stepped.Start();
   Json job = Job("a", 1);
   job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
-  ASSERT_TRUE(store.Create(Kind::kTFJob, job).ok());
-  store.Deliver();
-  store.CutWatches();
-  const auto run = [&] {
-    for (int i = 0; i < 50; ++i) {
-      manager->Step();
-      store.Deliver();
-      if (i % 10 == 0) clock.Advance(100ms);
-    }
-  };
-  run();              // the first reconcile subscribes to pod groups
-  clock.Advance(1s);  // a timer wakes the job again after its deletion
-  ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
-  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
-  run();
-  int made = 0;
-  for (const client::Call& call : client.Calls()) {
-    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kCoschedulingPodGroup;
-  }
-  EXPECT_EQ(made, 1);
+  stepped.Create(job);
+  stepped.store.Deliver();
+  stepped.store.CutWatches();
+  Proceed(stepped);           // the first reconcile subscribes to pod groups
+  stepped.clock.Advance(1s);  // a timer wakes the job again after its deletion
+  ASSERT_EQ(stepped.store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
+  ASSERT_TRUE(stepped.store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  Proceed(stepped);
+  EXPECT_EQ(stepped.Count(client::Verb::kCreate, Kind::kCoschedulingPodGroup), 1);
 }
 
 // Does not report that jobs were deleted, as if the watch of jobs were behind.
@@ -84,33 +68,16 @@ class BehindWithDeletedJobs : public client::FaultyClient {
 };
 
 TEST(NetworkPolicies, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+  SteppedManager<BehindWithDeletedJobs> stepped;
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
-  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
-  store::Store store(DeliveredByHand(clock));
-  BehindWithDeletedJobs client(store);
-  ManagerOptions options;
-  options.workers = options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  options.settings.policy.network_policies = policy::NetworkPolicies::kAll;
-  const auto manager = *Manager::Start(client, options);
-  const auto run = [&] {
-    for (int i = 0; i < 50; ++i) {
-      manager->Step();
-      store.Deliver();
-      if (i % 10 == 0) clock.Advance(100ms);
-    }
-  };
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 1)).ok());
-  run();
-  ASSERT_EQ(store.List(Kind::kNetworkPolicy, "ns", {})->size(), 1u);
-  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
-  run();
-  int made = 0;
-  for (const client::Call& call : client.Calls()) {
-    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kNetworkPolicy;
-  }
-  EXPECT_EQ(made, 1);
+  stepped.options.settings.policy.network_policies = policy::NetworkPolicies::kAll;
+  stepped.Start();
+  stepped.Create(Job("a", 1));
+  Proceed(stepped);
+  ASSERT_EQ(stepped.store.List(Kind::kNetworkPolicy, "ns", {})->size(), 1u);
+  ASSERT_TRUE(stepped.store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  Proceed(stepped);
+  EXPECT_EQ(stepped.Count(client::Verb::kCreate, Kind::kNetworkPolicy), 1);
 }
 
 // Simulates a server that silently drops spec.schedulingGroup because its feature gate is off.
@@ -125,24 +92,15 @@ class PruningClient : public client::FaultyClient {
 };
 
 TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
-  ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
-  PruningClient client(store);
-  ManagerOptions options;
-  options.workers = 0;
-  options.parallel_writes = 0;
-  options.clock = &clock;
-  options.discovery = &store;
-  options.settings.address = render::ClusterDns("");
-  options.settings.policy.gang = policy::GangFromFlag("native");
-  auto manager = *Manager::Start(client, options);
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 2)).ok());
-  while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-  }
-  EXPECT_EQ(CountPods(store), 2u);
+  SteppedManager<PruningClient> stepped;
+  stepped.options.discovery = &stepped.store;
+  stepped.options.settings.policy.gang = policy::GangFromFlag("native");
+  stepped.Start();
+  stepped.Create(Job("a", 2));
+  stepped.Rest();
+  EXPECT_EQ(CountPods(stepped.store), 2u);
   int told = 0;
-  const std::vector<client::Object> events = *store.List(Kind::kEvent, "ns", {});
+  const std::vector<client::Object> events = *stepped.store.List(Kind::kEvent, "ns", {});
   for (const client::Object& event : events) {
     const auto& json = *client::As<objects::CustomResource>(event)->object;
     told += json["reason"] == "SchedulingGroupDropped" ? 1 : 0;
@@ -168,35 +126,25 @@ class WithoutVolcano : public client::FaultyClient {
 };
 
 TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
+  SteppedManager<WithoutVolcano> stepped;
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(DeliveredByHand(clock));
-  WithoutVolcano client(store);
-  ManagerOptions options;
-  options.workers = options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  options.settings.policy.gang = policy::GangFromFlag("volcano");
-  const auto manager = *Manager::Start(client, options);
-  const auto rest = [&] {
-    while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-    }
-  };
+  stepped.options.settings.policy.gang = policy::GangFromFlag("volcano");
+  stepped.Start();
   Json alone = Job("alone", 2);
   alone["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "none"}};
-  ASSERT_TRUE(store.Create(Kind::kTFJob, alone).ok());
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("gang", 2)).ok());
-  rest();
-  EXPECT_EQ(CountPods(store), 2u);
-  EXPECT_FALSE(manager->Synced());
-  EXPECT_EQ(manager->Waiting(), std::vector<std::string>{"PodGroup"});
+  stepped.Create(alone);
+  stepped.Create(Job("gang", 2));
+  stepped.Rest();
+  EXPECT_EQ(CountPods(stepped.store), 2u);
+  EXPECT_FALSE(stepped.manager->Synced());
+  EXPECT_EQ(stepped.manager->Waiting(), std::vector<std::string>{"PodGroup"});
   // The job with a gang eventually reports why it has no pods.
   for (int i = 0; i < 32; ++i) {
-    clock.Advance(1s);
-    rest();
+    stepped.clock.Advance(1s);
+    stepped.Rest();
   }
-  EXPECT_EQ(CountPods(store), 2u);
-  const Json job = *store.GetJson({Kind::kTFJob, "ns", "gang"});
+  EXPECT_EQ(CountPods(stepped.store), 2u);
+  const Json job = *stepped.store.GetJson({Kind::kTFJob, "ns", "gang"});
   EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
               testing::HasSubstr("the server has no PodGroups"));
 }
@@ -225,39 +173,29 @@ class WithoutNetworkPolicies : public client::FaultyClient {
 };
 
 TEST(NetworkPolicies, AMissingPermissionHoldsBackOnlyTheJobsThatWantOne) {
-  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   using enum policy::NetworkPolicies;
   for (const policy::NetworkPolicies setting : {kNone, kIgnored, kAnnotated, kAll}) {
-    FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-    store::Store store(DeliveredByHand(clock));
-    WithoutNetworkPolicies client(store);
-    ManagerOptions options;
-    options.workers = options.parallel_writes = 0;
-    options.clock = &clock;
-    options.settings.address = render::ClusterDns("");
-    options.settings.policy.network_policies = setting;
-    const auto manager = *Manager::Start(client, options);
-    const auto rest = [&] {
-      while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-      }
-    };
+    SteppedManager<WithoutNetworkPolicies> stepped;
+    ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+    stepped.options.settings.policy.network_policies = setting;
+    stepped.Start();
     Json open = Job("open", 2), closed = Job("closed", 2);
     open["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "false"}};
     closed["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "true"}};
-    ASSERT_TRUE(store.Create(Kind::kTFJob, open).ok());
-    ASSERT_TRUE(store.Create(Kind::kTFJob, closed).ok());
-    rest();
+    stepped.Create(open);
+    stepped.Create(closed);
+    stepped.Rest();
     const bool is_watched = setting == kAnnotated || setting == kAll;
-    EXPECT_EQ(client.watches, is_watched ? 1 : 0);
-    EXPECT_TRUE(manager->Synced());  // the operator is ready
-    EXPECT_EQ(CountPods(store), setting == kIgnored ? 4u : 2u);
+    EXPECT_EQ(stepped.client.watches, is_watched ? 1 : 0);
+    EXPECT_TRUE(stepped.manager->Synced());  // the operator is ready
+    EXPECT_EQ(CountPods(stepped.store), setting == kIgnored ? 4u : 2u);
     if (setting == kIgnored) continue;
     for (int i = 0; i < 32; ++i) {
-      clock.Advance(1s);
-      rest();
+      stepped.clock.Advance(1s);
+      stepped.Rest();
     }
-    EXPECT_EQ(CountPods(store), 2u);
-    const Json job = *store.GetJson({Kind::kTFJob, "ns", "closed"});
+    EXPECT_EQ(CountPods(stepped.store), 2u);
+    const Json job = *stepped.store.GetJson({Kind::kTFJob, "ns", "closed"});
     EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
                 testing::HasSubstr(is_watched ? "networkpolicies is forbidden"
                                               : "--job-network-policies is none"));
@@ -275,41 +213,32 @@ class CountingDiscovery : public client::Discovery {
 };
 
 TEST(NativeGang, ARefusalOfAnotherJobDoesNotDoubtTheApi) {
+  SteppedManager<> stepped;
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(DeliveredByHand(clock));
-  client::FaultyClient client(store);
   CountingDiscovery discovery;
-  ManagerOptions options;
-  options.workers = options.parallel_writes = 0;
-  options.clock = &clock;
-  options.discovery = &discovery;
-  options.settings.address = render::ClusterDns("");
-  const auto manager = *Manager::Start(client, options);
-  const auto rest = [&] {
-    while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-    }
-  };
+  stepped.options.discovery = &discovery;
+  stepped.Start();
   Json gang = Job("gang", 2);
   gang["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "native"}};
-  ASSERT_TRUE(store.Create(Kind::kTFJob, gang).ok());
-  rest();
-  ASSERT_EQ(CountPods(store), 2u);
+  stepped.Create(gang);
+  stepped.Rest();
+  ASSERT_EQ(CountPods(stepped.store), 2u);
   const int asked = discovery.asked;
-  client.Inject({.matches =
-                     [](const client::Call& call) {
-                       return call.verb == client::Verb::kCreate && call.key.kind == Kind::kPod;
-                     },
-                 .times = 1000,
-                 .error = PermissionDenied("exceeded quota")});
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("other", 1)).ok());
-  rest();
-  clock.Advance(1min);  // an answer in doubt would have expired after 30 s
+  stepped.client.Inject({.matches =
+                             [](const client::Call& call) {
+                               return call.verb == client::Verb::kCreate &&
+                                      call.key.kind == Kind::kPod;
+                             },
+                         .times = 1000,
+                         .error = PermissionDenied("exceeded quota")});
+  stepped.Create(Job("other", 1));
+  stepped.Rest();
+  stepped.clock.Advance(1min);  // an answer in doubt would have expired after 30 s
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
-  ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "gang-worker-0"}, now).ok());
-  store.Deliver();
-  EXPECT_TRUE(manager->Step());
+  ASSERT_TRUE(stepped.store.Delete({Kind::kPod, "ns", "gang-worker-0"}, now).ok());
+  stepped.store.Deliver();
+  EXPECT_TRUE(stepped.manager->Step());
   EXPECT_EQ(discovery.asked, asked);
 }
 

@@ -8,78 +8,58 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "operator/client/faults.h"
-#include "operator/control/test_fixtures.h"
-#include "operator/local/store/store.h"
+#include "operator/control/test_manager.h"
 #include "operator/objects/pod.h"
-#include "runtime/base/fake_clock.h"
-#include "runtime/base/log.h"
 
 namespace tfjob::control {
 namespace {
 
 using fixtures::CountPods;
-using fixtures::DeliveredByHand;
 using fixtures::Job;
 using objects::Kind;
 
 // Returns the number of calls other than get, list and watch.
-int Writes(client::FaultyClient& client) {
+template <typename Client>
+int Writes(SteppedManager<Client>& stepped) {
   using enum client::Verb;
-  return static_cast<int>(std::ranges::count_if(client.Calls(), [](const client::Call& call) {
+  return stepped.Count([](const client::Call& call) {
     return call.verb != kGet && call.verb != kList && call.verb != kWatch;
-  }));
+  });
 }
 
-// Runs the manager step by step. The watch reports changes only when the test calls Deliver().
-class SteppedManagerTest : public ::testing::Test {
+// The store has a job with two workers, which the watch has reported.
+class SteppedManagerTest : public ::testing::Test, public SteppedManager<> {
  protected:
-  SteppedManagerTest() : store_(DeliveredByHand(clock_)), client_(store_) {
-    ConfigureLogging(LogLevel::kError, LogFormat::kText);
-    ManagerOptions options;
-    options.workers = 0;
-    options.parallel_writes = 0;
-    options.clock = &clock_;
-    options.settings.address = render::ClusterDns("");
-    manager_ = *Manager::Start(client_, options);
-    EXPECT_TRUE(store_.Create(Kind::kTFJob, Job("a", 2)).ok());
-    store_.Deliver();
+  SteppedManagerTest() {
+    Start();
+    Create(Job("a", 2));
+    store.Deliver();
   }
-
-  void Step() {
-    while (manager_->Step()) {
-    }
-  }
-
-  FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store_;
-  client::FaultyClient client_;
-  std::unique_ptr<Manager> manager_;
 };
 
 TEST_F(SteppedManagerTest, NeverRepeatsItsOwnWritesWhileTheWatchIsSilent) {
   Step();
-  EXPECT_EQ(CountPods(store_), 2u);
-  const int writes = Writes(client_);
+  EXPECT_EQ(CountPods(store), 2u);
+  const int writes = Writes(*this);
   for (int i = 0; i < 5; ++i) {
-    clock_.Advance(10s);  // the manager then reads what the watch should have reported
+    clock.Advance(10s);  // the manager then reads what the watch should have reported
     Step();
   }
-  EXPECT_EQ(Writes(client_), writes);
-  store_.Deliver();
+  EXPECT_EQ(Writes(*this), writes);
+  store.Deliver();
   Step();
-  EXPECT_EQ(Writes(client_), writes);
+  EXPECT_EQ(Writes(*this), writes);
 }
 
 TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) {
   Step();
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
-  ASSERT_TRUE(store_.Delete({Kind::kPod, "ns", "a-worker-1"}, now).ok());
-  EXPECT_EQ(CountPods(store_), 1u);
-  clock_.Advance(10s);
+  ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "a-worker-1"}, now).ok());
+  EXPECT_EQ(CountPods(store), 1u);
+  clock.Advance(10s);
   Step();
-  EXPECT_EQ(CountPods(store_), 2u);
+  EXPECT_EQ(CountPods(store), 2u);
 }
 
 // If the read of one object fails, the operator still acts on the other objects.
@@ -88,17 +68,17 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   Step();
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
-  ASSERT_TRUE(store_.Delete({Kind::kPod, "ns", "a-worker-1"}, now).ok());
-  client_.Inject({.matches =
-                      [](const client::Call& call) {
-                        return call.verb == client::Verb::kGet && call.key.name == "a-worker-0";
-                      },
-                  .times = 1000,
-                  .error = Unavailable("the server is busy")});
-  clock_.Advance(10s);
+  ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "a-worker-1"}, now).ok());
+  client.Inject({.matches =
+                     [](const client::Call& call) {
+                       return call.verb == client::Verb::kGet && call.key.name == "a-worker-0";
+                     },
+                 .times = 1000,
+                 .error = Unavailable("the server is busy")});
+  clock.Advance(10s);
   Step();
-  EXPECT_EQ(CountPods(store_), 2u);
-  EXPECT_LE(*manager_->NextTimer(), Duration(10s));  // it is read again later
+  EXPECT_EQ(CountPods(store), 2u);
+  EXPECT_LE(*manager->NextTimer(), Duration(10s));  // it is read again later
 }
 
 // Each call takes a minute. `longest`, the time that a worker has spent on a job, grows with the
@@ -106,77 +86,70 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
 TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
   Step();
   Duration longest{0}, longest_call{0};
-  client_.Inject({.matches =
-                      [](const client::Call& call) {
-                        const bool writes = call.verb == client::Verb::kCreate ||
-                                            call.verb == client::Verb::kDelete;
-                        return writes && call.key.kind == Kind::kPod;
-                      },
-                  .times = 1000,
-                  .error = OkStatus(),
-                  .before_call =
-                      [&] {
-                        clock_.Advance(1min);
-                        longest = std::max(longest, manager_->CountQueue().longest);
-                        longest_call = std::max(longest_call, manager_->CountQueue().longest_call);
-                      }});
-  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 20)).ok());
-  store_.Deliver();
+  client.Inject({.matches =
+                     [](const client::Call& call) {
+                       const bool writes =
+                           call.verb == client::Verb::kCreate || call.verb == client::Verb::kDelete;
+                       return writes && call.key.kind == Kind::kPod;
+                     },
+                 .times = 1000,
+                 .error = OkStatus(),
+                 .before_call =
+                     [&] {
+                       clock.Advance(1min);
+                       longest = std::max(longest, manager->CountQueue().longest);
+                       longest_call = std::max(longest_call, manager->CountQueue().longest_call);
+                     }});
+  Create(Job("large", 20));
+  store.Deliver();
   Step();
   EXPECT_GE(longest, 20min);
   EXPECT_EQ(longest_call, Duration(1min));
   longest = longest_call = Duration(0);
-  store_.Deliver();
+  store.Deliver();
   Step();
   ASSERT_TRUE(
-      store_.Patch({Kind::kTFJob, "ns", "large"}, {{"spec", {{"runPolicy", {{"suspend", true}}}}}})
+      store.Patch({Kind::kTFJob, "ns", "large"}, {{"spec", {{"runPolicy", {{"suspend", true}}}}}})
           .ok());
-  store_.Deliver();
+  store.Deliver();
   Step();
   EXPECT_GE(longest, 20min);
   EXPECT_EQ(longest_call, Duration(1min));
 }
 
 TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
-  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 40)).ok());
-  store_.Deliver();
+  Create(Job("large", 40));
+  store.Deliver();
   Step();
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
-  ASSERT_TRUE(store_.Delete({Kind::kPod, "ns", "large-worker-7"}, now).ok());
+  ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "large-worker-7"}, now).ok());
   const auto reads = [&](client::Verb verb) {
-    const std::vector<client::Call> calls = client_.Calls();
+    const std::vector<client::Call> calls = client.Calls();
     return std::count_if(calls.begin(), calls.end(), [verb](const client::Call& call) {
       return call.verb == verb && (call.key.kind == Kind::kPod || call.key.kind == Kind::kService);
     });
   };
   const auto gets = reads(client::Verb::kGet);
   const auto lists = reads(client::Verb::kList);
-  clock_.Advance(10s);
+  clock.Advance(10s);
   Step();
-  EXPECT_EQ(CountPods(store_), 42u);
+  EXPECT_EQ(CountPods(store), 42u);
   EXPECT_EQ(reads(client::Verb::kList) - lists, 2);  // one of pods, one of services
   EXPECT_EQ(reads(client::Verb::kGet) - gets, 4);    // those of job a
 }
 
 // A new job is reconciled first, even if thousands of jobs from the first list are waiting.
 TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(DeliveredByHand(clock));
-  for (int i = 0; i < 50; ++i) {
-    ASSERT_TRUE(store.Create(Kind::kTFJob, Job(StrCat("old-", i), 1)).ok());
-  }
-  ManagerOptions options;
-  options.workers = options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  const auto manager = *Manager::Start(store, options);
-  store.Deliver();
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("new", 1)).ok());
-  store.Deliver();
-  EXPECT_TRUE(manager->Step());
-  EXPECT_TRUE(store.Get({Kind::kPod, "ns", "new-worker-0"}).ok());
-  EXPECT_EQ(CountPods(store), 1u);
+  SteppedManager<> stepped;
+  for (int i = 0; i < 50; ++i) stepped.Create(Job(StrCat("old-", i), 1));
+  stepped.Start();
+  stepped.store.Deliver();
+  stepped.Create(Job("new", 1));
+  stepped.store.Deliver();
+  EXPECT_TRUE(stepped.manager->Step());
+  EXPECT_TRUE(stepped.store.Get({Kind::kPod, "ns", "new-worker-0"}).ok());
+  EXPECT_EQ(CountPods(stepped.store), 1u);
 }
 
 // Keeps the sink of the watch of jobs, so that a test can call it.
@@ -196,43 +169,29 @@ class JobSinkKeeper : public client::FaultyClient {
 // If a list lacks the operator's status write, the job must be read: only a read shows whether the
 // list is old or the server's store was restored to an earlier state.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(DeliveredByHand(clock));
-  JobSinkKeeper client(store);
-  ManagerOptions options;
-  options.workers = options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  const auto manager = *Manager::Start(client, options);
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 2)).ok());
-  store.Deliver();
-  const client::Object old = *store.Get({Kind::kTFJob, "ns", "a"});
-  while (manager->Step()) {
-  }
-  const auto reads = [&] {
-    int count = 0;
-    for (const client::Call& call : client.Calls()) {
-      count += call.verb == client::Verb::kGet && call.key.kind == Kind::kTFJob;
-    }
-    return count;
-  };
-  const int writes = Writes(client);
+  SteppedManager<JobSinkKeeper> stepped;
+  stepped.Start();
+  stepped.Create(Job("a", 2));
+  stepped.store.Deliver();
+  const client::Object old = *stepped.store.Get({Kind::kTFJob, "ns", "a"});
+  stepped.Step();
+  const auto reads = [&] { return stepped.Count(client::Verb::kGet, Kind::kTFJob); };
+  const int writes = Writes(stepped);
   EXPECT_EQ(reads(), 0);
-  client.jobs->OnReplaced({old});
-  while (manager->Step()) {
-  }
+  stepped.client.jobs->OnReplaced({old});
+  stepped.Step();
   EXPECT_EQ(reads(), 1);
-  EXPECT_EQ(Writes(client), writes);
+  EXPECT_EQ(Writes(stepped), writes);
 }
 
 TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
-  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 300)).ok());
-  store_.Deliver();
+  Create(Job("large", 300));
+  store.Deliver();
   Step();
-  EXPECT_EQ(CountPods(store_), 302u);
+  EXPECT_EQ(CountPods(store), 302u);
   size_t created = 0;
   size_t before_status = 0;
-  for (const client::Call& call : client_.Calls()) {
+  for (const client::Call& call : client.Calls()) {
     if (call.key.name == "large" && call.verb == client::Verb::kUpdateStatus &&
         before_status == 0) {
       before_status = created;
@@ -243,21 +202,21 @@ TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
 }
 
 TEST_F(SteppedManagerTest, ALargeJobsServicesAndPodsAdvanceTogether) {
-  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 1000)).ok());
-  store_.Deliver();
-  client_.Inject({.matches =
-                      [](const client::Call& call) {
-                        return call.verb == client::Verb::kCreate && call.key.kind == Kind::kPod &&
-                               call.key.name.starts_with("large");
-                      },
-                  .times = 1000,
-                  .error = PermissionDenied("exceeded quota")});
+  Create(Job("large", 1000));
+  store.Deliver();
+  client.Inject({.matches =
+                     [](const client::Call& call) {
+                       return call.verb == client::Verb::kCreate && call.key.kind == Kind::kPod &&
+                              call.key.name.starts_with("large");
+                     },
+                 .times = 1000,
+                 .error = PermissionDenied("exceeded quota")});
   for (int i = 0; i < 20; ++i) {
     Step();
-    clock_.Advance(1min);
+    clock.Advance(1min);
   }
   size_t services = 0;
-  const std::vector<client::Object> stored = *store_.List(Kind::kService, "ns", {});
+  const std::vector<client::Object> stored = *store.List(Kind::kService, "ns", {});
   for (const client::Object& service : stored) {
     services += client::MetadataOf(service).name.starts_with("large") ? 1 : 0;
   }
@@ -274,48 +233,48 @@ std::string FailedMessage(store::Store& store, const std::string& name) {
 }
 
 TEST_F(SteppedManagerTest, AJobWithTooManyReplicasFailsBeforeAnythingIsCreated) {
-  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("huge", 5001)).ok());
+  Create(Job("huge", 5001));
   const Json long_names = Job("long-" + std::string(30, 'x'), 2200);
-  ASSERT_TRUE(store_.Create(Kind::kTFJob, long_names).ok());
-  store_.Deliver();
+  Create(long_names);
+  store.Deliver();
   Step();
   EXPECT_THAT(
-      FailedMessage(store_, "huge"),
+      FailedMessage(store, "huge"),
       testing::HasSubstr("spec.tfReplicaSpecs: the job has 5001 replicas, but this operator "
                          "runs jobs with at most 5000 (its flag --max-replicas-per-job)"));
-  EXPECT_THAT(FailedMessage(store_, long_names["metadata"]["name"]),
+  EXPECT_THAT(FailedMessage(store, long_names["metadata"]["name"]),
               testing::HasSubstr("replicas of this type fit, or set spec.enableDynamicWorker"));
-  EXPECT_EQ(store_.List(Kind::kService, "ns", {})->size(), 2u);  // those of job a
-  EXPECT_EQ(CountPods(store_), 2u);
+  EXPECT_EQ(store.List(Kind::kService, "ns", {})->size(), 2u);  // those of job a
+  EXPECT_EQ(CountPods(store), 2u);
 }
 
 TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
   Step();
-  Json pod = *store_.GetJson({Kind::kPod, "ns", "a-worker-0"});
+  Json pod = *store.GetJson({Kind::kPod, "ns", "a-worker-0"});
   pod["status"]["phase"] = "Succeeded";
   pod["status"]["containerStatuses"] =
       Json::array({{{"name", "tensorflow"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}});
-  ASSERT_TRUE(store_.UpdateStatus(Kind::kPod, pod).ok());
-  store_.Deliver();
+  ASSERT_TRUE(store.UpdateStatus(Kind::kPod, pod).ok());
+  store.Deliver();
   const auto is = [](client::Verb verb) {
     return [verb](const client::Call& call) {
       return call.verb == verb && call.key.kind == Kind::kTFJob;
     };
   };
-  client_.Inject({.matches = is(client::Verb::kUpdateStatus),
-                  .error = Aborted("the object has been modified"),
-                  .executed = true});
+  client.Inject({.matches = is(client::Verb::kUpdateStatus),
+                 .error = Aborted("the object has been modified"),
+                 .executed = true});
   // The server returns the status with a default from the CRD.
-  client_.Inject({.matches = is(client::Verb::kGet), .before_call = [this] {
-                    Json job = *store_.GetJson({Kind::kTFJob, "ns", "a"});
-                    job["status"]["restarts"] = 0;
-                    EXPECT_TRUE(store_.UpdateStatus(Kind::kTFJob, job).ok());
-                  }});
+  client.Inject({.matches = is(client::Verb::kGet), .before_call = [this] {
+                   Json job = *store.GetJson({Kind::kTFJob, "ns", "a"});
+                   job["status"]["restarts"] = 0;
+                   EXPECT_TRUE(store.UpdateStatus(Kind::kTFJob, job).ok());
+                 }});
   Step();
   int succeeded = 0;
-  for (const client::Call& call : client_.Calls()) {
+  for (const client::Call& call : client.Calls()) {
     if (call.verb != client::Verb::kCreate || call.key.kind != Kind::kEvent) continue;
-    const Json json = *store_.GetJson(call.key);
+    const Json json = *store.GetJson(call.key);
     succeeded += JsonField(json)["reason"].StringOr("").value_or("") == "TFJobSucceeded";
   }
   EXPECT_EQ(succeeded, 1);
@@ -323,12 +282,12 @@ TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
 
 TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   Step();
-  ASSERT_TRUE(store_.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
-  store_.Deliver();
-  const int writes = Writes(client_);
+  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  store.Deliver();
+  const int writes = Writes(*this);
   Step();
-  EXPECT_EQ(Writes(client_), writes);
-  EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
+  EXPECT_EQ(Writes(*this), writes);
+  EXPECT_TRUE(manager->NextTimer().value_or(Duration(1s)) > Duration(0));
 }
 
 // Acts as a kubelet: sets every pending pod to Running as soon as a watch reports the pod.
@@ -418,81 +377,56 @@ TEST(Manager, LetsAllWorkersServeTheOnlyNamespace) {
 
 // A delayed write of counts does not delay the job's own timers.
 TEST(CountPatience, DoesNotDelayTheDeadline) {
-  ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
-  RunningKubelet kubelet(store);
-  ManagerOptions options;
-  options.workers = 0;
-  options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  options.settings.count_patience = 200ms;
-  auto manager = *Manager::Start(store, options);
-  const auto rest = [&] {
-    while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-    }
-  };
+  SteppedManager<> stepped;
+  RunningKubelet kubelet(stepped.store);
+  stepped.options.settings.count_patience = 200ms;
+  stepped.Start();
   const client::Key key{Kind::kTFJob, "ns", "a"};
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 2)).ok());
-  rest();
-  kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-0"}));
-  rest();
-  clock.Advance(14900ms);
-  rest();  // runs the timers that are already due
+  stepped.Create(Job("a", 2));
+  stepped.Rest();
+  kubelet.OnUpserted(*stepped.store.Get({Kind::kPod, "ns", "a-worker-0"}));
+  stepped.Rest();
+  stepped.clock.Advance(14900ms);
+  stepped.Rest();  // runs the timers that are already due
   const Json deadline = {{"spec", {{"runPolicy", {{"activeDeadlineSeconds", 15}}}}}};
-  ASSERT_TRUE(store.Patch(key, deadline).ok());
-  kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-1"}));
-  rest();
-  EXPECT_EQ((*store.GetJson(key))["status"]["conditions"].back()["type"], "Running");
-  clock.Advance(100ms);
-  rest();
-  EXPECT_EQ((*store.GetJson(key))["status"]["conditions"].back()["type"], "Failed");
+  ASSERT_TRUE(stepped.store.Patch(key, deadline).ok());
+  kubelet.OnUpserted(*stepped.store.Get({Kind::kPod, "ns", "a-worker-1"}));
+  stepped.Rest();
+  EXPECT_EQ((*stepped.store.GetJson(key))["status"]["conditions"].back()["type"], "Running");
+  stepped.clock.Advance(100ms);
+  stepped.Rest();
+  EXPECT_EQ((*stepped.store.GetJson(key))["status"]["conditions"].back()["type"], "Failed");
 }
 
 TEST(CountPatience, PodsThatStartOneAfterTheOtherMakeOneWrite) {
-  ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
-  client::FaultyClient client(store);
-  RunningKubelet kubelet(store);
-  ManagerOptions options;
-  options.workers = 0;
-  options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  options.settings.count_patience = 200ms;
-  auto manager = *Manager::Start(client, options);
-  const auto rest = [&] {
-    while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-    }
-  };
-  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 3)).ok());
-  rest();
+  SteppedManager<> stepped;
+  RunningKubelet kubelet(stepped.store);
+  stepped.options.settings.count_patience = 200ms;
+  stepped.Start();
+  stepped.Create(Job("a", 3));
+  stepped.Rest();
   const auto start = [&](const std::string& name) {
-    kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", name}));
-    rest();
+    kubelet.OnUpserted(*stepped.store.Get({Kind::kPod, "ns", name}));
+    stepped.Rest();
   };
   const auto status_writes = [&] {
-    const std::vector<client::Call> calls = client.Calls();
-    return std::count_if(calls.begin(), calls.end(), [](const client::Call& call) {
-      return call.verb == client::Verb::kUpdateStatus;
-    });
+    return stepped.Count(
+        [](const client::Call& call) { return call.verb == client::Verb::kUpdateStatus; });
   };
   EXPECT_EQ(status_writes(), 1);
   start("a-worker-0");  // a changed condition is written immediately
   EXPECT_EQ(status_writes(), 2);
   start("a-worker-1");
-  clock.Advance(150ms);
+  stepped.clock.Advance(150ms);
   start("a-worker-2");
   EXPECT_EQ(status_writes(), 2);
-  clock.Advance(50ms);
-  rest();
+  stepped.clock.Advance(50ms);
+  stepped.Rest();
   EXPECT_EQ(status_writes(), 3);
-  const Json job = *store.GetJson({Kind::kTFJob, "ns", "a"});
+  const Json job = *stepped.store.GetJson({Kind::kTFJob, "ns", "a"});
   EXPECT_EQ(job["status"]["replicaStatuses"]["Worker"]["active"], 3);
-  clock.Advance(10s);
-  rest();
+  stepped.clock.Advance(10s);
+  stepped.Rest();
   EXPECT_EQ(status_writes(), 3);
 }
 

@@ -2,18 +2,12 @@
 // NetworkPolicies may report states from before the operator's last change.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
-#include "operator/client/faults.h"
-#include "operator/control/manager.h"
-#include "operator/control/test_fixtures.h"
-#include "operator/local/store/store.h"
-#include "runtime/base/fake_clock.h"
-#include "runtime/base/log.h"
+#include "operator/control/test_manager.h"
 
 namespace tfjob::control {
 namespace {
@@ -57,82 +51,63 @@ class LatePoliciesClient : public client::FaultyClient {
     policies = std::make_unique<LateSink>(sink);
     return FaultyClient::Subscribe(kind, name_space, selector, *policies);
   }
-  int Patches() {
-    const std::vector<client::Call> calls = Calls();
-    return static_cast<int>(std::count_if(calls.begin(), calls.end(), [](const client::Call& call) {
-      return call.verb == client::Verb::kPatch && call.key.kind == Kind::kNetworkPolicy;
-    }));
-  }
   std::unique_ptr<LateSink> policies;
 };
 
-class LatePoliciesTest : public ::testing::Test {
+class LatePoliciesTest : public ::testing::Test, public SteppedManager<LatePoliciesClient> {
  protected:
   LatePoliciesTest() {
-    ConfigureLogging(LogLevel::kError, LogFormat::kText);
-    ManagerOptions options;
-    options.workers = options.parallel_writes = 0;
-    options.clock = &clock_;
-    options.settings.address = render::ClusterDns("");
     options.settings.policy.network_policies = policy::NetworkPolicies::kAll;
-    manager_ = *Manager::Start(client_, options);
-    EXPECT_TRUE(store_.Create(Kind::kTFJob, fixtures::Job("a", 1)).ok());
+    Start();
+    Create(fixtures::Job("a", 1));
     Rest();
   }
 
-  void Rest() {
-    while (store_.Deliver() + (manager_->Step() ? 1 : 0) > 0) {
-    }
-  }
+  int Patches() { return Count(client::Verb::kPatch, Kind::kNetworkPolicy); }
   // Changes a label of the job, so that the job is reconciled for a reason other than the policy.
   void LabelJob(const char* value) {
     const Json patch = {{"metadata", {{"labels", {{"n", value}}}}}};
-    ASSERT_TRUE(store_.Patch({Kind::kTFJob, "ns", "a"}, patch).ok());
+    ASSERT_TRUE(store.Patch({Kind::kTFJob, "ns", "a"}, patch).ok());
     Rest();
   }
   void OpenPolicy() {
     const Json patch = {{"spec", {{"ingress", Json::array({Json::object()})}}}};
-    ASSERT_TRUE(store_.Patch({Kind::kNetworkPolicy, "ns", "a-tasks"}, patch).ok());
-    store_.Deliver();
+    ASSERT_TRUE(store.Patch({Kind::kNetworkPolicy, "ns", "a-tasks"}, patch).ok());
+    store.Deliver();
   }
-
-  FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store_{fixtures::DeliveredByHand(clock_)};
-  LatePoliciesClient client_{store_};
-  std::unique_ptr<Manager> manager_;
 };
 
 TEST_F(LatePoliciesTest, AnOwnChangeThatTheWatchDoesNotShowYetIsNotRepeated) {
   OpenPolicy();
-  client_.policies->is_late = true;
+  client.policies->is_late = true;
   Rest();
-  EXPECT_EQ(client_.Patches(), 1);
-  clock_.Advance(2s);  // the delay before a second change
+  EXPECT_EQ(Patches(), 1);
+  clock.Advance(2s);  // the delay before a second change
   LabelJob("1");
-  EXPECT_EQ(client_.Patches(), 1);
-  clock_.Advance(10s);  // the operator reads what the watch should have reported
+  EXPECT_EQ(Patches(), 1);
+  clock.Advance(10s);  // the operator reads what the watch should have reported
   Rest();
-  EXPECT_EQ(client_.Patches(), 1);
-  client_.policies->CatchUp();
-  clock_.Advance(10s);
+  EXPECT_EQ(Patches(), 1);
+  client.policies->CatchUp();
+  clock.Advance(10s);
   Rest();
-  EXPECT_EQ(client_.Patches(), 1);
+  EXPECT_EQ(Patches(), 1);
 }
 
 TEST_F(LatePoliciesTest, AChangeBackThatTheWatchDoesNotShowIsFound) {
   OpenPolicy();
-  client_.policies->is_late = true;
+  client.policies->is_late = true;
   Rest();
   OpenPolicy();
   Rest();
-  EXPECT_EQ(client_.Patches(), 1);
-  clock_.Advance(10s);
+  EXPECT_EQ(Patches(), 1);
+  clock.Advance(10s);
   Rest();
-  EXPECT_EQ(client_.Patches(), 2);
-  client_.policies->CatchUp();
-  clock_.Advance(10s);
+  EXPECT_EQ(Patches(), 2);
+  client.policies->CatchUp();
+  clock.Advance(10s);
   Rest();
-  EXPECT_EQ(client_.Patches(), 2);
+  EXPECT_EQ(Patches(), 2);
 }
 
 }  // namespace

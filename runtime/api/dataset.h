@@ -54,12 +54,13 @@ class Dataset {
   Dataset Cache() const;
   // Keeps the values in a file. Files are read and functions called only once, at the beginning of
   // the first Fit or Evaluate that does not find the file. Later calls, even in other processes,
-  // read the file. A file of other examples is replaced, as far as this can be detected: remove the
-  // file after a change of a function of Map, of the examples of a Source or Generator, or of the
-  // values of arrays and tables, unless the number of examples changes, too. If the file cannot be
-  // written, the examples are read as if there were no cache. Fit returns kInvalidArgument if
-  // `path` is a file of another kind.
-  Dataset CacheFile(const std::string& path) const;
+  // read the file. A file of other examples, of another `version` or of another version of this
+  // library is replaced. If functions of the program compute the examples (Map, From, Generator), a
+  // change to them cannot be noticed: `version` must then be set, and must be changed with the
+  // functions, or Fit returns kInvalidArgument. A change to an image or text file that keeps its
+  // size is not noticed, either. If the file cannot be written, the examples are read as if there
+  // were no cache. Fit returns kInvalidArgument if `path` is a file of another kind.
+  Dataset CacheFile(const std::string& path, const std::string& version = "") const;
 
   // Replaces each example with the function's result. The types and shapes of the values may
   // change, but must be the same for all examples. Several threads call the function at the same

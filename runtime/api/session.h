@@ -64,13 +64,13 @@ enum class Verbose {
 
 // Batches of examples of similar lengths, with little padding, as
 // tf.data.Dataset.bucket_by_sequence_length makes them. The length of an example is that of its
-// longest input, up to the last value other than `padding`.
+// longest input, up to the last value other than the padding.
 struct BucketByLength {
   std::vector<int64_t> boundaries = {};  // the maximum lengths of the buckets, ascending
   // Examples per batch and task: one size per boundary, and one for longer examples. Empty: the
   // batch_size of Fit.
   std::vector<int64_t> batch_sizes = {};
-  double padding = 0;
+  std::optional<double> padding = {};  // by default that of the tokenizer or feature, or 0
 };
 
 // Masks tokens at random, as BERT does: a share of the tokens is predicted, and 80 % of these are
@@ -78,7 +78,7 @@ struct BucketByLength {
 struct MaskTokens {
   int64_t mask_token = 0;       // an id
   int64_t vocabulary_size = 0;  // number of ids
-  // Ids that are never masked or drawn, in addition to mask_token.
+  // Ids that are never masked or drawn, in addition to mask_token and the tokenizer's padding.
   std::vector<int64_t> special_tokens = {0};
   double rate = 0.15;
 };

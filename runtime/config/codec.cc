@@ -42,9 +42,11 @@ StatusOr<double> ReadFraction(const JsonField& field) {
     return number.ok() ? number : field.Mismatch("a number, or a fraction such as \"1/255\"");
   }
   const std::string text = *field.String();
+  // strtod also reads hexadecimal numbers, "inf" and "nan".
+  const bool decimal = text.find_first_not_of("0123456789.eE+-/") == std::string::npos;
   char* end = nullptr;
   const double above = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() && *end == '/') {
+  if (decimal && end != text.c_str() && *end == '/') {
     const char* divisor = end + 1;
     const double below = std::strtod(divisor, &end);
     if (end != divisor && *end == '\0' && below != 0) return above / below;

@@ -291,7 +291,8 @@ void AddTokenKeys(std::vector<Key>& keys) {
   add("data.bucket_by_length.padding", KeyType::kNumber,
       Bind<&C::data, kBuckets, &BucketConfig::padding>(),
       "The padding value. An example ends at its last value that differs from this.",
-      -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(), "`0`");
+      -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity(),
+      "that of the tokenizer or feature, or `0`");
   add("data.mask_tokens.mask_token", KeyType::kInteger,
       Bind<&C::data, kMask, &MaskConfig::mask_token>(),
       "The id that masks tokens at random, for [masked language models](#masked-tokens).", 0,
@@ -301,9 +302,9 @@ void AddTokenKeys(std::vector<Key>& keys) {
       kMostIds, "required with `mask_token`");
   add("data.mask_tokens.special_tokens", KeyType::kNumbers,
       Bind<&C::data, kMask, &MaskConfig::special_tokens>(),
-      "Ids that are never masked or drawn, in addition to `mask_token`: those of the padding, of "
-      "[CLS], [SEP] and others.",
-      0, kMostIds, "`[0]`");
+      "Ids that are never masked or drawn, in addition to `mask_token` and the padding of the "
+      "tokenizer or feature: those of [CLS], [SEP] and others.",
+      0, kMostIds, "`[0]` if the padding is unknown");
   add("data.mask_tokens.rate", KeyType::kNumber, Bind<&C::data, kMask, &MaskConfig::rate>(),
       "Share of the other tokens that the model has to predict.", 0, 1, "`0.15`");
 }

@@ -198,7 +198,7 @@ struct BucketConfig {
   std::vector<double> boundaries;       // whole numbers; empty: batches are not made by length
   std::vector<double> batch_sizes;      // whole numbers, one more than boundaries; see BatchSize
   std::optional<int64_t> batch_tokens;  // instead of batch_sizes
-  std::optional<double> padding;        // unset: 0
+  std::optional<double> padding;        // unset: that of the data, or 0
 
   bool present() const { return !boundaries.empty(); }
 };
@@ -208,8 +208,9 @@ inline constexpr double kMaskRate = 0.15;
 struct MaskConfig {
   std::optional<int64_t> mask_token;       // an id; unset: tokens are not masked
   std::optional<int64_t> vocabulary_size;  // required with mask_token
-  std::vector<double> special_tokens;      // ids that are never masked; whole numbers
-  std::optional<double> rate;              // share of the other tokens; unset: kMaskRate
+  // Ids that are never masked, in addition to the padding of the data; whole numbers.
+  std::vector<double> special_tokens;
+  std::optional<double> rate;  // share of the other tokens; unset: kMaskRate
 
   bool present() const { return mask_token.has_value(); }
 };

@@ -161,6 +161,12 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
   EXPECT_EQ(
       ParseError("data: {train: {scale: 1/0}}"),
       "t.yaml: data.train.scale: expected a number, or a fraction such as \"1/255\", got \"1/0\"");
+  for (const std::string fraction : {"0x10/2", "inf/2", "nan/2", "+-1/2", "1/ 2"}) {
+    EXPECT_EQ(
+        ParseError("data: {train: {scale: '" + fraction + "'}}"),
+        "t.yaml: data.train.scale: expected a number, or a fraction such as \"1/255\", got \"" +
+            fraction + "\"");
+  }
   const std::string metric = ParseError("metrics: [acuracy]");
   EXPECT_TRUE(metric.starts_with("t.yaml: metrics[0]: expected one of accuracy, ")) << metric;
   const std::string named = ParseError("metrics: [accuracy, {name: acuracy, k: 3}]");

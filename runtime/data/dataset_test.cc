@@ -185,6 +185,10 @@ TEST(Csv, NamesTheLineAndColumnOfBadValues) {
   EXPECT_HAS(CsvError("a,b\n1,2\n1,x\n"),
              "table.csv: line 3, column 1: expected a finite number, got \"x\"");
   EXPECT_HAS(CsvError("a,b\n1,nan\n"), "line 2, column 1: expected a finite number, got \"nan\"");
+  for (const std::string text : {"+-5", "++5", "-+5", "--5", "+", "-"}) {
+    EXPECT_HAS(CsvError("a,b\n1," + text + "\n"),
+               "line 2, column 1: expected a finite number, got \"" + text + "\"");
+  }
   EXPECT_HAS(CsvError("a,b\n1,2,3\n"), "table.csv: line 2: expected 2 columns, got 3");
   EXPECT_HAS(CsvError("a,b\n1,2\n\n1,2\n"), "line 3: expected 2 columns, got 1");
   EXPECT_HAS(CsvError("a\n1\n"), "expected at least two columns");

@@ -46,6 +46,11 @@ Status RowReader::ReadAt(std::span<const int64_t> rows, std::span<const int64_t>
   return OkStatus();
 }
 
+std::optional<uint64_t> Source::values_hash() const {
+  const uint64_t hash = fingerprint();
+  return hash != 0 ? std::optional<uint64_t>(hash) : std::nullopt;
+}
+
 const Field* Source::Find(std::string_view name) const {
   const auto found = std::ranges::find(fields(), name, &Field::name);
   return found == fields().end() ? nullptr : &*found;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ struct Field {
   std::string file;  // where the values come from, for error messages
   DType dtype = DType::kFloat32;
   Shape shape;  // of one example
+  // If set, sequences that are shorter than the first axis are followed by this value. NaN if
+  // different examples have different ones.
+  std::optional<double> padding = {};
 };
 
 // Reads the examples of a source. Owned by one thread.
@@ -85,6 +89,11 @@ class Source {
   // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
   // of 0 means that tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
+  // Returns a hash with which values of the examples that were kept in a file are recognised in
+  // later runs (operators/cache_file.h). Unlike the fingerprint, it covers the values of tables.
+  // Returns nullopt if functions of the program compute the values, because their changes cannot be
+  // noticed. By default, returns the fingerprint, or nullopt if that is 0.
+  virtual std::optional<uint64_t> values_hash() const;
   // Returns the examples by length if each batch of a pipeline is to have examples of a single
   // bucket (operators/bucket_by_length.h), and null otherwise.
   virtual const Buckets* buckets() const { return nullptr; }

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/io/crc32c.h"
 
 namespace tfjob::data {
 namespace {
@@ -50,6 +52,15 @@ class Table : public Source {
     return StrCat(absl::StrJoin(files, ", "), "; ", bytes, " bytes in memory");
   }
   uint64_t fingerprint() const override { return fingerprint_; }
+  std::optional<uint64_t> values_hash() const override {
+    Fnv1a hash;
+    for (const Array& array : dataset_->arrays) {
+      hash.Add(StrCat(array.name, " ", Name(array.values.dtype()), " ",
+                      array.values.shape().ToString(), "\n"));
+      hash.AddWord(io::Crc32c(array.values.bytes()));
+    }
+    return hash.hash();
+  }
 
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<ColumnValues> values;

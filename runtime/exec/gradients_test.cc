@@ -408,6 +408,36 @@ TEST(GradientsOfOps, AreAllChecked) {
   }
 }
 
+// The expected gradients are those of tf.abs and tf.clip_by_value.
+TEST(Gradients, OfNaNAreThoseOfTensorFlow) {
+  const double nan = std::nan("");
+  const Tensor x = Tensor::Of<double>({4}, {nan, -1, 0, 2});
+  const auto gradient = [&](bool clip, bool optimize) {
+    Builder b;
+    const Output in = Placeholder(b, "x", kF64, {4});
+    const Output y = clip ? ClipByValue(b, in, -1, 1) : Abs(b, in);
+    const std::vector<Output> inputs = {in};
+    b.AddFetch("gradient", Gradients(b, Sum(b, y, {}), inputs)[0]);
+    const auto graph = std::move(b).Finish();
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    variables::VariableStore store;
+    CompileOptions options;
+    options.optimize = optimize;
+    const auto program = Compile(*graph, store, CpuDevice(), options);
+    EXPECT_TRUE(program.ok()) << program.status();
+    const std::vector<Feed> feeds = {Feed::Of(x)};
+    EXPECT_EQ((*program)->Run(feeds), OkStatus());
+    const auto values = (*program)->Fetch<double>(0);
+    return std::vector<double>(values.begin(), values.end());
+  };
+  for (const bool optimize : {false, true}) {
+    const std::vector<double> of_abs = gradient(false, optimize);
+    EXPECT_TRUE(std::isnan(of_abs[0])) << of_abs[0];
+    EXPECT_EQ(std::vector(of_abs.begin() + 1, of_abs.end()), (std::vector<double>{-1, 0, 1}));
+    EXPECT_EQ(gradient(true, optimize), (std::vector<double>{0, 1, 1, 0}));
+  }
+}
+
 TEST(Gradients, OfANetAgreeWithCentralDifferences) {
   const Case net{"net", {{4, 5}, {5, 6}, {6}, {6, 3}, {3}}, [](Builder& b, const Inputs& in) {
                    const Output hidden = Tanh(b, BiasAdd(b, MatMul(b, in[0], in[1]), in[2]));

@@ -3,8 +3,10 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/model/functional_json.h"
+#include "runtime/model/operations/operation.h"
 
 namespace tfjob::model {
 namespace {
@@ -305,6 +307,50 @@ TEST(Operations, RefusesConstantsAndDifferentArgumentsInAListOfTensors) {
             node + "[1][3]: expected the arguments that the call's first input has, got an object");
   EXPECT_EQ(Error(SoftmaxOf(List(List("a", 0, 0), List("b", 0, 0, axis)))),
             node + "[1][3]: expected the arguments that the call's first input has, got an object");
+}
+
+// Returns the type of the result if the function is called on tensors of these types, or the error.
+std::string OfTypes(DType a, DType b, std::string_view name,
+                    const std::vector<CallOperand>& operands) {
+  std::optional<layers::Operation> operation = layers::MakeOperation("keras.src.ops.numpy", name);
+  if (!operation) return "no such operation";
+  operation->operands = operands;
+  if (operands.empty()) operation->list = {0, 1};
+  const std::vector<TensorType> in = {{a, {4}}, {b, {4}}};
+  const StatusOr<std::vector<TensorType>> out = operation->OutputTypes(in);
+  return std::string(out.ok() ? Name((*out)[0].dtype) : Message(out.status()));
+}
+
+// The expected types are those of keras.backend.result_type.
+TEST(Operations, TypesArePromotedInEitherOrder) {
+  using enum DType;
+  struct Case {
+    DType a, b, result;
+  };
+  const Case cases[] = {{kFloat32, kInt64, kFloat32},    {kFloat32, kInt32, kFloat32},
+                        {kFloat32, kUInt8, kFloat32},    {kFloat32, kBool, kFloat32},
+                        {kFloat32, kFloat64, kFloat64},  {kFloat32, kFloat16, kFloat32},
+                        {kFloat64, kInt64, kFloat64},    {kFloat64, kBFloat16, kFloat64},
+                        {kBFloat16, kFloat16, kFloat32}, {kBFloat16, kInt64, kBFloat16},
+                        {kFloat16, kInt32, kFloat16},    {kFloat16, kBool, kFloat16},
+                        {kInt64, kInt32, kInt64},        {kInt64, kUInt8, kInt64},
+                        {kInt32, kUInt8, kInt32},        {kInt32, kBool, kInt32},
+                        {kFloat32, kFloat32, kFloat32}};
+  const CallOperand a{.input = 0}, b{.input = 1}, half{.number = 0.5};
+  for (const Case& c : cases) {
+    const std::string result(Name(c.result)), types = StrCat(Name(c.a), " and ", Name(c.b));
+    for (const auto& [first, second] : {std::pair(c.a, c.b), std::pair(c.b, c.a)}) {
+      for (const char* name : {"Add", "Maximum"})
+        EXPECT_EQ(OfTypes(first, second, name, {a, b}), result) << name << " of " << types;
+      EXPECT_EQ(OfTypes(first, second, "Greater", {a, b}), "bool") << types;
+      EXPECT_EQ(OfTypes(first, second, "Where", {a, b, a}), result) << types;
+      EXPECT_EQ(OfTypes(first, second, "Concatenate", {}), result) << types;
+      const bool whole = c.result == kInt64 || c.result == kInt32;
+      EXPECT_EQ(OfTypes(first, second, "Divide", {a, b}), whole ? "float32" : result) << types;
+    }
+  }
+  EXPECT_EQ(OfTypes(kInt64, kInt64, "Where", {a, b, half}), "float32");
+  EXPECT_EQ(OfTypes(kBFloat16, kInt64, "Multiply", {a, half}), "bfloat16");
 }
 
 // Not all offsets into the rows of a table could be represented as float32.

@@ -123,7 +123,7 @@ class LengthMarker {
     std::vector<bool> cut(outputs.size(), false);
     for (const int64_t length : buckets_.lengths()) RETURN_IF_ERROR(Compare(length, outputs, cut));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      columns.labels[i].by_length = cut[i];
+      if (cut[i]) RETURN_IF_ERROR(CutLabels(i, outputs[i].shape, columns.labels[i]));
       std::optional<data::Column>& weights = columns.sample_weights[i];
       if (weights) weights->by_length = cut[i] && weights->shape.rank() > 0;
     }
@@ -133,6 +133,19 @@ class LengthMarker {
  private:
   bool Cuts(size_t input) const {
     return stated_[input] && model::HasAnyLength(stated_[input]->shape);
+  }
+
+  // Marks the labels of an output whose first axis has the length of the bucket.
+  Status CutLabels(size_t i, const Shape& output, data::Column& labels) const {
+    if (labels.classes > 0 && output.rank() == 1) {
+      return InvalidArgument("data.bucket_by_length: expected as many classes in all batches, but ",
+                             "output ", model::OutputNames(model_)[i], " has one score per place ",
+                             "of the inputs; use a loss over values, or remove bucket_by_length");
+    }
+    // Values may have another layout in the data, but they are in the order of the output.
+    if (labels.classes == 0) labels.shape = output;
+    labels.by_length = true;
+    return OkStatus();
   }
 
   // Sets cut[i] if the first axis of output i has the length of the bucket. Returns InvalidArgument

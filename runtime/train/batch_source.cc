@@ -1,5 +1,7 @@
 #include "runtime/train/batch_source.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/augment/augment.h"
@@ -48,10 +50,24 @@ StatusOr<std::vector<std::string>> InputsOfAnyLength(const model::Model& model) 
 StatusOr<std::shared_ptr<const data::Source>> InBuckets(
     const config::BucketConfig& buckets, const model::Model& model,
     std::shared_ptr<const data::Source> source) {
-  data::BucketByLengthOptions options{.padding = buckets.padding.value_or(0),
+  data::BucketByLengthOptions options{.padding = buckets.padding,
                                       .boundaries = Whole(buckets.boundaries)};
   ASSIGN_OR_RETURN(options.fields, InputsOfAnyLength(model));
   return data::BucketByLength(std::move(source), options);
+}
+
+// Returns the ids that are never masked: the listed ones and the padding, which is 0 if neither the
+// data nor the training file say so.
+StatusOr<std::vector<int64_t>> SpecialTokens(const config::MaskConfig& mask,
+                                             const data::Field* tokens) {
+  std::vector<int64_t> ids = Whole(mask.special_tokens);
+  const std::optional<double> padding = tokens != nullptr ? tokens->padding : std::nullopt;
+  if (padding && std::isfinite(*padding)) ids.push_back(static_cast<int64_t>(*padding));
+  if (!ids.empty()) return ids;
+  if (!padding) return std::vector<int64_t>{0};
+  return InvalidArgument("expected one id that pads all texts of ", tokens->file,
+                         ", but the joined datasets have different ones; list them in ",
+                         "special_tokens");
 }
 
 StatusOr<std::shared_ptr<const data::Source>> WithMasks(
@@ -71,7 +87,7 @@ StatusOr<std::shared_ptr<const data::Source>> WithMasks(
       .vocabulary_size = *mask.vocabulary_size,
       .rate = mask.rate.value_or(config::kMaskRate),
       .seed = PhiloxKey(static_cast<uint64_t>(config.seed), KeyOf(split))};
-  if (!mask.special_tokens.empty()) options.special_tokens = Whole(mask.special_tokens);
+  ASSIGN_OR_RETURN(options.special_tokens, SpecialTokens(mask, source->Find(inputs[0])));
   return data::MaskTokens(std::move(source), std::move(options));
 }
 

@@ -103,7 +103,8 @@ std::string BucketAgreement(const config::BucketConfig& buckets) {
   return StrCat("data.bucket_by_length.boundaries: ", absl::StrJoin(buckets.boundaries, ", "),
                 "\ndata.bucket_by_length.batch_sizes: ", absl::StrJoin(buckets.batch_sizes, ", "),
                 "\ndata.bucket_by_length.batch_tokens: ", buckets.batch_tokens.value_or(0),
-                "\ndata.bucket_by_length.padding: ", buckets.padding.value_or(0), "\n");
+                "\ndata.bucket_by_length.padding: ",
+                buckets.padding ? StrCat(*buckets.padding) : "that of the data", "\n");
 }
 
 StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/base/file.h"
+#include "runtime/data/buckets.h"
 #include "runtime/exec/device.h"
 #include "runtime/io/npy.h"
 #include "runtime/strategy/model_definition.h"
@@ -182,6 +183,81 @@ TEST_F(Lengths, OutputsMustHaveThePlacesOfTheInputs) {
                                     "as the inputs, or whose shape does not depend on them"));
   EXPECT_THAT(with("{Conv1D: {filters: 4, kernel_size: 4}}", 6),
               ::testing::StartsWith("data.bucket_by_length: length 2: "));
+}
+
+// The padding is the id 3.
+TEST_F(Lengths, ThePaddingIsThatOfTheTokenizer) {
+  std::ofstream(folder_ + "/vocab.txt") << "[UNK]\nfilm\ngood\n[PAD]\n[MASK]\n";
+  std::ofstream(folder_ + "/b.txt") << "good\ngood film\ngood film good\nfilm\n";
+  const std::string source =
+      StrCat("{format: text, files: [", folder_,
+             "/b.txt], targets: same_token, tokenize: {name: ", "wordpiece, vocabulary: ", folder_,
+             "/vocab.txt, max_length: 9, add_special_tokens: ", "false}}");
+  const config::TrainingConfig config = InBuckets(
+      Parsed(StrCat("model: {layers: [{InputLayer: {batch_shape: [null, null], dtype: int64}}, ",
+                    "{Embedding: {input_dim: 5, output_dim: 4}}, {Dense: {units: 5}}]}\n",
+                    "loss: {name: sparse_categorical_crossentropy, from_logits: true}\nepochs: 1\n",
+                    "data: {train: ", source, ", mask_tokens: {mask_token: 4, vocabulary_size: 5, ",
+                    "special_tokens: [0], rate: 1}}\n")));
+  const auto data = DataOf({}, config, Split::kTrain, *ReadModel(config.model));
+  ASSERT_TRUE(data.ok()) << data.status();
+  ASSERT_NE((*data)->buckets(), nullptr);
+  EXPECT_EQ((*data)->buckets()->size(0), 3) << "texts of up to 2 words";
+  EXPECT_EQ((*data)->buckets()->size(1), 1);
+  EXPECT_EQ((*data)->buckets()->size(2), 0);
+  const auto reader =
+      (*data)->Open({{.name = "x", .array = "features", .dtype = DType::kInt64, .shape = {9}}});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<data::NamedTensor> rows = {{"x", Tensor(DType::kInt64, {4, 9})}};
+  ASSERT_EQ((*reader)->Read(std::vector<int64_t>{0, 1, 2, 3}, rows), OkStatus());
+  const std::span<const int64_t> ids = std::as_const(rows[0].value).data<int64_t>();
+  for (size_t row = 0; row < 4; ++row)
+    EXPECT_THAT(ids.subspan(9 * row + 3, 6), ::testing::Each(3)) << "masked padding in " << row;
+}
+
+// The labels of 9 places with 2 values each are a row of 18 values. Every prediction is 0, and
+// every label of a place that is not masked is 1, so the loss is 1 if every place has its own
+// label.
+TEST_F(Lengths, LabelsOfAnyLayoutAreCutAtTheLengthOfTheOutput) {
+  const auto evaluated = [&](const std::string& layer, const Shape& labels, bool buckets) {
+    const std::string x = folder_ + "/x.npy", y = folder_ + "/y.npy";
+    Tensor inputs(DType::kFloat32, {3, 9, 1}), targets(DType::kFloat32, labels);
+    for (int64_t i = 0; i < 3; ++i) {
+      const auto row = static_cast<size_t>(i), length = 2 + 3 * row;
+      const auto width = static_cast<size_t>(targets.num_elements()) / 3;
+      for (size_t k = 0; k < length; ++k) inputs.data<float>()[row * 9 + k] = 1;
+      for (size_t k = 0; k < width; ++k)
+        targets.data<float>()[row * width + k] = static_cast<float>(k < length * width / 9);
+    }
+    EXPECT_EQ(io::WriteNpy(x, inputs), OkStatus());
+    EXPECT_EQ(io::WriteNpy(y, targets), OkStatus());
+    const config::TrainingConfig config = Parsed(StrCat(
+        "model: {layers: [{InputLayer: {batch_shape: [null, null, 1]}}, {Masking: {}}, ", layer,
+        "]}\nloss: mean_squared_error\nepochs: 1\ndata: {train: {format: linear}, eval: {format: ",
+        "npz, inputs: ", x, ", targets: ", y, "}}\n"));
+    const auto totals = Evaluated(buckets ? InBuckets(config) : config);
+    EXPECT_TRUE(totals.ok()) << totals.status();
+    return totals.ok() ? totals->loss() : -1;
+  };
+  const std::string ones = "{Dense: {units: 2, kernel_initializer: zeros}}";
+  EXPECT_NEAR(evaluated(ones, {3, 18}, false), 1, 1e-6);
+  EXPECT_NEAR(evaluated(ones, {3, 18}, true), 1, 1e-6);
+  const std::string one = "{Dense: {units: 1, kernel_initializer: zeros}}";
+  EXPECT_NEAR(evaluated(one, {3, 1, 9}, false), 1, 1e-6);
+  EXPECT_NEAR(evaluated(one, {3, 1, 9}, true), 1, 1e-6);
+}
+
+TEST_F(Lengths, PlacesCannotBeClasses) {
+  const std::string x = folder_ + "/x.npy", y = folder_ + "/y.npy";
+  EXPECT_EQ(io::WriteNpy(x, Tensor(DType::kFloat32, {3, 9, 1})), OkStatus());
+  EXPECT_EQ(io::WriteNpy(y, Tensor(DType::kInt64, {3})), OkStatus());
+  EXPECT_THAT(
+      Error(InBuckets(Parsed(
+          StrCat("model: {layers: [{InputLayer: {batch_shape: [null, null, 1]}}, Flatten]}\n",
+                 "loss: {name: sparse_categorical_crossentropy, from_logits: true}\nepochs: 1\n",
+                 "data: {train: {format: npz, inputs: ", x, ", targets: ", y, "}}\n")))),
+      ::testing::StartsWith("data.bucket_by_length: expected as many classes in all batches, but "
+                            "output flatten has one score per place of the inputs"));
 }
 
 TEST_F(Lengths, BoundariesMustBeBelowTheLongest) {

@@ -1,13 +1,18 @@
 #include "runtime/train/step_profile.h"
 
 #include <algorithm>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/file.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/trace/chrome.h"
 #include "runtime/trace/totals.h"
 #include "runtime/trace/trace.h"
@@ -17,6 +22,8 @@ namespace tfjob::train {
 namespace {
 
 constexpr size_t kLoggedOps = 10;
+// How long the end of the run waits for the trace.
+constexpr Duration kProfilePatience{10s};
 
 void LogOps(const std::vector<trace::Total>& totals, int64_t steps) {
   int64_t all = 0;
@@ -40,6 +47,23 @@ int64_t DroppedIn(const trace::Trace& trace) {
   return dropped;
 }
 
+// Writes the trace, and logs the result.
+void WriteTrace(const trace::Trace& trace, const std::string& file, const std::string& task,
+                int64_t steps, FileSystem& files) {
+  Status written = MakeDirectories(ParentFolder(file));
+  if (written.ok()) written = WriteFileAtomically(file, trace::ChromeTrace(trace, task), files);
+  if (!written.ok()) {
+    kTrainLog.Error("the profile cannot be written; training goes on", {{"error", written}});
+  } else {
+    kTrainLog.Info("wrote a profile, which ui.perfetto.dev shows",
+                   {{"file", file}, {"steps", steps}});
+  }
+  if (const int64_t dropped = DroppedIn(trace); dropped > 0) {
+    kTrainLog.Warning("the profile is incomplete: profile fewer steps", {{"dropped", dropped}});
+  }
+  LogOps(trace::OpTotals(trace), std::max<int64_t>(steps, 1));
+}
+
 }  // namespace
 
 StatusOr<ProfileOptions> ParseProfiledSteps(const std::string& text) {
@@ -54,9 +78,16 @@ StatusOr<ProfileOptions> ParseProfiledSteps(const std::string& text) {
   return options;
 }
 
-StepProfile::StepProfile(ProfileOptions options, std::string task)
+struct StepProfile::Writing {
+  Mutex mutex;
+  CondVar changed;
+  bool done ABSL_GUARDED_BY(mutex) = false;
+};
+
+StepProfile::StepProfile(ProfileOptions options, std::string task, FileSystem& files)
     : options_(std::move(options)),
       task_(std::move(task)),
+      files_(files),
       state_(options_.last > 0 ? State::kBefore : State::kDone) {}
 
 StepProfile::~StepProfile() {
@@ -64,6 +95,15 @@ StepProfile::~StepProfile() {
   if (state_ == State::kBefore) {
     kTrainLog.Warning("no step was profiled: the run ended before the first step to profile",
                       {{"first_step", options_.first}});
+  }
+  if (writing_ == nullptr) return;
+  const SteadyTime deadline = SteadyNow() + kProfilePatience;
+  MutexLock lock(writing_->mutex);
+  while (!writing_->done && writing_->changed.WaitUntil(writing_->mutex, deadline)) {
+  }
+  if (!writing_->done) {
+    kTrainLog.Error("the profile is not written: the disk is slow or hangs",
+                    {{"file", options_.file}});
   }
 }
 
@@ -85,22 +125,25 @@ void StepProfile::AfterStep(int64_t global_step) {
   if (global_step >= options_.last) Write();
 }
 
+// The thread is not joined, because a disk may hang for ever.
 void StepProfile::Write() {
   state_ = State::kDone;
-  const trace::Trace trace = trace::Stop();
-  const std::string& file = options_.file;
-  Status written = MakeDirectories(ParentFolder(file));
-  if (written.ok()) written = WriteFileAtomically(file, trace::ChromeTrace(trace, task_));
-  if (!written.ok()) {
-    kTrainLog.Warning("the profile cannot be written", {{"error", written}});
-  } else {
-    kTrainLog.Info("wrote a profile, which ui.perfetto.dev shows",
-                   {{"file", file}, {"steps", steps_}});
+  auto writing = std::make_shared<Writing>();
+  try {
+    std::thread([writing, trace = std::make_shared<const trace::Trace>(trace::Stop()),
+                 file = options_.file, task = task_, steps = steps_, files = &files_] {
+      SetThreadName("profile");
+      WriteTrace(*trace, file, task, steps, *files);
+      MutexLock lock(writing->mutex);
+      writing->done = true;
+      writing->changed.NotifyAll();
+    }).detach();
+  } catch (const std::system_error& error) {
+    kTrainLog.Error("the profile cannot be written: no thread can be started",
+                    {{"error", error.what()}});
+    return;
   }
-  if (const int64_t dropped = DroppedIn(trace); dropped > 0) {
-    kTrainLog.Warning("the profile is incomplete: profile fewer steps", {{"dropped", dropped}});
-  }
-  LogOps(trace::OpTotals(trace), std::max<int64_t>(steps_, 1));
+  writing_ = std::move(writing);
 }
 
 }  // namespace tfjob::train

@@ -1,10 +1,12 @@
 // Records the training steps that the user requests, writes them as a trace, and logs the ops that
-// took the most time.
+// took the most time. A thread of its own writes the trace, so that training goes on meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::train {
@@ -23,9 +25,10 @@ StatusOr<ProfileOptions> ParseProfiledSteps(const std::string& text);
 class StepProfile {
  public:
   // `task` is the name of the task, which the trace shows. It and the options' `file` are used only
-  // if the options request steps.
-  StepProfile(ProfileOptions options, std::string task);
-  // Writes the steps recorded so far, if the run ends during a profiled step.
+  // if the options request steps. `files` must never be destroyed if its operations may hang.
+  StepProfile(ProfileOptions options, std::string task, FileSystem& files = RealFileSystem());
+  // Writes the steps recorded so far, if the run ends during a profiled step. Waits up to 10 s
+  // until the trace is written, and logs an error if it is not.
   ~StepProfile();
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
@@ -37,12 +40,15 @@ class StepProfile {
 
  private:
   enum class State { kBefore, kRecording, kDone };
+  struct Writing;
   void Write();
 
   const ProfileOptions options_;
   const std::string task_;
+  FileSystem& files_;
   State state_;
-  int64_t steps_ = 0;  // recorded so far
+  std::shared_ptr<Writing> writing_;  // shared with the writing thread; null before Write
+  int64_t steps_ = 0;                 // recorded so far
 };
 
 }  // namespace tfjob::train

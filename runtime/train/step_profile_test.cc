@@ -10,6 +10,7 @@
 #include "runtime/base/json.h"
 #include "runtime/trace/trace.h"
 #include "runtime/train/test_job.h"
+#include "tests/faults/faulty_files.h"
 
 namespace tfjob::train {
 namespace {
@@ -75,24 +76,28 @@ class StepProfileTest : public testing::Test {
 };
 
 TEST_F(StepProfileTest, WritesTheStepsOfTheRange) {
-  StepProfile profile({.first = 3, .last = 4, .file = file_}, "worker 0");
-  TakeSteps(profile, 6);
-  EXPECT_FALSE(trace::Recording());
+  {
+    StepProfile profile({.first = 3, .last = 4, .file = file_}, "worker 0");
+    TakeSteps(profile, 6);
+    EXPECT_FALSE(trace::Recording());
+  }
   EXPECT_THAT(Spans(file_), ElementsAre("step 3", "step 4"));
 }
 
 TEST_F(StepProfileTest, StartsLateIfTrainingContinuesWithinTheRange) {
-  StepProfile profile({.first = 3, .last = 9, .file = file_}, "worker 0");
-  profile.BeforeStep(7);
   {
-    const trace::Span span(trace::Category::kStep, "step 8");
+    StepProfile profile({.first = 3, .last = 9, .file = file_}, "worker 0");
+    profile.BeforeStep(7);
+    {
+      const trace::Span span(trace::Category::kStep, "step 8");
+    }
+    profile.AfterStep(8);
+    EXPECT_TRUE(trace::Recording());
+    // With asynchronous updates, other tasks take steps, too.
+    profile.BeforeStep(8);
+    profile.AfterStep(11);
+    EXPECT_FALSE(trace::Recording());
   }
-  profile.AfterStep(8);
-  EXPECT_TRUE(trace::Recording());
-  // With asynchronous updates, other tasks take steps, too.
-  profile.BeforeStep(8);
-  profile.AfterStep(11);
-  EXPECT_FALSE(trace::Recording());
   EXPECT_THAT(Spans(file_), ElementsAre("step 8"));
 }
 
@@ -120,9 +125,27 @@ TEST_F(StepProfileTest, RecordsNothingOutsideTheRange) {
 
 TEST_F(StepProfileTest, GoesOnIfTheFileCannotBeWritten) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/new", "a file where a folder should be").ok());
-  StepProfile profile({.first = 1, .last = 1, .file = file_}, "worker 0");
-  TakeSteps(profile, 2);
-  EXPECT_FALSE(trace::Recording());
+  testing::internal::CaptureStderr();
+  {
+    StepProfile profile({.first = 1, .last = 1, .file = file_}, "worker 0");
+    TakeSteps(profile, 2);
+    EXPECT_FALSE(trace::Recording());
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("the profile cannot be written; training goes on"));
+}
+
+TEST_F(StepProfileTest, StepsDoNotWaitForTheDisk) {
+  faults::FaultyFiles files;
+  files.Hang(true);
+  {
+    StepProfile profile({.first = 1, .last = 2, .file = file_}, "worker 0", files);
+    TakeSteps(profile, 4);
+    EXPECT_TRUE(files.AwaitHangingWrite());
+    EXPECT_FALSE(std::filesystem::exists(file_));
+    files.Hang(false);
+  }
+  EXPECT_THAT(Spans(file_), ElementsAre("step 1", "step 2"));
 }
 
 // Trains with the trainer, and reads its trace.

@@ -32,7 +32,7 @@ Trainer::Trainer(TaskContext& context, collectives::Endpoint* endpoint)
       stale_(context.clock(), context.board(), kTooStale),
       log_window_(context.clock()),
       progress_window_(context.clock()),
-      profile_(context.profile(), rpc::TaskName(context.identity())) {}
+      profile_(context.profile(), rpc::TaskName(context.identity()), context.files()) {}
 
 Trainer::~Trainer() = default;
 

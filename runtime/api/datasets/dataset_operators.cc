@@ -111,10 +111,10 @@ Dataset Dataset::Cache() const {
   });
 }
 
-Dataset Dataset::CacheFile(const std::string& path) const {
+Dataset Dataset::CacheFile(const std::string& path, const std::string& version) const {
   if (path.empty()) return Refused(InvalidArgument("CacheFile: expected a path, got none"));
-  return Operator({*this}, [path](const DatasetContext&, SourceList parts) {
-    return operators::CacheInFile(std::move(parts[0]), path);
+  return Operator({*this}, [path, version](const DatasetContext&, SourceList parts) {
+    return operators::CacheInFile(std::move(parts[0]), path, version);
   });
 }
 

@@ -290,7 +290,7 @@ TEST(Dataset, ACacheFileIsReadByLaterRuns) {
   const std::string path = ::testing::TempDir() + "/points.cache";
   std::filesystem::remove(path);
   std::atomic<int> reads = 0;
-  const tj::Dataset cached = tj::data::From(std::make_shared<Rows>(&reads)).CacheFile(path);
+  const tj::Dataset cached = tj::data::From(std::make_shared<Rows>(&reads)).CacheFile(path, "1");
   const std::vector<float> weights = Trained(Points(Range(0, 40)));
   EXPECT_EQ(Trained(cached), weights);
   EXPECT_TRUE(std::filesystem::exists(path));
@@ -302,10 +302,6 @@ TEST(Dataset, ACacheFileIsReadByLaterRuns) {
             "data.train: CacheFile: expected a path, got none");
 }
 
-TEST(Source, TrainsAsTheSameArrays) {
-  EXPECT_EQ(Trained(tj::data::From(std::make_shared<Rows>())), Trained(Points(Range(0, 40))));
-}
-
 tj::data::Generator Counting(int64_t size) {
   return {.start = []() -> tj::Result<tj::data::Generator::Next> {
             return tj::data::Generator::Next(
@@ -315,6 +311,23 @@ tj::data::Generator Counting(int64_t size) {
                 });
           },
           .size = size};
+}
+
+TEST(Dataset, ACacheFileOfFunctionsHasAVersion) {
+  const std::string path = ::testing::TempDir() + "/unversioned.cache";
+  const auto same = [](const Example& example) -> tj::Result<Example> { return example; };
+  for (const tj::Dataset& examples :
+       {tj::Dataset(tj::data::From(std::make_shared<Rows>())), Points({1, 2}).Map(same),
+        tj::Dataset(Counting(40)), Points({1, 2}).Concatenate(Points({1, 2}).Map(same))}) {
+    const std::string error = ErrorOf(examples.CacheFile(path));
+    EXPECT_NE(error.find(path + ": expected a version of the cached examples"), std::string::npos)
+        << error;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Source, TrainsAsTheSameArrays) {
+  EXPECT_EQ(Trained(tj::data::From(std::make_shared<Rows>())), Trained(Points(Range(0, 40))));
 }
 
 TEST(Generator, TrainsAsTheSameArraysInOrder) {

@@ -112,7 +112,8 @@ tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
   Json data = Json::object();
   if (buckets) {
     Json& keys = data["bucket_by_length"];
-    keys = {{"boundaries", buckets->boundaries}, {"padding", buckets->padding}};
+    keys = {{"boundaries", buckets->boundaries}};
+    if (buckets->padding) keys["padding"] = *buckets->padding;
     if (!buckets->batch_sizes.empty()) keys["batch_sizes"] = buckets->batch_sizes;
   }
   if (mask) {

@@ -1,6 +1,7 @@
 #include "runtime/data/operators/bucket_by_length.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -32,6 +33,14 @@ StatusOr<int64_t> PlacesOf(const Source& source, const BucketByLengthOptions& op
   return places;
 }
 
+StatusOr<double> PaddingOf(const Field& field, const BucketByLengthOptions& options) {
+  const double padding = options.padding ? *options.padding : field.padding.value_or(0);
+  if (!std::isnan(padding)) return padding;
+  return InvalidArgument("expected one value that pads all examples of ", field.name, " (",
+                         field.file, "), but the joined datasets have different ones; use the ",
+                         "same tokenizer and default_value in all of them, or set padding");
+}
+
 StatusOr<std::vector<int64_t>> LengthsOf(const BucketByLengthOptions& options, int64_t places) {
   int64_t before = 0;
   for (const int64_t boundary : options.boundaries) {
@@ -60,12 +69,12 @@ class LengthReader {
  public:
   static StatusOr<LengthReader> Open(const Source& source, const BucketByLengthOptions& options,
                                      int64_t places) {
-    LengthReader opened(options, places);
+    LengthReader opened(places);
     for (const std::string& name : options.fields) {
-      opened.columns_.push_back({.name = name,
-                                 .array = name,
-                                 .dtype = DType::kFloat64,
-                                 .shape = source.Find(name)->shape});
+      const Field& field = *source.Find(name);
+      ASSIGN_OR_RETURN(opened.paddings_.emplace_back(), PaddingOf(field, options));
+      opened.columns_.push_back(
+          {.name = name, .array = name, .dtype = DType::kFloat64, .shape = field.shape});
     }
     ASSIGN_OR_RETURN(opened.reader_, source.Open(opened.columns_));
     return opened;
@@ -76,11 +85,11 @@ class LengthReader {
     Resize(rows.size());
     RETURN_IF_ERROR(reader_->Read(rows, values_));
     std::ranges::fill(lengths_, 1);
-    for (const NamedTensor& field : values_) {
-      const std::span<const double> all = field.value.data<double>();
+    for (size_t f = 0; f < values_.size(); ++f) {
+      const std::span<const double> all = std::as_const(values_[f].value).data<double>();
       const size_t width = all.size() / rows.size();
       for (size_t i = 0; i < rows.size(); ++i) {
-        const int64_t length = LengthOf(all.subspan(i * width, width), places_, padding_);
+        const int64_t length = LengthOf(all.subspan(i * width, width), places_, paddings_[f]);
         lengths_[i] = std::max(lengths_[i], length);
       }
     }
@@ -88,8 +97,7 @@ class LengthReader {
   }
 
  private:
-  LengthReader(const BucketByLengthOptions& options, int64_t places)
-      : places_(places), padding_(options.padding) {}
+  explicit LengthReader(int64_t places) : places_(places) {}
 
   void Resize(size_t rows) {
     if (lengths_.size() == rows) return;
@@ -103,7 +111,7 @@ class LengthReader {
   }
 
   int64_t places_;
-  double padding_;
+  std::vector<double> paddings_;  // one per field
   std::vector<Column> columns_;
   std::unique_ptr<RowReader> reader_;
   std::vector<NamedTensor> values_;

@@ -10,6 +10,9 @@
 #include <set>
 
 #include "runtime/data/bucket_batches.h"
+#include "runtime/data/operators/cache.h"
+#include "runtime/data/operators/join.h"
+#include "runtime/data/operators/scale.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/data/table_source.h"
 
@@ -282,6 +285,64 @@ TEST(BucketBatches, OtherValuesMayBePadding) {
   EXPECT_EQ(buckets.size(0), 2) << "one value, and none";
   EXPECT_EQ(buckets.size(1), 0);
   EXPECT_EQ(buckets.size(2), 1);
+}
+
+// Behaves like another source whose first field has a padding.
+class Padded : public Source {
+ public:
+  Padded(SourcePtr source, double padding)
+      : source_(std::move(source)), fields_(source_->fields()) {
+    fields_[0].padding = padding;
+  }
+  int64_t size() const override { return source_->size(); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  bool in_memory() const override { return false; }
+  std::string Describe() const override { return source_->Describe(); }
+  StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
+    return source_->Open(columns);
+  }
+
+ private:
+  const SourcePtr source_;
+  std::vector<Field> fields_;
+};
+
+SourcePtr PaddedBy(double padding) {
+  Tensor tokens = Tensor::Of<int64_t>({3, 4}, {0, 7, 7, 7, 0, 0, 7, 7, 7, 7, 7, 0});
+  return std::make_shared<const Padded>(TableSource(std::make_shared<const Dataset>(
+                                            Dataset{.arrays = {{"tokens", "a.npz", tokens}}})),
+                                        padding);
+}
+
+// Returns the numbers of examples whose lengths are 1, 2, and 3 or 4.
+std::vector<int64_t> SizesOf(const SourcePtr& source) {
+  const auto made = BucketByLength(source, {.fields = {"tokens"}, .boundaries = {1, 2}});
+  EXPECT_TRUE(made.ok()) << made.status();
+  if (!made.ok()) return {};
+  const Buckets& buckets = *(*made)->buckets();
+  return {buckets.size(0), buckets.size(1), buckets.size(2)};
+}
+
+TEST(BucketBatches, ThePaddingIsThatOfTheData) {
+  EXPECT_EQ(SizesOf(PaddedBy(7)), (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ(SizesOf(PaddedBy(0)), (std::vector<int64_t>{0, 0, 3}));
+}
+
+TEST(BucketBatches, OperatorsKeepThePadding) {
+  const std::vector<int64_t> sizes = {1, 1, 1};
+  EXPECT_EQ(SizesOf(Scale(PaddedBy(7), {"tokens"}, 0.5f)), sizes);
+  EXPECT_EQ(SizesOf(*Cache(PaddedBy(7))), sizes);
+  EXPECT_EQ(SizesOf(*Concatenate({PaddedBy(7), PaddedBy(7)})), (std::vector<int64_t>{2, 2, 2}));
+}
+
+TEST(BucketBatches, ThePaddingMustBeTheSameInAllData) {
+  const SourcePtr joined = *Concatenate({PaddedBy(7), PaddedBy(0)});
+  BucketByLengthOptions options{.fields = {"tokens"}, .boundaries = {1, 2}};
+  EXPECT_THAT(std::string(Message(BucketByLength(joined, options).status())),
+              ::testing::StartsWith("expected one value that pads all examples of tokens (a.npz), "
+                                    "but the joined datasets have different ones"));
+  options.padding = 7;
+  EXPECT_TRUE(BucketByLength(joined, options).ok());
 }
 
 TEST(BucketBatches, StepsOfVectorsAreOnePlace) {

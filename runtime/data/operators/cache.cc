@@ -87,7 +87,7 @@ class Cached : public Source {
       : source_(std::move(source)), table_(std::move(table)), bytes_(std::move(bytes)) {}
 
   int64_t size() const override { return table_->size(); }
-  const std::vector<Field>& fields() const override { return table_->fields(); }
+  const std::vector<Field>& fields() const override { return source_->fields(); }
   bool in_memory() const override { return true; }
   int64_t rows_in_memory() const override { return size(); }
   std::string Describe() const override {
@@ -97,6 +97,7 @@ class Cached : public Source {
   }
   std::string LeftOut() const override { return source_->LeftOut(); }
   uint64_t fingerprint() const override { return source_->fingerprint(); }
+  std::optional<uint64_t> values_hash() const override { return source_->values_hash(); }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     return table_->Open(columns);
   }

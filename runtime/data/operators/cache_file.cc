@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/log.h"
+#include "runtime/base/version.h"
 #include "runtime/data/column_rows.h"
 #include "runtime/data/row_memory.h"
 #include "runtime/io/crc32c.h"
@@ -21,14 +23,20 @@ namespace {
 
 constexpr Logger kCacheLog("data");
 constexpr int64_t kExamplesPerPass = 256;
+// Increment it if a source or an operator makes other values of the same files, or if the format of
+// cache files changes.
+constexpr uint64_t kExamplesVersion = 1;
+// A temporary file that has not changed for this long has no writer any more.
+constexpr std::chrono::hours kAbandonedAfter{1};
 
 // A file consists of a header and one record per example. A record contains the values of all
 // fields, and a checksum of these bytes. Numbers are little-endian. The size of the file follows
 // from the header.
 struct CacheHeader {
   char magic[16];
-  uint64_t fingerprint;
-  uint64_t layout;  // a hash of the fields
+  uint64_t program;  // a hash of the program's version
+  uint64_t values;   // a hash of what the values depend on
+  uint64_t layout;   // a hash of the fields
   uint64_t examples;
   uint64_t example_bytes;  // without the checksum
 };
@@ -41,7 +49,7 @@ size_t BytesOf(const Field& field) {
   return static_cast<size_t>(field.shape.num_elements()) * SizeOf(field.dtype);
 }
 
-CacheHeader HeaderOf(const Source& source) {
+CacheHeader HeaderOf(const Source& source, uint64_t values) {
   CacheHeader header{};
   std::memcpy(header.magic, kMagic.data(), kMagic.size());
   Fnv1a layout;
@@ -49,7 +57,8 @@ CacheHeader HeaderOf(const Source& source) {
     layout.Add(StrCat(field.name, " ", Name(field.dtype), " ", field.shape.ToString(), "\n"));
     header.example_bytes += BytesOf(field);
   }
-  header.fingerprint = source.fingerprint();
+  header.program = Fnv1a().Add(kVersion).AddWord(kExamplesVersion).hash();
+  header.values = values;
   header.layout = layout.hash();
   header.examples = static_cast<uint64_t>(source.size());
   return header;
@@ -107,6 +116,7 @@ class FileCache : public Source {
   }
   std::string LeftOut() const override { return source_->LeftOut(); }
   uint64_t fingerprint() const override { return source_->fingerprint(); }
+  std::optional<uint64_t> values_hash() const override { return header_.values; }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override;
 
   const io::RandomAccessFile& file() const { return file_; }
@@ -191,13 +201,33 @@ StatusOr<SourcePtr> OpenCache(const SourcePtr& source, const std::string& path,
   }
   const uint64_t size = sizeof(header) + header.examples * Stride(header);
   if (bytes < sizeof(found) || BytesOf(found) != BytesOf(header) || file->size() != size) {
-    kCacheLog.Info("the cache file is of other data, and is written again", {{"file", path}});
+    kCacheLog.Info("the cache file is of other data or another version, and is written again",
+                   {{"file", path}});
     return nullptr;
   }
   return std::make_shared<const FileCache>(source, *std::move(file), header);
 }
 
 // ---- writing
+
+// Removes the temporary files of writers that were killed.
+void RemoveAbandoned(const std::string& path, FileSystem& files) {
+  namespace fs = std::filesystem;
+  const fs::path cache(path);
+  const fs::path folder = cache.has_parent_path() ? cache.parent_path() : fs::path(".");
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(cache.filename().string() + ".") || !IsTemporaryName(name)) continue;
+    std::error_code unknown;
+    const fs::file_time_type changed = entry->last_write_time(unknown);
+    if (unknown || fs::file_time_type::clock::now() - changed < kAbandonedAfter) continue;
+    kCacheLog.Info("a temporary file whose writer has ended is removed",
+                   {{"file", entry->path().string()}});
+    (void)files.Remove(entry->path());
+  }
+}
 
 class CacheWriter {
  public:
@@ -206,6 +236,7 @@ class CacheWriter {
   // Writes all examples, and renames the file. Returns errors from reading the examples; `failed`
   // receives errors from writing.
   Status Write(const Source& source, const CacheHeader& header, Status& failed) {
+    RemoveAbandoned(path_, files_);
     const std::string temporary = TemporaryPath(path_);
     const Status read = WriteTo(temporary, source, header, failed);
     if (read.ok() && failed.ok()) failed = files_.Rename(temporary, path_);
@@ -264,9 +295,17 @@ class CacheWriter {
 
 }  // namespace
 
-StatusOr<SourcePtr> CacheInFile(SourcePtr source, const std::string& path, FileSystem& files) {
+StatusOr<SourcePtr> CacheInFile(SourcePtr source, const std::string& path,
+                                const std::string& version, FileSystem& files) {
   if (source->in_memory()) return source;
-  const CacheHeader header = HeaderOf(*source);
+  const std::optional<uint64_t> values = source->values_hash();
+  if (!values && version.empty()) {
+    return InvalidArgument(path, ": expected a version of the cached examples, because functions ",
+                           "of the program compute them, so a change would not be noticed; pass ",
+                           "one to CacheFile, and change it whenever the examples change");
+  }
+  const CacheHeader header =
+      HeaderOf(*source, Fnv1a().AddWord(values.value_or(0)).Add(version).hash());
   ASSIGN_OR_RETURN(SourcePtr cache, OpenCache(source, path, header));
   if (cache != nullptr) return cache;
   Status failed;

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "runtime/data/operators/join.h"
+#include "runtime/data/operators/map.h"
 #include "runtime/data/operators/test_sources.h"
 #include "tests/faults/faulty_files.h"
 
@@ -28,7 +30,7 @@ class CacheFile : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   SourcePtr Cached(const SourcePtr& source, FileSystem& files = RealFileSystem()) const {
-    StatusOr<SourcePtr> cached = CacheInFile(source, path_, files);
+    StatusOr<SourcePtr> cached = CacheInFile(source, path_, "", files);
     EXPECT_TRUE(cached.ok()) << cached.status();
     return *std::move(cached);
   }
@@ -93,7 +95,7 @@ TEST_F(CacheFile, OfOtherDataIsReplaced) {
 TEST_F(CacheFile, ThatIsNotCompleteIsReplaced) {
   Cached(Disk(20));
   const std::string whole = Content();
-  for (const size_t bytes : {size_t{16}, size_t{40}, whole.size() - 1}) {
+  for (const size_t bytes : {size_t{16}, size_t{48}, whole.size() - 1}) {
     Write(whole.substr(0, bytes));
     const auto source = Disk(20);
     EXPECT_EQ(ReadAll(Cached(source)), ReadAll(Numbers(5, 20)));
@@ -103,6 +105,71 @@ TEST_F(CacheFile, ThatIsNotCompleteIsReplaced) {
   Write(whole + "x");
   Cached(Disk(20));
   EXPECT_EQ(Content(), whole);
+}
+
+TEST_F(CacheFile, OfAnotherVersionIsReplaced) {
+  Cached(Disk(20));
+  const std::string whole = Content();
+  std::string other = whole;
+  other[16] ^= 1;  // in the hash of the program's version
+  Write(other);
+  const auto source = Disk(20);
+  EXPECT_EQ(ReadAll(Cached(source)), ReadAll(Numbers(5, 20)));
+  EXPECT_EQ(source->reads(), 20);
+  EXPECT_EQ(Content(), whole);
+}
+
+TEST_F(CacheFile, OfOtherTablesIsReplaced) {
+  const auto joined = [](int64_t first) {
+    StatusOr<SourcePtr> made = Concatenate({Numbers(first, 3), Disk(2)});
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  };
+  Cached(joined(1));
+  EXPECT_EQ(ReadAll(Cached(joined(30))), (std::vector<int64_t>{30, 31, 32, 5, 6}));
+}
+
+TEST_F(CacheFile, OfFunctionsHasAVersion) {
+  const auto mapped = [](int64_t factor) {
+    StatusOr<SourcePtr> made = Map(
+        Numbers(1, 3),
+        [factor](const Example& example) -> StatusOr<Example> {
+          const int64_t value = factor * std::as_const(example[0].value).data<int64_t>()[0];
+          const auto twice = static_cast<float>(2 * value);
+          return Example{{"x", Tensor::Scalar<int64_t>(value)},
+                         {"x2", Tensor::Of<float>({2}, {twice, twice})}};
+        },
+        1);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  };
+  EXPECT_EQ(Message(CacheInFile(mapped(2), path_).status()),
+            path_ +
+                ": expected a version of the cached examples, because functions of the program "
+                "compute them, so a change would not be noticed; pass one to CacheFile, and "
+                "change it whenever the examples change");
+  const auto joined = Concatenate({mapped(2), mapped(3)});
+  EXPECT_FALSE(CacheInFile(*joined, path_).ok());
+  EXPECT_EQ(FilesInFolder(), 0);
+  const auto first = CacheInFile(mapped(2), path_, "twice");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(ReadAll(*first), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(ReadAll(*CacheInFile(mapped(3), path_, "twice")), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(ReadAll(*CacheInFile(mapped(3), path_, "thrice")), (std::vector<int64_t>{3, 6, 9}));
+}
+
+TEST_F(CacheFile, TemporaryFilesOfKilledWritersAreRemoved) {
+  const std::string old = path_ + ".tmp.0123456789abcdef", young = path_ + ".tmp.fedcba9876543210";
+  const std::string other = folder_ + "/letters.cache.tmp.0123456789abcdef";
+  for (const std::string& file : {old, young, other}) std::ofstream(file) << "half of it";
+  for (const std::string& file : {old, other}) {
+    std::filesystem::last_write_time(
+        file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+  Cached(Disk(20));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(young)) << "it may still be written";
+  EXPECT_TRUE(std::filesystem::exists(other)) << "it belongs to another cache";
 }
 
 TEST_F(CacheFile, DamageIsFoundWhenAnExampleIsRead) {

@@ -75,6 +75,7 @@ class Computed : public Source {
   std::string Describe() const override { return options_.text; }
   std::string LeftOut() const override { return options_.left_out; }
   uint64_t fingerprint() const override { return options_.fingerprint; }
+  std::optional<uint64_t> values_hash() const override { return std::nullopt; }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     ASSIGN_OR_RETURN(std::unique_ptr<ExampleMaker> maker, options_.make_maker());
     return std::make_unique<ComputedReader>(options_, fields_, columns, std::move(maker));

@@ -1,6 +1,7 @@
 #include "runtime/data/operators/fields.h"
 
 #include "absl/strings/str_replace.h"
+#include "runtime/base/fnv1a.h"
 
 namespace tfjob::data {
 namespace {
@@ -38,6 +39,17 @@ std::vector<Column> ColumnsOfFields(const Source& source) {
   std::vector<Column> columns;
   for (const Field& field : source.fields()) columns.push_back(ColumnOf(field));
   return columns;
+}
+
+std::optional<uint64_t> ValuesHashOf(std::span<const SourcePtr> sources, uint64_t hash) {
+  Fnv1a all;
+  all.AddWord(hash);
+  for (const SourcePtr& source : sources) {
+    const std::optional<uint64_t> values = source->values_hash();
+    if (!values) return std::nullopt;
+    all.AddWord(*values).AddWord(static_cast<uint64_t>(source->size()));
+  }
+  return all.hash();
 }
 
 std::string LeftOutOf(std::span<const SourcePtr> sources) {

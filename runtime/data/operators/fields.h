@@ -1,7 +1,9 @@
 // Compares the fields of sources, and combines their descriptions.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +23,9 @@ Status CheckSameFields(const Source& first, const Source& other);
 Column ColumnOf(const Field& field);
 std::vector<Column> ColumnsOfFields(const Source& source);
 
+// Combines the results of Source::values_hash with `hash`, which covers what an operator does with
+// the sources. Returns nullopt if one of them has none.
+std::optional<uint64_t> ValuesHashOf(std::span<const SourcePtr> sources, uint64_t hash);
 // Combines the results of Source::LeftOut.
 std::string LeftOutOf(std::span<const SourcePtr> sources);
 // Indents the lines of a description after the first one.

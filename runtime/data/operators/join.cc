@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -97,6 +98,9 @@ class Joined : public Source {
       hash.AddWord(part->fingerprint()).AddWord(static_cast<uint64_t>(part->size()));
     return hash.hash();
   }
+  std::optional<uint64_t> values_hash() const override {
+    return ValuesHashOf(sources_, Fnv1a().Add(text_).AddWord(hash_).hash());
+  }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<std::unique_ptr<RowReader>> readers;
     for (const SourcePtr& part : sources_) {
@@ -106,8 +110,8 @@ class Joined : public Source {
   }
 
  private:
-  // Returns `field` with a type that can represent the values of all sources, whose types may
-  // differ.
+  // Returns `field` with a type that can represent the values of all sources, whose types and
+  // padding may differ.
   Field Common(Field field) const {
     const auto is_float = [&](const SourcePtr& part) {
       const DType dtype = part->Find(field.name)->dtype;
@@ -115,7 +119,9 @@ class Joined : public Source {
     };
     const DType wide = std::ranges::any_of(sources_, is_float) ? DType::kFloat64 : DType::kInt64;
     for (const SourcePtr& part : sources_) {
-      if (part->Find(field.name)->dtype != field.dtype) field.dtype = wide;
+      const Field& other = *part->Find(field.name);
+      if (other.dtype != field.dtype) field.dtype = wide;
+      if (other.padding != field.padding) field.padding = std::nan("");
     }
     return field;
   }

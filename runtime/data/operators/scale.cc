@@ -48,7 +48,10 @@ class Scaled : public Source {
   Scaled(SourcePtr source, std::set<std::string> scaled, float factor)
       : source_(std::move(source)), scaled_(std::move(scaled)), factor_(factor) {
     for (Field field : source_->fields()) {
-      if (scaled_.contains(field.name)) field.dtype = DType::kFloat32;
+      if (scaled_.contains(field.name)) {
+        field.dtype = DType::kFloat32;
+        if (field.padding) *field.padding *= factor_;
+      }
       fields_.push_back(std::move(field));
     }
   }
@@ -63,6 +66,9 @@ class Scaled : public Source {
   std::string LeftOut() const override { return source_->LeftOut(); }
   uint64_t fingerprint() const override {
     return Fnv1a().AddWord(source_->fingerprint()).AddWord(std::bit_cast<uint32_t>(factor_)).hash();
+  }
+  std::optional<uint64_t> values_hash() const override {
+    return ValuesHashOf({&source_, 1}, std::bit_cast<uint32_t>(factor_));
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     std::vector<Column> changed = columns;

@@ -50,6 +50,9 @@ class PartOfSource : public Source {
   uint64_t fingerprint() const override {
     return Fnv1a().AddWord(source_->fingerprint()).AddWord(hash_).hash();
   }
+  std::optional<uint64_t> values_hash() const override {
+    return ValuesHashOf({&source_, 1}, hash_);
+  }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     ASSIGN_OR_RETURN(std::unique_ptr<RowReader> reader, source_->Open(columns));
     return std::make_unique<PartReader<Rows>>(rows_, std::move(reader));

@@ -72,6 +72,9 @@ class Zipped : public Source {
       hash.AddWord(part->fingerprint()).AddWord(static_cast<uint64_t>(part->size()));
     return hash.hash();
   }
+  std::optional<uint64_t> values_hash() const override {
+    return ValuesHashOf(sources_, Fnv1a().Add("zip").hash());
+  }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
     for (const Column& column : columns) {
       if (Find(column.array) != nullptr) continue;

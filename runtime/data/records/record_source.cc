@@ -95,6 +95,12 @@ class Staging {
   std::map<size_t, Dataset> datasets_;  // by the number of examples
 };
 
+std::optional<double> PaddingOf(const ExampleFeature& feature) {
+  if (feature.tokens) return static_cast<double>(feature.tokens->padding);
+  if (!feature.variable) return std::nullopt;
+  return feature.raw ? 0 : feature.fill.value_or(0);
+}
+
 class RecordSource : public Source {
  public:
   RecordSource(std::unique_ptr<const RecordFormat> format, RecordOptions options, RecordFiles files,
@@ -109,8 +115,8 @@ class RecordSource : public Source {
       const auto feature =
           std::ranges::find(options_.features, field.feature, &ExampleFeature::name);
       ENFORCE(feature != options_.features.end(), "the caller knows its features");
-      fields_.push_back(
-          {field.name, StrCat(where, ": feature ", field.feature), feature->dtype, feature->shape});
+      fields_.push_back({field.name, StrCat(where, ": feature ", field.feature), feature->dtype,
+                         feature->shape, PaddingOf(*feature)});
     }
   }
 

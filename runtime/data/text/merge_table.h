@@ -4,10 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
-#include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/data/text/token_ids.h"
 
 namespace tfjob::text {
 
@@ -32,10 +33,12 @@ class MergeTable {
   // token, if a line is not a merge or repeats one, or if a merge needs a token that the vocabulary
   // lacks. Also returns I/O errors.
   static StatusOr<MergeTable> Read(const BytePairFiles& files);
-  // Like the first form, but reads JSON: an object that maps tokens to ids, and a list of merges,
-  // each of which is a list of two tokens or a string in the form of a line. Messages begin with
-  // the path of the field.
-  static StatusOr<MergeTable> Parse(const JsonField& vocabulary, const JsonField& merges);
+  // Like the first form, but reads the text of two JSON values, the members "vocab" and "merges" of
+  // the value `at`: an object that maps tokens to ids, and a list of merges, each of which is a
+  // list of two tokens or a string in the form of a line. `merges` may be empty. Messages begin
+  // with the path of the member.
+  static StatusOr<MergeTable> Parse(std::string_view vocabulary, std::string_view merges,
+                                    const std::string& at);
 
   int32_t IdOf(unsigned char byte) const { return bytes_[byte]; }
   // Returns null if the two tokens are not merged.
@@ -48,21 +51,19 @@ class MergeTable {
   int64_t size() const { return size_; }  // every id is in [0, size())
   uint64_t fingerprint() const { return fingerprint_; }
 
-  static constexpr int64_t kMostId = (1 << 28) - 1;
+  static constexpr int64_t kMostId = TokenIds::kMostId;
 
  private:
-  using Ids = absl::flat_hash_map<std::string, int32_t>;
-
   MergeTable() = default;
   static uint64_t KeyOf(int32_t left, int32_t right) {
     return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
   }
-  Status AddTokens(const Json& tokens, Ids& ids);
-  Status AddBytes(const Ids& ids);
-  Status AddMerges(std::string_view content, const std::string& path, const Ids& ids);
-  Status AddMerge(std::string_view line, const Ids& ids);
-  Status AddMerge(std::string_view left, std::string_view right, const Ids& ids);
-  Status AddMerge(const JsonField& merge, const Ids& ids);
+  Status AddTokens(const TokenIds& ids);
+  Status AddBytes(const TokenIds& ids);
+  Status AddMerges(std::string_view content, const std::string& path, const TokenIds& ids);
+  Status AddMerge(std::string_view line, const TokenIds& ids);
+  Status AddMerge(std::string_view left, std::string_view right, const TokenIds& ids);
+  Status AddMerge(const JsonView& merge, const TokenIds& ids);
 
   std::array<int32_t, 256> bytes_{};
   absl::flat_hash_map<uint64_t, Merge> merges_;

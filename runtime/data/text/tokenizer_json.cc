@@ -8,14 +8,48 @@
 
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/json.h"
+#include "runtime/base/json_split.h"
 #include "runtime/data/text/byte_pair.h"
 #include "runtime/data/text/merge_table.h"
 #include "runtime/data/text/text_lines.h"
 #include "runtime/data/text/text_quote.h"
+#include "runtime/data/text/token_ids.h"
 #include "runtime/data/text/word_piece.h"
 
 namespace tfjob::text {
 namespace {
+
+// The part of a file that is parsed to a DOM, which takes some 100 times as much memory.
+constexpr size_t kMostSettingsBytes = 2 << 20;
+
+struct TokenizerFile {
+  Json settings;                        // all but the next two
+  std::string_view vocabulary, merges;  // JSON; empty if the file has none
+};
+
+StatusOr<TokenizerFile> ParseSettings(const std::string& content, const std::string& path) {
+  const std::string_view model = FindJsonMember(content, "model");
+  TokenizerFile file{.settings = {},
+                     .vocabulary = FindJsonMember(model, "vocab"),
+                     .merges = FindJsonMember(model, "merges")};
+  const size_t bytes = content.size() - file.vocabulary.size() - file.merges.size();
+  if (bytes > kMostSettingsBytes) {
+    return InvalidArgument(path, ": expected at most ", kMostSettingsBytes, " bytes outside of ",
+                           "model.vocab and model.merges, got ", bytes);
+  }
+  std::string settings = content;
+  for (const std::string_view part : {file.vocabulary, file.merges}) {
+    if (part.empty()) continue;
+    // Keeps the lines, so that errors name the right one.
+    const auto begin = settings.begin() + (part.data() - content.data());
+    std::replace_if(
+        begin, begin + static_cast<std::ptrdiff_t>(part.size()), [](char c) { return c != '\n'; },
+        ' ');
+    *begin = '0';
+  }
+  ASSIGN_OR_RETURN(file.settings, ParseJson(settings, path));
+  return file;
+}
 
 // Checks the member `type` of a part of the file.
 Status ExpectType(const JsonField& field, std::string_view type) {
@@ -143,29 +177,10 @@ StatusOr<BasicOptions> ReadBertNormalizer(const JsonField& normalizer) {
   return options;
 }
 
-// Reads the tokens of WordPiece; `names` owns their strings.
-StatusOr<WordPieceTokens> ReadPieces(const JsonField& model, std::vector<std::string>& names) {
-  WordPieceTokens tokens;
-  Fnv1a hash;
-  const JsonField vocabulary = model["vocab"];
-  if (!vocabulary.IsObject()) return vocabulary.Mismatch("an object that maps tokens to ids");
-  ASSIGN_OR_RETURN(const auto members, vocabulary.Members());
-  names.reserve(members.size());
-  for (const auto& [token, field] : members) {
-    ASSIGN_OR_RETURN(const int64_t id, ReadId(field));
-    names.push_back(token);
-    tokens.terms.push_back({.text = names.back(), .id = static_cast<int32_t>(id)});
-    hash.Add("\n").Add(token).AddWord(static_cast<uint64_t>(id));
-    tokens.size = std::max(tokens.size, id + 1);
-  }
-  tokens.hash = hash.hash();
-  return tokens;
-}
-
-StatusOr<std::shared_ptr<const Tokenizer>> ReadWordPiece(const JsonField& root,
+StatusOr<std::shared_ptr<const Tokenizer>> ReadWordPiece(const TokenizerFile& file,
                                                          const SpecialTokens& special,
                                                          const AddedTokens& added) {
-  const JsonField model = root["model"];
+  const JsonField root(file.settings), model = root["model"];
   ASSIGN_OR_RETURN(const BasicOptions words, ReadBertNormalizer(root["normalizer"]));
   RETURN_IF_ERROR(ExpectType(root["pre_tokenizer"], "BertPreTokenizer"));
   RETURN_IF_ERROR(ExpectUsual(model["max_input_chars_per_word"],
@@ -177,21 +192,23 @@ StatusOr<std::shared_ptr<const Tokenizer>> ReadWordPiece(const JsonField& root,
     return model["continuing_subword_prefix"].Mismatch(
         StrCat("a prefix of 1 to ", kMostContinuationBytes, " bytes"));
   }
-  std::vector<std::string> names;
-  ASSIGN_OR_RETURN(WordPieceTokens tokens, ReadPieces(model, names));
-  tokens.unknown = unknown;
-  tokens.continuation = continuation;
-  tokens.special = special;
-  tokens.size = std::max(tokens.size, added.size);
-  tokens.hash = Fnv1a().AddWord(tokens.hash).Add(unknown).Add("\n").Add(continuation).hash();
+  const StatusOr<TokenIds> ids = TokenIds::Parse(file.vocabulary);
+  if (!ids.ok()) return Annotate(ids.status(), "model.vocab");
+  WordPieceTokens tokens{
+      .unknown = unknown,
+      .continuation = continuation,
+      .special = special,
+      .size = std::max(ids->size(), added.size),
+      .hash = Fnv1a().AddWord(ids->hash()).Add(unknown).Add("\n").Add(continuation).hash()};
+  for (const auto& [token, id] : ids->tokens()) tokens.terms.push_back({.text = token, .id = id});
   auto made = WordPieceTokenizer::Make(tokens, words);
-  return made.ok() ? std::move(made) : Annotate(made.status(), model["vocab"].path());
+  return made.ok() ? std::move(made) : Annotate(made.status(), "model.vocab");
 }
 
-StatusOr<std::shared_ptr<const Tokenizer>> ReadBytePairs(const JsonField& root,
+StatusOr<std::shared_ptr<const Tokenizer>> ReadBytePairs(const TokenizerFile& file,
                                                          const SpecialTokens& special,
                                                          const AddedTokens& added) {
-  const JsonField model = root["model"], before = root["pre_tokenizer"];
+  const JsonField root(file.settings), model = root["model"], before = root["pre_tokenizer"];
   if (root["normalizer"].present()) {
     return root["normalizer"].Mismatch("null, the only choice that is supported with BPE");
   }
@@ -205,11 +222,12 @@ StatusOr<std::shared_ptr<const Tokenizer>> ReadBytePairs(const JsonField& root,
   RETURN_IF_ERROR(ExpectUsual(model["end_of_word_suffix"], ""));
   BytePairOptions options{.special = special, .least_size = added.size};
   ASSIGN_OR_RETURN(options.add_prefix_space, before["add_prefix_space"].BoolOr(true));
-  ASSIGN_OR_RETURN(MergeTable table, MergeTable::Parse(model["vocab"], model["merges"]));
+  ASSIGN_OR_RETURN(MergeTable table, MergeTable::Parse(file.vocabulary, file.merges, "model"));
   return std::make_shared<const BytePairTokenizer>(std::move(table), options);
 }
 
-StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerOf(const JsonField& root) {
+StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerOf(const TokenizerFile& file) {
+  const JsonField root(file.settings);
   if (!root.IsObject()) return root.Mismatch("an object");
   SpecialTokens special;
   RETURN_IF_ERROR(ReadPostProcessor(root["post_processor"], special));
@@ -219,8 +237,8 @@ StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerOf(const JsonField& root
     added.size = std::max(added.size, id.value_or(-1) + 1);
   const JsonField type = root["model"]["type"];
   ASSIGN_OR_RETURN(const std::string model, type.String());
-  if (model == "WordPiece") return ReadWordPiece(root, special, added);
-  if (model == "BPE") return ReadBytePairs(root, special, added);
+  if (model == "WordPiece") return ReadWordPiece(file, special, added);
+  if (model == "BPE") return ReadBytePairs(file, special, added);
   return type.Mismatch("WordPiece or BPE, which are supported");
 }
 
@@ -228,8 +246,8 @@ StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerOf(const JsonField& root
 
 StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerJson(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string content, ReadSmallFile(path, kMostTokenizerBytes));
-  ASSIGN_OR_RETURN(const Json document, ParseJson(content, path));
-  auto read = ReadTokenizerOf(JsonField(document));
+  ASSIGN_OR_RETURN(const TokenizerFile file, ParseSettings(content, path));
+  auto read = ReadTokenizerOf(file);
   return read.ok() ? std::move(read) : Annotate(read.status(), path);
 }
 

@@ -191,7 +191,7 @@ TEST_F(TokenizerJson, WhatIsNotSupportedIsNamed) {
 TEST_F(TokenizerJson, WrongVocabulariesAreNamed) {
   const json pieces = WordPieceFile(), pairs = BytePairFile();
   EXPECT_EQ(Error(pieces, "/model/vocab/film", -1),
-            "model.vocab.film: expected an id from 0 to 268435455, got -1");
+            "model.vocab: token \"film\": expected an id from 0 to 268435455, got -1");
   EXPECT_EQ(Error(pieces, "/model/unk_token", "<unk>"),
             "model.vocab: expected the token <unk>, which stands for unknown words, but it is "
             "missing");

@@ -60,7 +60,8 @@ class TextSource : public Source {
     fields_ = {{.name = kFeaturesArray,
                 .file = files_.folder(),
                 .dtype = DType::kInt64,
-                .shape = {options_.length}},
+                .shape = {options_.length},
+                .padding = static_cast<double>(options_.sequence.padding)},
                {.name = kLabelsArray, .file = files_.folder(), .dtype = DType::kInt64}};
   }
 

@@ -242,14 +242,17 @@ Gradient RsqrtGradient(GradientContext& c) {
   return {Mul(c.b, Times(c, c.dy(), -0.5), Mul(c.b, y, Square(c.b, y)))};
 }
 
-// d_x = dy sign(x), which is 0 where x = 0
+// d_x = dy sign(x), where sign(0) = 0 and sign(NaN) = NaN. Where x is neither above nor below 0,
+// that is dy x.
 Gradient AbsGradient(GradientContext& c) {
+  const Output x = c.input(0);
   const Output zero = Scalar(c.b, c.b.dtype(c.dy()), 0);
-  const Output below = Select(c.b, Less(c.b, c.input(0), zero), Neg(c.b, c.dy()), zero);
-  return {Select(c.b, Greater(c.b, c.input(0), zero), c.dy(), below)};
+  const Output below = Select(c.b, Less(c.b, x, zero), Neg(c.b, c.dy()), Mul(c.b, c.dy(), x));
+  return {Select(c.b, Greater(c.b, x, zero), c.dy(), below)};
 }
 
-// d_x = dy where x was not clipped, 0 elsewhere
+// d_x = dy where x was not clipped, 0 elsewhere. NaN counts as clipped, as in tf.clip_by_value,
+// which consists of a minimum and a maximum.
 Gradient ClipGradient(GradientContext& c) {
   return {Select(c.b, Equal(c.b, c.input(0), c.output(0)), c.dy(), Zeros(c, c.dy()))};
 }

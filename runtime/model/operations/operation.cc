@@ -13,33 +13,42 @@ using graph::Output;
 
 constexpr std::string_view kModules = "keras.src.ops.";
 
-bool IsHalfType(DType dtype) {
-  return dtype == DType::kBFloat16 || dtype == DType::kFloat16;
-}
-
 bool IsFloatType(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || IsHalfType(dtype);
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kBFloat16 ||
+         dtype == DType::kFloat16;
 }
 
-// Returns the type to which Keras promotes two types if one of them is a half type: two different
-// float types become the wider one, or float32. Otherwise, returns the second type.
+// Returns the type to which Keras promotes two types, in either order. Unlike in NumPy, an integer
+// and a float type become the float type, whatever their sizes.
 DType Promoted(DType a, DType b) {
-  if (a == b || !IsFloatType(a) || (!IsHalfType(a) && !IsHalfType(b))) return b;
-  if (!IsFloatType(b)) return a;
-  return a == DType::kFloat64 || b == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  if (a == b || b == DType::kBool) return a;
+  if (a == DType::kBool) return b;
+  if (IsFloatType(a) != IsFloatType(b)) return IsFloatType(a) ? a : b;
+  const auto either = [&](DType dtype) { return a == dtype || b == dtype; };
+  if (!IsFloatType(a)) return either(DType::kInt64) ? DType::kInt64 : DType::kInt32;
+  return either(DType::kFloat64) ? DType::kFloat64 : DType::kFloat32;
+}
+
+// Returns whether the operand is the condition of a selection, which keeps its own type.
+bool IsCondition(const Operation& operation, size_t operand) {
+  return operation.kind->form == CallForm::kSelect && operand == 0;
 }
 
 // Returns the common type of the operands. Numbers take the type of the tensors; but if a number is
 // a fraction and the tensors are integers, all operands become float32, as in Keras.
 DType SharedType(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   std::optional<DType> found;
+  const auto add = [&](int input) {
+    const DType own = b.dtype(inputs[static_cast<size_t>(input)]);
+    found = found ? Promoted(*found, own) : own;
+  };
   bool fraction = false;
-  for (size_t i = operation.kind->form == CallForm::kSelect ? 1 : 0; i < operation.operands.size();
-       ++i) {
+  for (const int input : operation.list) add(input);
+  for (size_t i = 0; i < operation.operands.size(); ++i) {
     const CallOperand& operand = operation.operands[i];
+    if (IsCondition(operation, i)) continue;
     if (operand.input != kNoInput) {
-      const DType own = b.dtype(inputs[static_cast<size_t>(operand.input)]);
-      found = found ? Promoted(*found, own) : own;
+      add(operand.input);
     } else {
       fraction = fraction || !operand.integer;
     }
@@ -57,22 +66,18 @@ Output ArrayOf(Builder& b, const CallOperand& operand, DType dtype) {
 std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
                              const std::vector<Output>& inputs) {
   std::vector<Output> values;
-  for (int index : operation.list) values.push_back(inputs[static_cast<size_t>(index)]);
   const DType dtype = SharedType(b, operation, inputs);
-  const bool selects = operation.kind->form == CallForm::kSelect;
-  for (const CallOperand& operand : operation.operands) {
+  for (int index : operation.list)
+    values.push_back(Cast(b, inputs[static_cast<size_t>(index)], dtype));
+  for (size_t i = 0; i < operation.operands.size(); ++i) {
+    const CallOperand& operand = operation.operands[i];
     if (operand.input == kNoInput) {
       values.push_back(operand.array.empty() ? Scalar(b, dtype, operand.number)
                                              : ArrayOf(b, operand, dtype));
       continue;
     }
     const Output input = inputs[static_cast<size_t>(operand.input)];
-    const DType own = b.dtype(input);
-    const bool number = operation.operands.size() == 2 &&
-                        (dtype == DType::kFloat32 || IsHalfType(dtype)) && own != DType::kFloat64 &&
-                        own != DType::kBool;
-    const bool half = IsHalfType(own) && IsFloatType(dtype);
-    values.push_back((number && !selects) || half ? Cast(b, input, dtype) : input);
+    values.push_back(IsCondition(operation, i) ? input : Cast(b, input, dtype));
   }
   return values;
 }

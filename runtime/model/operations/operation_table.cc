@@ -34,9 +34,12 @@ Outputs LessEqual(const OperationCall& call) {
   return {GreaterEqual(call.b, call.x[1], call.x[0])};
 }
 
+// The operands have the same type. Integers become float32.
 Outputs TrueDivide(const OperationCall& call) {
-  const bool wide = call.b.dtype(call.x[0]) == DType::kFloat64;
-  const DType dtype = wide ? DType::kFloat64 : DType::kFloat32;
+  const DType own = call.b.dtype(call.x[0]);
+  const bool whole =
+      own == DType::kInt32 || own == DType::kInt64 || own == DType::kUInt8 || own == DType::kBool;
+  const DType dtype = whole ? DType::kFloat32 : own;
   return {Div(call.b, Cast(call.b, call.x[0], dtype), Cast(call.b, call.x[1], dtype))};
 }
 

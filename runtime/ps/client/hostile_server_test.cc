@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "runtime/ps/client/test_client.h"
@@ -115,6 +116,82 @@ TEST_F(HostileServerTest, AFillThatHasNotBeenSentIsNotConfirmed) {
   EXPECT_TRUE(chief.events.Said("it confirmed the state before all of it was sent"));
   server.released = true;
   chief.client.reset();
+}
+
+// Answers a contribution after its first frame, and stops reading until `released`. Then it checks
+// that the rest of the contribution consists of ones.
+class EarlyServer : public rpc::StreamHandler {
+ public:
+  explicit EarlyServer(const Definition& definition)
+      : body_(StrCat(R"({"fingerprint":")", Fingerprint(definition), R"(","servers":1})")) {}
+  std::atomic<bool> released = false, ended = false;
+  std::atomic<int64_t> others = 0;
+
+  Status Admit(const rpc::Identity&) override { return OkStatus(); }
+  void Serve(const rpc::Identity&, const std::string&, rpc::Transport& transport) override {
+    rpc::IncomingFrame frame;
+    while (transport.Read(frame).ok()) {
+      const uint64_t sequence = frame.header.sequence;
+      if (frame.header.type == wire::kQuery && sequence != 0) {
+        Send(transport, {.type = wire::kState, .flags = wire::kReady, .sequence = sequence}, body_);
+      } else if (frame.header.type == wire::kRegister) {
+        Send(transport, {.type = wire::kRegistered, .sequence = sequence, .step = 1}, "");
+      } else if (frame.header.type == wire::kPull) {
+        SendValues(transport, sequence);
+      } else if (frame.header.type == wire::kPush) {
+        Check(frame);
+        if (released) continue;
+        SendValues(transport, sequence);
+        while (!released) std::this_thread::sleep_for(1ms);
+      }
+    }
+    ended = true;
+  }
+
+ private:
+  static void Send(rpc::Transport& transport, const rpc::FrameHeader& header,
+                   const std::string& bytes) {
+    transport.Write(MakeFrame(header, {{.bytes = bytes}})).IgnoreError();
+  }
+  static void SendValues(rpc::Transport& transport, uint64_t sequence) {
+    Send(transport, {.type = wire::kValues, .flags = wire::kLast, .sequence = sequence},
+         Floats(kElements, 5));
+  }
+  void Check(rpc::IncomingFrame& frame) {
+    const std::string bytes = frame.ReadString(frame.remaining());
+    std::vector<float> gradient(bytes.size() / sizeof(float));
+    std::memcpy(gradient.data(), bytes.data(), gradient.size() * sizeof(float));
+    others += std::ranges::count_if(gradient, [](float value) { return value != 1; });
+  }
+
+  const std::string body_;
+};
+
+// The contribution is larger than what a socket holds, so the writer is still reading it when the
+// answer arrives.
+TEST(EarlyAnswerTest, TheCallerMayChangeItsGradientsOnceTheStepHasEnded) {
+  const Definition definition = One(kElements);
+  EarlyServer early(definition);
+  const std::string address = TestAddresses(1)[0];
+  StatusOr<std::unique_ptr<rpc::Server>> server =
+      rpc::Server::Start({.host = "127.0.0.1",
+                          .port = std::stoi(address.substr(address.find(':') + 1)),
+                          .identity = Task("ps", 0),
+                          .streams = {{kParameterService, &early}}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  Trainer worker(definition);
+  ASSERT_EQ(worker.Join({.servers = {address}, .identity = Task("worker", 0), .patience = 20s}),
+            OkStatus());
+  ASSERT_EQ(worker.Train(), OkStatus());
+  EXPECT_EQ(worker.Value(), 5) << "the answer counts, although it came early";
+  worker.SetGradients(9);
+  early.released = true;
+  const SteadyTime deadline = SteadyNow() + 20s;
+  while (!early.ended && SteadyNow() < deadline) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(early.ended) << "the connection cannot be used any more";
+  EXPECT_EQ(early.others, 0);
+  EXPECT_TRUE(worker.events.Said("it did not read the rest of a gradient"));
+  worker.client.reset();
 }
 
 }  // namespace

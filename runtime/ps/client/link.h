@@ -137,9 +137,11 @@ class Link : public rpc::ConnectionHandler {
   // stream at the deadline. After Ignore and this function, the reader no longer writes into the
   // caller's spans.
   void AwaitReader(std::optional<SteadyTime> deadline);
-  // Must be called after AwaitReader. Once Release has returned, the writer no longer reads from
-  // the caller's spans either.
+  // The following two must be called after AwaitReader. Once they have returned, the writer no
+  // longer reads from the caller's spans either. Release disconnects at once if it still does.
+  // AwaitWriter waits until the deadline before it disconnects, and keeps the answer.
   void Release();
+  void AwaitWriter(SteadyTime deadline);
 
   enum class Part {
     kDown,      // not connected

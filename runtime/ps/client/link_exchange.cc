@@ -144,7 +144,9 @@ bool Link::NextFrame(rpc::OutgoingFrame& frame) {
 
 bool Link::NextPush(rpc::OutgoingFrame& frame) {
   const Step& step = context_.step;
-  if (!step.active || Pulls() || !started_ || refused_) return false;
+  // A server may answer before all gradients were sent, for example if it has them already. It
+  // needs no more of them, and the caller may change them as soon as the step has ended.
+  if (!step.active || Pulls() || !started_ || refused_ || answered_) return false;
   const bool whole = step.unmarked == 0;
   // A server without shards still gets one frame, so that it answers and, if it is ps 0, counts
   // the step.
@@ -234,6 +236,29 @@ void Link::Release() {
   // Segments handed to the connection cannot be recalled; only closing the connection
   // releases them.
   if (Lent()) Disconnect();
+}
+
+void Link::AwaitWriter(SteadyTime deadline) {
+  {
+    MutexLock lock(flight_mutex_);
+    while (in_flight_ > 0 && released_.WaitUntil(flight_mutex_, deadline)) {
+    }
+    if (in_flight_ == 0) return;
+  }
+  bool answered = false;
+  std::string when;
+  {
+    MutexLock lock(context_.mutex);
+    answered = this->answered();
+    when = Awaiting();
+  }
+  Disconnect();
+  {
+    MutexLock lock(context_.mutex);
+    started_ = answered;
+  }
+  Say(state::PeerEvent::Kind::kLost,
+      StrCat(name_, " was lost ", when, ": it did not read the rest of a gradient"));
 }
 
 // ---- values

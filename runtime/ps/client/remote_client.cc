@@ -16,6 +16,9 @@ namespace {
 constexpr Duration kAskTimeout{1s};
 // How long to wait, after an exchange has failed, for frames being received.
 constexpr Duration kFramePatience{500ms};
+// How long to wait, after an exchange has succeeded, for frames being sent. Normally, all have been
+// sent, but a server may answer early.
+constexpr Duration kSendPatience{2s};
 
 }  // namespace
 
@@ -324,6 +327,7 @@ Status RemoteClient::Complete() {
     if (*answered) {
       // After `again`, other servers may still answer if the step was committed meanwhile.
       Quiesce();
+      AwaitWriters();
       return OkStatus();
     }
     status = CheckStop();
@@ -344,6 +348,11 @@ Status RemoteClient::Complete() {
 void RemoteClient::Quiesce(std::optional<Deadline> deadline) {
   for (auto& link : links_) link->Ignore();
   for (auto& link : links_) link->AwaitReader(deadline);
+}
+
+void RemoteClient::AwaitWriters() {
+  const Deadline deadline = SteadyNow() + kSendPatience;
+  for (auto& link : links_) link->AwaitWriter(deadline);
 }
 
 void RemoteClient::Abandon() {

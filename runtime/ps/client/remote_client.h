@@ -61,6 +61,9 @@ class RemoteClient : public ParameterClient {
   // the caller's spans. Without a deadline, the wait for the rest of a frame lasts as long as the
   // server is alive.
   void Quiesce(std::optional<Deadline> deadline = {});
+  // After Quiesce: once AwaitWriters has returned, no writer reads from the caller's spans either.
+  // Disconnects servers that do not read what is being sent.
+  void AwaitWriters();
   // Like Quiesce, but for use after a failure. Once Abandon has returned, no writer reads from the
   // caller's spans either.
   void Abandon();

@@ -18,7 +18,7 @@ constexpr char kOptimizer[] = "tfjob/optimizer";
 constexpr char kLossScale[] = "tfjob/loss_scale";  // float64: the scale, the number of good steps
 
 // Limits on how much an untrusted checkpoint can make this process read and send. A ledger has some
-// 40 bytes per shard and task.
+// 40 bytes per shard and task. Longer ones are not written either.
 constexpr int64_t kMaxLedgerBytes = 256 << 20;
 constexpr int64_t kMaxRecordBytes = 4096;
 
@@ -38,6 +38,13 @@ StatusOr<std::string> ReadText(const io::BundleReader& reader, const std::string
   }
   ASSIGN_OR_RETURN(const Tensor text, reader.Read(name));
   return std::string(reinterpret_cast<const char*>(text.bytes().data()), text.num_bytes());
+}
+
+Status CheckLedger(int64_t step, const std::string& ledger) {
+  if (ledger.size() <= static_cast<size_t>(kMaxLedgerBytes)) return OkStatus();
+  return InvalidArgument("checkpoint of step ", step, ": ", kLedger, " has ", ledger.size(),
+                         " bytes, but at most ", kMaxLedgerBytes, " can be read back; train with ",
+                         "fewer tasks, or increase strategy.shard_bytes");
 }
 
 Status AddStreamed(const std::string& name, const state::Variable& variable,
@@ -251,6 +258,7 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
   const auto check = [&may_write] { return may_write ? may_write() : OkStatus(); };
   RETURN_IF_ERROR(check());
   RETURN_IF_ERROR(state::CheckFits(snapshot, training));
+  RETURN_IF_ERROR(CheckLedger(snapshot.global_step, snapshot.ledger));
   RETURN_IF_ERROR(MakeDirectories(folder));
   const std::string prefix = io::CheckpointPrefix(folder, snapshot.global_step);
   ASSIGN_OR_RETURN(auto writer, io::BundleWriter::Create(prefix, files));

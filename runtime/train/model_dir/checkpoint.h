@@ -30,8 +30,9 @@ namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
 // oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
-// one cannot be read, returns that error. `may_write`, if set, is called before the checkpoint
-// appears under its name, and before it is registered; an error ends the save.
+// one cannot be read, returns that error. Returns InvalidArgument, and writes nothing, if the
+// ledger is longer than what LoadCheckpoint reads (256 MiB). `may_write`, if set, is called before
+// the checkpoint appears under its name, and before it is registered; an error ends the save.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem(),

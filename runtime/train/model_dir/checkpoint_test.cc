@@ -342,6 +342,20 @@ TEST_F(TrainCheckpointTest, ALedgerThatIsTooLongIsRefused) {
   EXPECT_NE(Message(status).find("tfjob/ledger has 268435457 bytes"), std::string::npos) << status;
 }
 
+TEST_F(TrainCheckpointTest, ALedgerThatCouldNotBeReadBackIsNotWritten) {
+  ASSERT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(3, training_), 5, Time(1s)), OkStatus());
+  state::Snapshot snapshot = SnapshotAt(4, training_);
+  snapshot.ledger.assign((256 << 20) + 1, 'x');
+  const Status status = SaveCheckpoint(folder_, training_, snapshot, 5, Time(2s));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(Message(status),
+            "checkpoint of step 4: tfjob/ledger has 268435457 bytes, but at most 268435456 can be "
+            "read back; train with fewer tasks, or increase strategy.shard_bytes");
+  const auto latest = io::LatestCheckpoint(folder_);
+  ASSERT_TRUE(latest.ok() && latest->has_value());
+  EXPECT_EQ((*latest)->prefix, io::CheckpointPrefix(folder_, 3));
+}
+
 TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {
   const RunMark run{.job_uid = "u", .attempt = 1};
   ASSERT_TRUE(MakeDirectories(folder_).ok());
