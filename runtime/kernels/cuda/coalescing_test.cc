@@ -114,9 +114,9 @@ std::vector<KernelRequest> DenseRequests() {
   const Attributes last_axis = {{"axes", std::vector<int64_t>{1}}};
   const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
   std::vector<KernelRequest> requests;
-  for (const char* op :
-       {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos", "Relu",
-        "Sigmoid", "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos",
+                         "Relu", "Sigmoid", "Tanh", "ClipByValue", "Softmax", "LogSoftmax",
+                         "Identity", "Reshape", "CheckNumerics"})
     requests.push_back({op, {}, {matrix}, {matrix}});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
                          "SigmoidGrad", "TanhGrad", "SoftmaxGrad", "Assign", "AssignAdd"})

@@ -24,6 +24,7 @@ KernelTable::Entries GatherKernels(const Launcher& launcher);
 KernelTable::Entries LayoutKernels(const Launcher& launcher);
 KernelTable::Entries SelectKernels(const Launcher& launcher);
 KernelTable::Entries CastKernels(const Launcher& launcher);
+KernelTable::Entries NumberKernels(const Launcher& launcher);
 KernelTable::Entries UpdateKernels(const Launcher& launcher);
 KernelTable::Entries PoolingKernels(const Launcher& launcher);
 KernelTable::Entries ImageTransformKernels(const Launcher& launcher);

@@ -312,6 +312,20 @@ struct CheckIdsParameter {
   int32_t id_bytes;
 };
 
+// FindNotFinite finds, for each block of elements, the first one that is NaN or infinite, and
+// RefuseNotFinite reports the first of all. The latter runs as a single block.
+inline constexpr int kNumberThreads = 256;
+inline constexpr int kNumbersPerThread = 8;
+struct CheckNumbersParameter {
+  const void* in;
+  uint32_t* found;   // per block: an element, or 2^32 - 1
+  int64_t* refusal;  // a Refusal (stream.h), as three numbers
+  int64_t number;    // Refusal::number of this kernel's refusals
+  int64_t in_stride;
+  uint32_t count, cols, blocks;
+  FloatType type;
+};
+
 // Gather copies the rows with these ids. If a row does not exist, writes zeros.
 inline constexpr int kGatherThreads = 256;
 struct GatherParameter {
