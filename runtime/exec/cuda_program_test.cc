@@ -255,6 +255,44 @@ TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
   }
 }
 
+// A write that precedes the check in the graph waits for it.
+TEST(CudaProgram, ANumberThatIsNotFiniteChangesNoVariable) {
+  for (const Device& device : {CpuDevice(), EmulatedCudaDevice(1)}) {
+    SCOPED_TRACE(device.name);
+    VariableStore store(device.row_stride, device.runtime);
+    for (const char* name : {"count", "w"}) {
+      auto variable = store.Create(name, kF32, {3}, variables::Kind::kTrainable);
+      EXPECT_EQ((*variable)->FromTensor(Tensor::Of<float>({3}, {0, 0, 0})), OkStatus());
+    }
+    Builder b;
+    const Output x = Placeholder(b, "x", kF32, {3}), step = Placeholder(b, "step", kI64, {});
+    AssignAdd(b, "count", x);
+    const Output checked = b.Add("CheckNumerics", {x}, {{"message", std::string("x")}});
+    b.AddFetch("sum", Sum(b, x, {}));
+    optimizer::Optimizer sgd;
+    sgd.learning_rate = 1;
+    ApplyOptimizer(b, "w", checked, step, ToAttributes(sgd));
+    const auto graph = std::move(b).Finish();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto program = Compile(*graph, store, device);
+    ASSERT_TRUE(program.ok()) << program.status();
+    const auto run = [&](std::initializer_list<float> values) {
+      const int64_t number = 0;
+      const auto feed = Tensor::Of<float>({3}, values);
+      return (*program)->Run(std::array{Feed::Of(feed), Feed::Of(number)});
+    };
+    const auto values = [&store](const char* name) {
+      return Floats(store.Find(name)->ToTensor().data<float>());
+    };
+    EXPECT_EQ(run({1, INFINITY, 2}), Aborted("CheckNumerics: x contains NaN or infinity"));
+    EXPECT_THAT(values("count"), testing::ElementsAre(0, 0, 0));
+    EXPECT_THAT(values("w"), testing::ElementsAre(0, 0, 0));
+    EXPECT_EQ(run({1, 5, 2}), OkStatus());
+    EXPECT_THAT(values("count"), testing::ElementsAre(1, 5, 2));
+    EXPECT_THAT(values("w"), testing::ElementsAre(-1, -5, -2));
+  }
+}
+
 // Reads rows of a table in a loop. A write to a variable precedes the loop, and another follows it.
 Builder LookupInLoop() {
   Builder b;

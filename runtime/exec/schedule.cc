@@ -86,7 +86,7 @@ std::vector<int> FindAwaited(const graph::Graph& graph,
 
 // Gather's gradients are not included: they cannot reject ids that Gather has already accepted.
 bool MayRefuseValues(std::string_view op, const Attributes& attributes) {
-  if (op == "Gather") return true;
+  if (op == "Gather" || op == "CheckNumerics") return true;
   const graph::Graph* const body = graph::Subgraph::Find(attributes, "body");
   return body != nullptr && std::ranges::any_of(body->nodes(), IsCheck);
 }

@@ -119,6 +119,14 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
+// If the loss is scaled and the graph updates the variables, returns the value through a check: if
+// it is not finite, the run fails and changes no variable. `what` names the value in the error.
+Output Checked(Builder& b, const BuildOptions& options, const Feeds& feeds, Output value,
+               const std::string& what) {
+  if (!options.optimizer || !feeds.loss_scale.valid() || !b.ok()) return value;
+  return b.Add("CheckNumerics", {value}, {{"message", what}});
+}
+
 // Adds up the losses of all outputs and the penalty, if it is valid. Returns the loss to minimise.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
@@ -143,7 +151,7 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
     sum = Add(b, sum, Weighted(b, penalty, static_cast<double>(options.batch_size)));
   }
   b.AddFetch(kLoss, loss);
-  b.AddFetch(kLossSum, sum);
+  b.AddFetch(kLossSum, Checked(b, options, feeds, sum, "the loss"));
   return loss;
 }
 
@@ -206,9 +214,13 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   }
   if (trained.empty())
     return InvalidArgument("the model has no trainable variables: there is nothing to train");
-  const std::vector<graph::GradientOrRows> gradients =
+  std::vector<graph::GradientOrRows> gradients =
       GradientsOfLoss(b, options, loss, feeds.loss_scale, wrt);
   if (!b.ok()) return b.status();
+  for (size_t i = 0; i < trained.size(); ++i) {
+    Output& value = gradients[i].by_rows() ? gradients[i].rows.values : gradients[i].dense;
+    value = Checked(b, options, feeds, value, StrCat("the gradient of ", trained[i]->name));
+  }
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
   // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
@@ -371,7 +383,9 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
       for (const LayerCall::Assignment& assignment : call.assignments) {
         const std::string& name = built.variables[assignment.variable].name;
         Contribute(b, options, Change::kAssign, name, assignment.value, {}, built);
-        if (options.optimizer) Assign(b, name, assignment.value);
+        if (!options.optimizer) continue;
+        Assign(b, name,
+               Checked(b, options, feeds, assignment.value, StrCat("the new value of ", name)));
       }
       RETURN_IF_ERROR(AddGradients(b, options, feeds, reads, loss, built));
     }

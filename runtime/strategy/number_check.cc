@@ -71,6 +71,7 @@ NumberCheck::NumberCheck(config::OnNonFinite rule, std::string task,
 void NumberCheck::Begin() {
   first_ = variables_.size();
   updated_ = false;
+  refused_.clear();
 }
 
 bool NumberCheck::Contribution(size_t v, std::span<const std::byte> contribution) {
@@ -103,6 +104,7 @@ void NumberCheck::UpdatedRows(size_t v, const variables::Variable& variable,
 std::string NumberCheck::Culprit(double loss) const {
   if (std::isnan(loss)) return "the loss is NaN";
   if (std::isinf(loss)) return "the loss is infinite";
+  if (!refused_.empty()) return refused_;
   const std::string& name = variables_[first_].name;
   if (updated_) return StrCat(name, " contains NaN or infinity after its update");
   const bool gradient = variables_[first_].update == state::Update::kGradient;
@@ -112,7 +114,7 @@ std::string NumberCheck::Culprit(double loss) const {
 
 StatusOr<bool> NumberCheck::Verdict(double loss, int64_t step) {
   if (!enabled()) return true;
-  if (std::isfinite(loss) && first_ == variables_.size()) {
+  if (std::isfinite(loss) && first_ == variables_.size() && refused_.empty()) {
     skipped_in_a_row_ = 0;
     return true;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -47,6 +48,10 @@ class NumberCheck {
   // may be padded with -1 at the end.
   void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
+  // Says that the program of the batch has found a number that is not finite, and has changed no
+  // variable. `what` is its error, which names the tensor.
+  void Refused(std::string what) { refused_ = std::move(what); }
+
   // Returns true if the batch may be applied, and false if it must be skipped. Returns
   // state::RunFailure, with a message that names the step and the first tensor that is not finite
   // (the loss, then the variables in the model's order), if the run must end. `step` is the step in
@@ -65,6 +70,7 @@ class NumberCheck {
   ThreadPool* const pool_;
   size_t first_;  // the first variable that is not finite, or the number of variables
   bool updated_ = false;
+  std::string refused_;  // by the program; "" if it has not refused the batch
   int skipped_in_a_row_ = 0;
 };
 

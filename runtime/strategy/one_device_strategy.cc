@@ -17,18 +17,6 @@
 namespace tfjob::strategy {
 namespace {
 
-// If the loss is scaled, gradients must be checked before they are clipped: clipping to a range
-// would make an infinite gradient finite.
-optimizer::Clipping ClippingAfterCheck(const ModelDefinition& definition) {
-  return ScalesLoss(definition) ? definition.build.clipping : optimizer::Clipping();
-}
-
-// Returns the options of a training graph that leaves `clipping` to another program.
-StrategyOptions WithoutClipping(StrategyOptions options, const optimizer::Clipping& clipping) {
-  if (clipping.kind != optimizer::ClipKind::kNone) options.definition.build.clipping = {};
-  return options;
-}
-
 // Appends rows with the index -1, which updates ignore, to gradients by rows. Keeps its memory.
 class RowPadding {
  public:
@@ -56,25 +44,27 @@ class RowPadding {
 };
 
 // The graph of a step contains the updates, unless batches may be skipped. If they may, a separate
-// program applies the contributions once all of them are known to be finite.
+// program applies the contributions once all of them are known to be finite. If the loss is scaled,
+// the graph contains the updates and checks all numbers before it applies them, so that gradients
+// stay on the device.
 class OneDevice : public Strategy {
  public:
   OneDevice(rpc::Identity self, StrategyOptions options)
       : self_(std::move(self)),
-        clipping_(ClippingAfterCheck(options.definition)),
-        options_(WithoutClipping(std::move(options), clipping_)),
+        options_(std::move(options)),
+        scales_loss_(ScalesLoss(options_.definition)),
         store_(options_.device.row_stride, options_.device.runtime),
         check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
-        programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/!check_.skips(),
-                  store_, options_.device),
+        programs_(options_.definition, model::Mode::kTrain,
+                  /*with_updates=*/!check_.skips() || scales_loss_, store_, options_.device),
         padding_(options_.definition.variables.size()) {}
 
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
-    if (check_.skips()) {
-      ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, clipping_, store_,
-                                                        options_.device));
+    if (check_.skips() && !scales_loss_) {
+      ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, optimizer::Clipping(),
+                                                        store_, options_.device));
     }
     // The program with the updates has created the slots.
     ASSIGN_OR_RETURN(state_, LocalState::Find(options_.definition.state, store_));
@@ -95,7 +85,10 @@ class OneDevice : public Strategy {
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.For(batch));
     program->set_loss_scale(loss_scale_.scale);
-    RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
+    check_.Begin();
+    const Status ran = program->Run(batch, global_step_, options_.definition.seed);
+    if (!ran.ok() && !(scales_loss_ && absl::IsAborted(ran))) return ran;
+    if (!ran.ok()) check_.Refused(std::string(Message(ran)));
     ASSIGN_OR_RETURN(const bool applied, Apply(*program));
     ++drawn_;
     if (!applied) {
@@ -114,7 +107,7 @@ class OneDevice : public Strategy {
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
     const bool follows = drawn_ == global_step_;  // the step implies the position
     std::optional<state::LossScale> loss_scale;
-    if (ScalesLoss(options_.definition)) loss_scale = loss_scale_;
+    if (scales_loss_) loss_scale = loss_scale_;
     return state_->BeginCopy(
         global_step_, follows ? "" : PositionRecord({self_.task_type, self_.task_index}, drawn_),
         loss_scale, Written());
@@ -129,8 +122,7 @@ class OneDevice : public Strategy {
   // Checks the program's results, and applies them unless the program has already done so. Returns
   // false if the batch is skipped.
   StatusOr<bool> Apply(const ModelProgram& program) {
-    check_.Begin();
-    for (size_t v = 0; v < state_->held().size(); ++v) {
+    for (size_t v = 0; v < state_->held().size() && !scales_loss_; ++v) {
       const variables::Variable& variable = *state_->held()[v][0];
       const std::span<const int64_t> indices = program.Indices(static_cast<int>(v));
       if (updates_ != nullptr) {
@@ -143,8 +135,7 @@ class OneDevice : public Strategy {
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));
     // The loss is not scaled, so if it is not finite, the scale is not the reason.
-    if (ScalesLoss(options_.definition) && std::isfinite(program.loss_sum()))
-      loss_scale_ = loss_scale_.After(fine);
+    if (scales_loss_ && std::isfinite(program.loss_sum())) loss_scale_ = loss_scale_.After(fine);
     if (!fine || updates_ == nullptr) return fine;
     // Batches may have fewer examples, or shorter ones, than others.
     ASSIGN_OR_RETURN(Updates * updates,
@@ -163,8 +154,8 @@ class OneDevice : public Strategy {
   }
 
   const rpc::Identity self_;
-  const optimizer::Clipping clipping_;  // by the program that applies the contributions
   const StrategyOptions options_;
+  const bool scales_loss_;
   variables::VariableStore store_;
   NumberCheck check_;
   ProgramCache programs_;

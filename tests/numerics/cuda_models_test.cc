@@ -1,6 +1,6 @@
 // Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) and on the CPU. Every
 // op of their graphs must have a CUDA kernel, and both devices must compute the same losses and
-// variables.
+// variables. Some models are also trained in mixed precision.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include "runtime/base/philox.h"
 #include "runtime/exec/emulated_cuda_device.h"
 #include "runtime/exec/program.h"
+#include "runtime/model/apply_layer.h"
 #include "runtime/model/build.h"
 #include "tests/numerics/example_model.h"
 
@@ -74,6 +75,7 @@ Tensor FeedOf(const exec::Port& port, int step) {
     for (float& pixel : feed.data<float>()) pixel /= static_cast<float>(bound);
   }
   if (port.name == kStep) feed.data<int64_t>()[0] = step;
+  if (port.name == kLossScale) feed.data<float>()[0] = 1024;
   return feed;
 }
 
@@ -134,10 +136,16 @@ bool ChangesTooLittle(const std::string& name) {
          name == "attention/query/kernel";
 }
 
+// How far the results of the devices may be from each other, relative to their size.
+struct Tolerance {
+  double losses = 1e-4, changes = 1e-3;
+};
+
 // Compares changes rather than values, because a variable with small gradients changes little.
 // Rounding of the variables alone changes elements by about 1e-7.
 void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
-                       const std::map<std::string, std::vector<float>>& expected) {
+                       const std::map<std::string, std::vector<float>>& expected,
+                       const Tolerance& tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (const auto& [name, changes] : expected) {
     const double root = std::sqrt(static_cast<double>(changes.size()));
@@ -146,19 +154,23 @@ void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
     if (!ChangesTooLittle(name)) {
       EXPECT_GT(change, 2e-6) << name;
     }
-    EXPECT_LT(difference, 1e-3 * change + 2e-7) << name << ", which changes by " << change;
+    EXPECT_LT(difference, tolerance.changes * change + 2e-7)
+        << name << ", which changes by " << change;
   }
 }
 
-void ExpectTrainsLikeTheCpu(const Example& example, const Model& model) {
+void ExpectTrainsLikeTheCpu(const Example& example, const Model& model,
+                            const Tolerance& tolerance = {}) {
   const BuiltGraph built = BuildExample(example, model);
   const Trained expected = Train(built, exec::CpuDevice());
   const Trained actual = Train(built, exec::EmulatedCudaDevice(/*seed=*/7));
   ASSERT_EQ(actual.losses.size(), expected.losses.size());
   for (size_t i = 0; i < expected.losses.size(); ++i)
-    EXPECT_NEAR(actual.losses[i], expected.losses[i], 1e-4 * std::abs(expected.losses[i])) << i;
+    EXPECT_NEAR(actual.losses[i], expected.losses[i],
+                tolerance.losses * std::abs(expected.losses[i]))
+        << i;
   EXPECT_EQ(actual.hits, expected.hits);
-  ExpectChangesLike(actual.changes, expected.changes);
+  ExpectChangesLike(actual.changes, expected.changes, tolerance);
 }
 
 void ExpectTrainsLikeTheCpu(const Example& example) {
@@ -195,6 +207,48 @@ TEST(CudaModels, ResNet) {
 
 TEST(CudaModels, DenseNet) {
   ExpectTrainsLikeTheCpu({.name = "densenet-small", .batch = 2, .logits = false});
+}
+
+// Trains the model in bfloat16 and in float16, with a scaled loss. The devices add in different
+// orders, so the last bit of some activations and gradients differs: 2^-8 and 2^-11 of their size.
+void ExpectTrainsLikeTheCpuInHalf(const Example& example, const std::string& layers) {
+  const Json file = ReadDocument(layers, "layers");
+  const auto model = ReadLayers(JsonField(file)["layers"]);
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const auto& [policy, bit] : {std::pair(DTypePolicy::kMixedBFloat16, 0x1p-8),
+                                    std::pair(DTypePolicy::kMixedFloat16, 0x1p-11)}) {
+    SCOPED_TRACE(Name(policy));
+    Model mixed = *model;
+    ASSERT_TRUE(SetPolicy(mixed, policy));
+    ExpectTrainsLikeTheCpu(example, mixed, {.losses = bit, .changes = 8 * bit});
+  }
+}
+
+TEST(CudaModels, PerceptronInMixedPrecision) {
+  ExpectTrainsLikeTheCpuInHalf({"a perceptron", 13}, R"(
+layers:
+  - InputLayer: {batch_shape: [null, 9, 5]}
+  - Flatten:
+  - Dense: {units: 33, activation: tanh}
+  - Dropout: {rate: 0.3}
+  - Dense: {units: 16, activation: relu}
+  - Dense: {units: 10}
+)");
+}
+
+TEST(CudaModels, ConvolutionalNetworkInMixedPrecision) {
+  ExpectTrainsLikeTheCpuInHalf({"a convolutional network", 5}, R"(
+layers:
+  - InputLayer: {batch_shape: [null, 12, 11]}
+  - Reshape: {target_shape: [12, 11, 1]}
+  - Conv2D: {filters: 8, kernel_size: 3, padding: same, activation: relu}
+  - MaxPooling2D:
+  - BatchNormalization:
+  - Conv2D: {filters: 12, kernel_size: 3}
+  - AveragePooling2D: {pool_size: [2, 1]}
+  - Flatten:
+  - Dense: {units: 10}
+)");
 }
 
 TEST(CudaModels, RandomChangesOfImages) {

@@ -31,6 +31,8 @@ inline constexpr BlasResult kBlasNotSupported = 15;
 
 // Types of elements (cudaDataType) and of the computation (cublasComputeType_t).
 inline constexpr unsigned kBlasFloat32 = 0;
+inline constexpr unsigned kBlasFloat16 = 2;
+inline constexpr unsigned kBlasBFloat16 = 14;
 inline constexpr unsigned kBlasComputeFloat32 = 68;
 inline constexpr unsigned kBlasComputeTf32 = 77;
 
@@ -40,7 +42,7 @@ inline constexpr unsigned kBlasTransposeA = 3;
 inline constexpr unsigned kBlasTransposeB = 4;
 inline constexpr unsigned kBlasEpilogue = 7;
 inline constexpr unsigned kBlasBiasPointer = 8;
-// The epilogues. The bias has one element per row of the result.
+// The epilogues. The bias has one element per row of the result, of the result's type.
 inline constexpr uint32_t kBlasEpilogueNone = 1;
 inline constexpr uint32_t kBlasEpilogueRelu = 2;
 inline constexpr uint32_t kBlasEpilogueBias = 4;

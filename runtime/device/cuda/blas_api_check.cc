@@ -19,6 +19,8 @@ static_assert(kBlasSuccess == CUBLAS_STATUS_SUCCESS);
 static_assert(kBlasInvalidValue == CUBLAS_STATUS_INVALID_VALUE);
 static_assert(kBlasNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(kBlasFloat32 == CUDA_R_32F);
+static_assert(kBlasFloat16 == CUDA_R_16F);
+static_assert(kBlasBFloat16 == CUDA_R_16BF);
 static_assert(kBlasComputeFloat32 == CUBLAS_COMPUTE_32F);
 static_assert(kBlasComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1 && sizeof(cublasOperation_t) == 4);

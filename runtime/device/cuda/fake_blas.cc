@@ -9,22 +9,13 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/device/cuda/fake_driver.h"
+#include "runtime/device/cuda/fake_layout.h"
 
 namespace tfjob::device::cuda {
 namespace {
 
 constexpr uint64_t kMostElements = 0x7fffffff;  // per dimension
 constexpr size_t kNeededWorkspace = 100;        // of each algorithm, if that much is allowed
-
-struct FakeLayout {
-  int64_t rows = 0, cols = 0, ld = 0;
-  int32_t batch = 1;
-  int64_t stride = 0;
-
-  bool operator==(const FakeLayout&) const = default;
-  // Returns the number of elements from the first to the last, including the gaps between them.
-  int64_t extent() const { return (batch - 1) * stride + (cols - 1) * ld + rows; }
-};
 
 struct FakeProduct {
   unsigned compute = 0;
@@ -163,14 +154,16 @@ BlasResult MatmulDescSetAttribute(BlasProductHandle handle, unsigned attribute, 
 
 BlasResult MatrixLayoutCreate(BlasLayoutHandle* handle, unsigned type, uint64_t rows, uint64_t cols,
                               int64_t ld) {
-  if (type != kBlasFloat32) return Refuse(kBlasNotSupported, StrCat("type ", type));
+  if (type != kBlasFloat32 && type != kBlasBFloat16 && type != kBlasFloat16)
+    return Refuse(kBlasNotSupported, StrCat("type ", type));
   if (rows == 0 || cols == 0 || rows > kMostElements || cols > kMostElements)
     return Invalid("a matrix of ", rows, " rows and ", cols, " columns");
   if (ld < static_cast<int64_t>(rows))
     return Invalid("a leading dimension of ", ld, " for ", rows, " rows");
-  return New(
-      handle,
-      FakeLayout{.rows = static_cast<int64_t>(rows), .cols = static_cast<int64_t>(cols), .ld = ld});
+  return New(handle, FakeLayout{.type = type,
+                                .rows = static_cast<int64_t>(rows),
+                                .cols = static_cast<int64_t>(cols),
+                                .ld = ld});
 }
 BlasResult MatrixLayoutDestroy(BlasLayoutHandle handle) {
   return Delete<FakeLayout>(handle);
@@ -215,6 +208,18 @@ bool AreDistinct(const FakeLayout& d) {
   const int64_t matrix = (d.cols - 1) * d.ld + d.rows;
   return d.batch == 1 || d.stride >= matrix ||
          (d.stride >= d.rows && d.ld >= (d.batch - 1) * d.stride + d.rows);
+}
+
+// The manual lists the combinations of types ("cublasLtMatmul"). These are the ones that are used.
+BlasResult CheckTypes(const Problem& p) {
+  const bool half = p.a.type != kBlasFloat32;
+  if (p.a.type != p.b.type || (p.d.type != p.a.type && p.d.type != kBlasFloat32))
+    return Refuse(kBlasNotSupported, StrCat("factors of types ", p.a.type, " and ", p.b.type,
+                                            " with a result of type ", p.d.type));
+  if (half && p.product.compute != kBlasComputeFloat32)
+    return Refuse(kBlasNotSupported, StrCat("factors of type ", p.a.type,
+                                            " with a computation of type ", p.product.compute));
+  return kBlasSuccess;
 }
 
 BlasResult CheckShapes(const Problem& p) {
@@ -263,7 +268,9 @@ uint64_t Digest(const Problem& p) {
                               int64_t{p.product.transpose_b}, int64_t{p.product.epilogue}})
     add(value);
   for (const FakeLayout* l : {&p.a, &p.b, &p.c, &p.d})
-    for (const int64_t value : {l->rows, l->cols, l->ld, int64_t{l->batch}, l->stride}) add(value);
+    for (const int64_t value :
+         {int64_t{l->type}, l->rows, l->cols, l->ld, int64_t{l->batch}, l->stride})
+      add(value);
   return digest;
 }
 
@@ -285,7 +292,7 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
   const Problem p = ProblemOf(product, a, b, c, d);
   const auto& wanted = Get<FakePreference>(preference);
   *returned = 0;
-  for (const BlasResult result : {CheckShapes(p), CheckEpilogue(p.product)})
+  for (const BlasResult result : {CheckTypes(p), CheckShapes(p), CheckEpilogue(p.product)})
     if (result != kBlasSuccess) return result;
   if (requested < 1) return Invalid("no algorithm is requested");
   if (wanted.schemes != kBlasReduceInComputeType)
@@ -304,10 +311,10 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
 struct Call {
   Problem problem;
   float alpha = 1, beta = 0;
-  const float* a = nullptr;
-  const float* b = nullptr;
-  const float* bias = nullptr;
-  float* d = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* d = nullptr;
 };
 
 BlasResult CheckCall(const Call& call, const Choice& choice, const void* workspace, size_t bytes) {
@@ -336,11 +343,11 @@ float Rounded(float value, unsigned compute) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000) & ~0x1fffU);
 }
 
-void NoteReads(const float* matrix, const FakeLayout& layout, int64_t number) {
+void NoteReads(const void* matrix, const FakeLayout& layout, int64_t number) {
   if (!library->options.reads) return;
   for (int64_t col = 0; col < layout.cols; ++col)
-    library->options.reads(matrix + number * layout.stride + col * layout.ld,
-                           static_cast<size_t>(layout.rows) * sizeof(float));
+    library->options.reads(layout.At(matrix, number * layout.stride + col * layout.ld),
+                           layout.bytes(layout.rows));
 }
 
 // Computes one element of the result before the epilogue.
@@ -350,15 +357,18 @@ double Element(const Call& call, int64_t number, int64_t row, int64_t col) {
   double sum = 0;
   for (int64_t i = 0; i < inner; ++i) {
     const float x =
-        call.a[number * a.stride + (product.transpose_a != 0 ? row * a.ld + i : i * a.ld + row)];
+        ValueAt(call.a, a,
+                number * a.stride + (product.transpose_a != 0 ? row * a.ld + i : i * a.ld + row));
     const float y =
-        call.b[number * b.stride + (product.transpose_b != 0 ? i * b.ld + col : col * b.ld + i)];
+        ValueAt(call.b, b,
+                number * b.stride + (product.transpose_b != 0 ? i * b.ld + col : col * b.ld + i));
     sum += static_cast<double>(Rounded(x, product.compute)) * Rounded(y, product.compute);
   }
   sum *= call.alpha;
   // If beta is 0, C is not read, so it may contain NaN.
   if (call.beta != 0)
-    sum += static_cast<double>(call.beta) * call.d[number * d.stride + col * d.ld + row];
+    sum +=
+        static_cast<double>(call.beta) * ValueAt(call.d, d, number * d.stride + col * d.ld + row);
   return sum;
 }
 
@@ -370,37 +380,37 @@ void Compute(const Call& call) {
     if (call.beta != 0) NoteReads(call.d, d, number);
   }
   if (call.bias != nullptr && library->options.reads)
-    library->options.reads(call.bias, static_cast<size_t>(d.rows) * sizeof(float));
+    library->options.reads(call.bias, d.bytes(d.rows));
   for (int64_t number = 0; number < d.batch; ++number) {
     for (int64_t col = 0; col < d.cols; ++col) {
-      float* const to = call.d + number * d.stride + col * d.ld;
+      std::byte* const to =
+          static_cast<std::byte*>(call.d) + d.bytes(number * d.stride + col * d.ld);
       for (int64_t row = 0; row < d.rows; ++row) {
         double value = Element(call, number, row, col);
-        if (call.bias != nullptr) value += call.bias[row];
-        to[row] = static_cast<float>(product.has_relu() && value < 0 ? 0 : value);
+        if (call.bias != nullptr) value += ValueAt(call.bias, d, row);
+        StoreValue(to + d.bytes(row), d,
+                   static_cast<float>(product.has_relu() && value < 0 ? 0 : value));
       }
-      if (library->options.wrote) library->options.wrote(to, static_cast<size_t>(d.rows) * 4);
+      if (library->options.wrote) library->options.wrote(to, d.bytes(d.rows));
     }
   }
 }
 
 Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes) {
-  const auto bytes = [](const FakeLayout& l) { return static_cast<size_t>(l.extent()) * 4; };
   const Problem& p = call.problem;
   Operation operation{.name = "cublasLtMatmul",
-                      .accesses = {{call.a, bytes(p.a), false},
-                                   {call.b, bytes(p.b), false},
-                                   {call.d, bytes(p.d), true}},
+                      .accesses = {{call.a, p.a.bytes(), false},
+                                   {call.b, p.b.bytes(), false},
+                                   {call.d, p.d.bytes(), true}},
                       .run = {}};
-  if (call.bias != nullptr)
-    operation.accesses.push_back({call.bias, static_cast<size_t>(p.d.rows) * 4, false});
+  if (call.bias != nullptr) operation.accesses.push_back({call.bias, p.d.bytes(p.d.rows), false});
   if (workspace_bytes > 0) operation.accesses.push_back({workspace, workspace_bytes, true});
   operation.run = [call, workspace_bytes](std::span<void* const> storage) {
     Call here = call;
-    here.a = static_cast<const float*>(storage[0]);
-    here.b = static_cast<const float*>(storage[1]);
-    here.d = static_cast<float*>(storage[2]);
-    if (here.bias != nullptr) here.bias = static_cast<const float*>(storage[3]);
+    here.a = storage[0];
+    here.b = storage[1];
+    here.d = storage[2];
+    if (here.bias != nullptr) here.bias = storage[3];
     // Overwrites the workspace, because callers must not depend on its contents before or after the
     // call.
     if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
@@ -426,12 +436,13 @@ BlasResult Matmul(BlasHandle, BlasProductHandle product, const void* alpha, cons
   Call call{.problem = ProblemOf(product, a_layout, b_layout, c_layout, d_layout),
             .alpha = *static_cast<const float*>(alpha),
             .beta = *static_cast<const float*>(beta),
-            .a = static_cast<const float*>(a),
-            .b = static_cast<const float*>(b),
-            .bias = static_cast<const float*>(Get<FakeProduct>(product).bias),
-            .d = static_cast<float*>(d)};
+            .a = a,
+            .b = b,
+            .bias = Get<FakeProduct>(product).bias,
+            .d = d};
   if (c != d) return Refuse(kBlasNotSupported, "C and D at different addresses");
-  for (const BlasResult result : {CheckShapes(call.problem), CheckEpilogue(call.problem.product)})
+  for (const BlasResult result :
+       {CheckTypes(call.problem), CheckShapes(call.problem), CheckEpilogue(call.problem.product)})
     if (result != kBlasSuccess) return result;
   Choice choice;
   std::memcpy(static_cast<void*>(&choice), algorithm, sizeof choice);

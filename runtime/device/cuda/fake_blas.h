@@ -4,6 +4,7 @@
 //
 // The fake is stricter than the library, which checks little without a GPU. It refuses calls that
 // the manual forbids or leaves undefined, such as those with
+//   - a combination of types that the manual does not list;
 //   - a leading dimension that is too small;
 //   - a result whose matrices overlap;
 //   - an algorithm that was chosen for other descriptors or for better aligned addresses;

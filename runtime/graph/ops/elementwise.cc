@@ -290,6 +290,7 @@ std::vector<Op> ElementwiseOps() {
       {"SigmoidGrad", 2, 2, InferGradOfSame, nullptr, kNoEffect, kElementwise},
       {"TanhGrad", 2, 2, InferGradOfSame, nullptr, kNoEffect, kElementwise},
       {"Identity", 1, 1, InferSame, IdentityGradient},
+      {"CheckNumerics", 1, 1, InferSameFloat, IdentityGradient},
       {"Neg", 1, 1, InferSameNumeric, NegGradient, kNoEffect, kElementwise},
       {"Abs", 1, 1, InferSameNumeric, AbsGradient, kNoEffect, kElementwise},
       {"Square", 1, 1, InferSameNumeric, SquareGradient, kNoEffect, kElementwise},

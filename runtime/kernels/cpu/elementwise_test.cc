@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "runtime/base/thread_pool.h"
 #include "runtime/kernels/cpu/check.h"
 #include "runtime/kernels/cpu/math.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -63,6 +65,40 @@ TEST(UnaryTest, LetsNaNAndInfinityThrough) {
 
 // The relative error of the functions must be as small as math.h states over their whole range, not
 // only near 1.
+// Runs CheckNumerics, and returns its error.
+std::string CheckNumericsError(const Tensor& x, bool in_place) {
+  const Operand operand = Operand::Dense(x.dtype(), x.shape());
+  auto kernel = CpuKernels().Prepare(
+      {"CheckNumerics", {{"message", std::string("x")}}, {operand}, {operand}});
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  const Tensor value = x.Clone();
+  Tensor other(x.dtype(), x.shape());
+  const void* const inputs[] = {value.bytes().data()};
+  void* const outputs[] = {in_place ? const_cast<std::byte*>(value.bytes().data())
+                                    : other.bytes().data()};
+  ThreadPool pool("test", 2);
+  Stream stream(&pool);
+  (*kernel)->Run(inputs, outputs, nullptr, stream);
+  const Status status = stream.TakeStatus();
+  EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
+  return std::string(Message(status));
+}
+
+TEST(CheckNumerics, RefusesNaNAndInfinityAnywhere) {
+  Tensor x = Values(DType::kFloat32, {3, 40000}, 1);
+  SetValue(x, 7, -std::numeric_limits<float>::max());
+  for (const bool in_place : {false, true}) {
+    EXPECT_EQ(CheckNumericsError(x, in_place), "");
+    for (const int64_t at : {0, 65000, 119999}) {
+      for (const double value : {double{NAN}, double{INFINITY}, -double{INFINITY}}) {
+        Tensor wrong = x.Clone();
+        SetValue(wrong, at, value);
+        EXPECT_EQ(CheckNumericsError(wrong, in_place), "x contains NaN or infinity");
+      }
+    }
+  }
+}
+
 TEST(UnaryTest, FunctionsAreAccurateRelatively) {
   auto worst = [](float low, float high, float (*f)(float), double (*exact)(double)) {
     double error = 0;

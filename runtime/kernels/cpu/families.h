@@ -20,6 +20,7 @@ KernelTable::Entries PoolingKernels();      // MaxPool, AvgPool and their gradie
 KernelTable::Entries ImageTransformKernels();
 KernelTable::Entries BatchNormKernels();  // FusedBatchNorm and its gradient
 KernelTable::Entries CastKernels();
+KernelTable::Entries NumberKernels();  // CheckNumerics
 KernelTable::Entries RandomKernels();  // Dropout, DropoutGrad and the initialisers
 KernelTable::Entries FusedElementwiseKernels();
 

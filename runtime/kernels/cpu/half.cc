@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "runtime/kernels/cpu/prepare.h"
-#include "runtime/kernels/stream.h"
 #include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cpu {
@@ -14,49 +13,45 @@ namespace {
 
 constexpr size_t kScratchAlignment = 64;
 
-// Converts all elements of an operand, including the padding between its rows.
-void WidenAll(const Operand& half, const void* from, float* to, Stream& stream) {
-  const int64_t count = half.rows() * half.row_stride;
-  stream.ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    const auto size = static_cast<size_t>(end - begin);
-    if (half.dtype == DType::kBFloat16)
-      return ToFloat(static_cast<const BFloat16*>(from) + begin, to + begin, size);
-    ToFloat(static_cast<const Float16*>(from) + begin, to + begin, size);
-  });
+// Returns the operand with float32 in place of a half type.
+Operand Widened(Operand operand) {
+  if (IsHalf(operand.dtype)) operand.dtype = DType::kFloat32;
+  return operand;
 }
 
-void RoundAll(const Operand& half, const float* from, void* to, Stream& stream) {
-  const int64_t count = half.rows() * half.row_stride;
-  stream.ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    const auto size = static_cast<size_t>(end - begin);
-    if (half.dtype == DType::kBFloat16)
-      return FromFloat(from + begin, static_cast<BFloat16*>(to) + begin, size);
-    FromFloat(from + begin, static_cast<Float16*>(to) + begin, size);
-  });
-}
-
-// An operand of a half type, and its place in the workspace as float32.
+// An operand of a half type, its place in the workspace as float32, and the kernel that converts it
+// to or from float32.
 struct Converted {
   size_t index = 0;
-  Operand half;
   size_t offset = 0;
+  std::unique_ptr<Kernel> cast;
 };
 
 class HalfKernel : public Kernel {
  public:
-  HalfKernel(std::unique_ptr<Kernel> kernel, const KernelRequest& request,
-             const std::vector<InPlace>& in_place)
+  HalfKernel(std::unique_ptr<Kernel> kernel, const KernelRequest& request)
       : kernel_(std::move(kernel)),
         inputs_(request.inputs.size()),
-        outputs_(request.outputs.size()) {
-    bytes_ = Aligned(kernel_->workspace_bytes());
+        outputs_(request.outputs.size()),
+        bytes_(Aligned(kernel_->workspace_bytes())) {}
+
+  // Finds a place for each operand of a half type, and prepares its conversion.
+  Status Place(const KernelRequest& request, const KernelEntry& entry,
+               const PrepareFunction& cast) {
     for (size_t i = 0; i < request.inputs.size(); ++i) {
-      if (IsHalf(request.inputs[i].dtype)) Place(i, request.inputs[i], std::nullopt, read_);
+      const Operand& half = request.inputs[i];
+      if (!IsHalf(half.dtype)) continue;
+      ASSIGN_OR_RETURN(auto widen, cast({"Cast", {}, {half}, {Widened(half)}}));
+      read_.push_back({i, Take(half), std::move(widen)});
     }
     for (size_t i = 0; i < request.outputs.size(); ++i) {
-      if (!IsHalf(request.outputs[i].dtype)) continue;
-      Place(i, request.outputs[i], InputThatIs(static_cast<int>(i), in_place), written_);
+      const Operand& half = request.outputs[i];
+      if (!IsHalf(half.dtype)) continue;
+      const std::optional<size_t> shared = InputThatIs(static_cast<int>(i), entry.in_place);
+      ASSIGN_OR_RETURN(auto round, cast({"Cast", {}, {Widened(half)}, {half}}));
+      written_.push_back({i, shared ? *shared : Take(half), std::move(round)});
     }
+    return OkStatus();
   }
 
   size_t workspace_bytes() const override { return bytes_; }
@@ -66,14 +61,16 @@ class HalfKernel : public Kernel {
     std::copy_n(inputs, inputs_.size(), inputs_.begin());
     std::copy_n(outputs, outputs_.size(), outputs_.begin());
     for (const Converted& operand : read_) {
-      float* const wide = At(workspace, operand);
-      WidenAll(operand.half, inputs[operand.index], wide, stream);
+      void* const wide = At(workspace, operand);
+      operand.cast->Run(&inputs[operand.index], &wide, nullptr, stream);
       inputs_[operand.index] = wide;
     }
     for (const Converted& operand : written_) outputs_[operand.index] = At(workspace, operand);
     kernel_->Run(inputs_.data(), outputs_.data(), workspace, stream);
-    for (const Converted& operand : written_)
-      RoundAll(operand.half, At(workspace, operand), outputs[operand.index], stream);
+    for (const Converted& operand : written_) {
+      const void* const wide = At(workspace, operand);
+      operand.cast->Run(&wide, &outputs[operand.index], nullptr, stream);
+    }
   }
 
  private:
@@ -81,8 +78,15 @@ class HalfKernel : public Kernel {
     return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
   }
 
-  static float* At(void* workspace, const Converted& operand) {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + operand.offset);
+  static std::byte* At(void* workspace, const Converted& operand) {
+    return static_cast<std::byte*>(workspace) + operand.offset;
+  }
+
+  // Reserves memory for the operand as float32, and returns its offset.
+  size_t Take(const Operand& half) {
+    const size_t offset = bytes_;
+    bytes_ += Aligned(Widened(half).bytes());
+    return offset;
   }
 
   // Returns the offset of the input whose memory the output must use, if there is one.
@@ -94,12 +98,6 @@ class HalfKernel : public Kernel {
       }
     }
     return std::nullopt;
-  }
-
-  void Place(size_t index, const Operand& half, std::optional<size_t> offset,
-             std::vector<Converted>& operands) {
-    operands.push_back({index, half, offset.value_or(bytes_)});
-    if (!offset) bytes_ += Aligned(2 * half.bytes());
   }
 
   const std::unique_ptr<Kernel> kernel_;
@@ -132,26 +130,27 @@ Status ExpectOneFloatType(const KernelRequest& request) {
   return OkStatus();
 }
 
-Prepared PrepareHalf(const KernelEntry& entry, const KernelRequest& request) {
+Prepared PrepareHalf(const KernelEntry& entry, const PrepareFunction& cast,
+                     const KernelRequest& request) {
   auto own = entry.prepare(request);
   if (!absl::IsUnimplemented(own.status()) || !HasHalf(request)) return own;
   RETURN_IF_ERROR(ExpectOneFloatType(request));
   KernelRequest wide = request;
-  for (auto* side : {&wide.inputs, &wide.outputs}) {
-    for (Operand& operand : *side) {
-      if (IsHalf(operand.dtype)) operand.dtype = DType::kFloat32;
-    }
-  }
+  for (auto* side : {&wide.inputs, &wide.outputs})
+    std::ranges::transform(*side, side->begin(), Widened);
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, entry.prepare(wide));
-  return Make<HalfKernel>(std::move(kernel), request, entry.in_place);
+  auto half = std::make_unique<HalfKernel>(std::move(kernel), request);
+  RETURN_IF_ERROR(half->Place(request, entry, cast));
+  return half;
 }
 
 }  // namespace
 
 KernelTable::Entries WithHalfTypes(KernelTable::Entries entries) {
+  const PrepareFunction cast = entries.at("Cast").prepare;
   for (auto& [op, entry] : entries) {
-    entry.prepare = [inner = entry](const KernelRequest& request) {
-      return PrepareHalf(inner, request);
+    entry.prepare = [inner = entry, cast](const KernelRequest& request) {
+      return PrepareHalf(inner, cast, request);
     };
   }
   return entries;

@@ -50,8 +50,8 @@ Tensor Truth(const Shape& shape) {
 std::vector<HalfCase> ElementwiseCases() {
   const Shape s({3, 37});
   std::vector<HalfCase> cases;
-  for (const char* op :
-       {"Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Sin", "Cos", "Neg", "Abs", "Square", "Identity"})
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Sin", "Cos", "Neg", "Abs",
+                         "Square", "Identity", "CheckNumerics"})
     cases.push_back({op, {X(s)}, {X(s)}});
   for (const char* op : {"Log", "Sqrt", "Rsqrt"}) cases.push_back({op, {Positive(s)}, {X(s)}});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow"})

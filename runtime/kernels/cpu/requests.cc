@@ -159,4 +159,8 @@ Status NoSuchRow(int64_t id, int64_t position, const std::string& table, int64_t
                          table.empty() ? "the table" : table, expected);
 }
 
+Status NotFinite(const std::string& message) {
+  return Aborted(message.empty() ? "a tensor" : message, " contains NaN or infinity");
+}
+
 }  // namespace tfjob::kernels::cpu

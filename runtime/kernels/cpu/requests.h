@@ -44,5 +44,7 @@ Status CheckUnsortedSegmentSum(const KernelRequest& request);
 // Returns the error for an id that is not a row of the table. `position` is the id's position in
 // the batch, and `rows` is the number of rows of the table. The table's name may be empty.
 Status NoSuchRow(int64_t id, int64_t position, const std::string& table, int64_t rows);
+// Returns the error of CheckNumerics. `message` names the tensor, and may be empty.
+Status NotFinite(const std::string& message);
 
 }  // namespace tfjob::kernels::cpu

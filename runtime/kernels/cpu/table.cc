@@ -14,7 +14,7 @@ KernelTable::Entries AllEntries() {
         cpu::BatchMatMulKernels, cpu::SoftmaxKernels, cpu::ReduceKernels, cpu::MoveKernels,
         cpu::SliceKernels, cpu::GatherKernels, cpu::ConvolutionKernels, cpu::PoolingKernels,
         cpu::ImageTransformKernels, cpu::BatchNormKernels, cpu::CastKernels, cpu::RandomKernels,
-        cpu::FusedElementwiseKernels}) {
+        cpu::FusedElementwiseKernels, cpu::NumberKernels}) {
     all.merge(family());
   }
   return cpu::WithHalfTypes(std::move(all));

@@ -40,6 +40,10 @@ StatusOr<CastType> CastTypeOf(DType dtype) {
       return CastType::kUInt8;
     case DType::kBool:
       return CastType::kBool;
+    case DType::kBFloat16:
+      return CastType::kBFloat16;
+    case DType::kFloat16:
+      return CastType::kFloat16;
     default:
       return cpu::NoKernelFor(dtype);
   }
@@ -63,14 +67,18 @@ Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand&
   return std::make_unique<CastKernel>(launcher, parameter, writes);
 }
 
+// Uses the fast kernel for elementwise programs if it supports the types.
+Prepared PrepareCast(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  RETURN_IF_ERROR(cpu::ExpectShape(out, in.shape));
+  if (FloatTypeOf(in.dtype).ok() && FloatTypeOf(out.dtype).ok())
+    return PrepareProgram(launcher, {in}, out, "Copy i0");
+  return PrepareCopy(launcher, in, out);
+}
+
 KernelTable::Entries CastKernels(const Launcher& launcher) {
-  return {{"Cast",
-           {[launcher](const KernelRequest& request) -> Prepared {
-              RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-              RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], request.inputs[0].shape));
-              return PrepareCopy(launcher, request.inputs[0], request.outputs[0]);
-            },
-            {}}}};
+  return {{"Cast", {[launcher](const KernelRequest& r) { return PrepareCast(launcher, r); }, {}}}};
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -1,4 +1,6 @@
 // Converts elements between all dtypes.
+#include <type_traits>
+
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -64,13 +66,36 @@ struct To<uint8_t> {
   }
 };
 
+template <>
+struct To<BFloat16> {
+  template <typename In>
+  TFJOB_DEVICE static BFloat16 From(In value) {
+    return BFloat16(static_cast<float>(value));
+  }
+};
+template <>
+struct To<Float16> {
+  template <typename In>
+  TFJOB_DEVICE static Float16 From(In value) {
+    return Float16(static_cast<float>(value));
+  }
+};
+
 struct Offsets {
   int64_t in, out;
 };
 
 template <typename In, typename Out>
 TFJOB_DEVICE void Convert(const CastParameter& p, Offsets offsets) {
-  static_cast<Out*>(p.out)[offsets.out] = To<Out>::From(static_cast<const In*>(p.in)[offsets.in]);
+  const In value = static_cast<const In*>(p.in)[offsets.in];
+  Out& out = static_cast<Out*>(p.out)[offsets.out];
+  if constexpr (std::is_same_v<In, Out>) {
+    out = value;
+  } else if constexpr (std::is_same_v<In, BFloat16> || std::is_same_v<In, Float16>) {
+    out = To<Out>::From(static_cast<float>(value));
+  } else {
+    out = To<Out>::From(value);
+  }
 }
 
 template <typename In>
@@ -88,6 +113,10 @@ TFJOB_DEVICE void ConvertFrom(const CastParameter& p, Offsets offsets) {
       return Convert<In, uint8_t>(p, offsets);
     case CastType::kBool:
       return Convert<In, bool>(p, offsets);
+    case CastType::kBFloat16:
+      return Convert<In, BFloat16>(p, offsets);
+    case CastType::kFloat16:
+      return Convert<In, Float16>(p, offsets);
   }
 }
 
@@ -111,6 +140,10 @@ TFJOB_KERNEL(Cast, CastParameter, kCastThreads) {
       return ConvertFrom<uint8_t>(p, offsets);
     case CastType::kBool:
       return ConvertFrom<bool>(p, offsets);
+    case CastType::kBFloat16:
+      return ConvertFrom<BFloat16>(p, offsets);
+    case CastType::kFloat16:
+      return ConvertFrom<Float16>(p, offsets);
   }
 }
 

@@ -114,9 +114,9 @@ std::vector<KernelRequest> DenseRequests() {
   const Attributes last_axis = {{"axes", std::vector<int64_t>{1}}};
   const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
   std::vector<KernelRequest> requests;
-  for (const char* op :
-       {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos", "Relu",
-        "Sigmoid", "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos",
+                         "Relu", "Sigmoid", "Tanh", "ClipByValue", "Softmax", "LogSoftmax",
+                         "Identity", "Reshape", "CheckNumerics"})
     requests.push_back({op, {}, {matrix}, {matrix}});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
                          "SigmoidGrad", "TanhGrad", "SoftmaxGrad", "Assign", "AssignAdd"})
@@ -149,6 +149,24 @@ std::vector<KernelRequest> DenseRequests() {
   return requests;
 }
 
+// Returns the requests, and those with bfloat16 in place of float32.
+std::vector<KernelRequest> AllRequests() {
+  std::vector<KernelRequest> requests = DenseRequests();
+  for (size_t i = 0, count = requests.size(); i < count; ++i) {
+    KernelRequest half = requests[i];
+    if (half.op.starts_with("ApplyOptimizer")) continue;
+    for (auto* side : {&half.inputs, &half.outputs}) {
+      for (Operand& operand : *side)
+        if (operand.dtype == DType::kFloat32) operand.dtype = DType::kBFloat16;
+    }
+    requests.push_back(half);
+  }
+  const auto matrix = [](DType dtype) { return Operand::Dense(dtype, Shape({64, 256})); };
+  requests.push_back({"Cast", {}, {matrix(DType::kFloat32)}, {matrix(DType::kBFloat16)}});
+  requests.push_back({"Cast", {}, {matrix(DType::kFloat16)}, {matrix(DType::kFloat32)}});
+  return requests;
+}
+
 // Returns zeros or, for a list of int64, the numbers 0, 1, 2, …, which are valid rows of tables.
 std::vector<std::byte> ContentsOf(const Operand& operand) {
   std::vector<std::byte> contents(operand.bytes());
@@ -165,7 +183,7 @@ TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
   const KernelTable table = MakeTable(EmulatedGpu(1));
   std::set<std::string> ops;
-  for (const KernelRequest& request : DenseRequests()) {
+  for (const KernelRequest& request : AllRequests()) {
     ops.insert(request.op);
     EmulatedMemory memory;
     std::vector<const void*> inputs;

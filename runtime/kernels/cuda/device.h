@@ -5,7 +5,7 @@
 // Rules for kernels:
 //   - A kernel has a unique name, and takes one trivially copyable struct of at most 4 KiB, which
 //     is declared in parameters.h.
-//   - Only Load and Store read or write 16 bytes at once.
+//   - Only Load and Store read or write several elements at once.
 //   - Blocks do not communicate within a launch.
 //   - All threads of a block reach every __syncthreads, and all lanes every shuffle.
 //   - Sums are added in an order that depends only on the shapes and, for the rows of tables, on
@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #define TFJOB_DEVICE __device__ __forceinline__
+#define TFJOB_NOT_UNROLLED _Pragma("unroll 1")  // precedes a loop
 #define TFJOB_KERNEL(name, Parameter, threads) \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Parameter p)
 
@@ -28,11 +29,61 @@ TFJOB_DEVICE void Store(float* to, float4 value) {
   *reinterpret_cast<float4*>(to) = value;
 }
 
+namespace tfjob {
+
+// The types of tensor/half.h, which this compiler cannot read. Each conversion is one instruction.
+// It rounds like the conversion of tensor/half.h, but may return another NaN.
+struct BFloat16 {
+  uint16_t bits;
+
+  BFloat16() = default;
+  TFJOB_DEVICE explicit BFloat16(float value) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  }
+  TFJOB_DEVICE explicit operator float() const {
+    return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+  }
+};
+struct Float16 {
+  uint16_t bits;
+
+  Float16() = default;
+  TFJOB_DEVICE explicit Float16(float value) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  }
+  TFJOB_DEVICE explicit operator float() const {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+  }
+};
+
+}  // namespace tfjob
+
+// Access four elements of a half type at once, in 8 aligned bytes.
+template <typename Half>
+TFJOB_DEVICE float4 Load(const Half* from) {
+  struct alignas(8) Four {
+    Half x, y, z, w;
+  };
+  const Four four = *reinterpret_cast<const Four*>(from);
+  return {static_cast<float>(four.x), static_cast<float>(four.y), static_cast<float>(four.z),
+          static_cast<float>(four.w)};
+}
+template <typename Half>
+TFJOB_DEVICE void Store(Half* to, float4 value) {
+  struct alignas(8) Four {
+    Half x, y, z, w;
+  };
+  *reinterpret_cast<Four*>(to) = {Half(value.x), Half(value.y), Half(value.z), Half(value.w)};
+}
+
 #else
 
 #include "runtime/kernels/cuda/emulator/shim.h"
 
 #define TFJOB_DEVICE inline
+#define TFJOB_NOT_UNROLLED
 // Registers the kernel with the emulator under its name.
 #define TFJOB_KERNEL(name, Parameter, threads)                               \
   static void name##Body(const Parameter& p);                                \

@@ -15,13 +15,14 @@ namespace {
 // Returns how the kernel reads an input, which must have the output's shape, only its last
 // dimension, only its other dimensions, or a single element.
 StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
-  if (input.shape == out.shape) return ElementInput{nullptr, input.row_stride, 1};
-  if (input.shape.num_elements() == 1) return ElementInput{nullptr, 0, 0};
-  if (input.rows() == 1 && input.cols() == out.cols()) return ElementInput{nullptr, 0, 1};
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(input.dtype));
+  if (input.shape == out.shape) return ElementInput{nullptr, input.row_stride, 1, type};
+  if (input.shape.num_elements() == 1) return ElementInput{nullptr, 0, 0, type};
+  if (input.rows() == 1 && input.cols() == out.cols()) return ElementInput{nullptr, 0, 1, type};
   if (input.shape.rank() == out.shape.rank()) {
     std::vector<int64_t> dims = out.shape.dims();
     dims.back() = 1;
-    if (input.shape == Shape(dims)) return ElementInput{nullptr, input.row_stride, 0};
+    if (input.shape == Shape(dims)) return ElementInput{nullptr, input.row_stride, 0, type};
   }
   return Unimplemented("an input has the shape ", input.shape.ToString(),
                        ": expected that of the output, its last dimension, its other dimensions "
@@ -64,19 +65,23 @@ class ElementwiseKernel final : public Kernel {
         writes_(launch.writes),
         broadcasts_(std::move(launch.broadcasts)) {}
 
-  size_t workspace_bytes() const override { return broadcasts_.size() * BroadcastBytes(); }
+  size_t workspace_bytes() const override {
+    size_t bytes = 0;
+    for (const Broadcast& broadcast : broadcasts_) bytes += BytesOf(broadcast);
+    return bytes;
+  }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
     ElementwiseParameter p = parameter_;
     if (writes_ == Writes::kVariable) p.refusal = RefusalOf(stream);
-    p.out = static_cast<float*>(outputs[0]);
-    for (size_t i = 0; i < inputs_; ++i) p.input[i].data = static_cast<const float*>(inputs[i]);
+    p.out = outputs[0];
+    for (size_t i = 0; i < inputs_; ++i) p.input[i].data = inputs[i];
     auto* space = static_cast<std::byte*>(workspace);
     for (const Broadcast& broadcast : broadcasts_) {
       SubmitMove(launcher_, broadcast.move, inputs[broadcast.input], space, stream);
-      p.input[broadcast.input].data = reinterpret_cast<const float*>(space);
-      space += BroadcastBytes();
+      p.input[broadcast.input].data = space;
+      space += BytesOf(broadcast);
     }
     p.vectors = HasVectors(p) ? 1 : 0;
     Submit(launcher_, name_, {Blocks(p.count, kElementsPerBlock)}, {kElementThreads}, p, stream);
@@ -84,21 +89,23 @@ class ElementwiseKernel final : public Kernel {
 
  private:
   // Returns the size of an input in the workspace, rounded up so that the next input is aligned.
-  size_t BroadcastBytes() const {
+  size_t BytesOf(const Broadcast& broadcast) const {
     constexpr size_t kAlignment = 64;
-    return (parameter_.count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    const size_t bytes = parameter_.count * static_cast<size_t>(broadcast.move.parameter.bytes);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
   // Returns whether the kernel can read and write four consecutive elements at once.
   bool HasVectors(const ElementwiseParameter& p) const {
     const bool one_row = p.count == p.cols;
-    const auto fits = [one_row](const void* data, int64_t row_stride) {
-      return reinterpret_cast<uintptr_t>(data) % 16 == 0 && (one_row || row_stride % 4 == 0);
+    const auto fits = [one_row](const void* data, FloatType type, int64_t row_stride) {
+      const unsigned bytes = type == FloatType::kFloat32 ? 16 : 8;
+      return reinterpret_cast<uintptr_t>(data) % bytes == 0 && (one_row || row_stride % 4 == 0);
     };
     if (!one_row && p.cols % 4 != 0) return false;
-    if (!fits(p.out, p.out_stride)) return false;
+    if (!fits(p.out, p.out_type, p.out_stride)) return false;
     return std::all_of(p.input, p.input + inputs_, [&fits](const ElementInput& input) {
-      return input.column_step == 0 || fits(input.data, input.row_stride);
+      return input.column_step == 0 || fits(input.data, input.type, input.row_stride);
     });
   }
 
@@ -144,6 +151,7 @@ std::vector<InPlace> InPlaceInputs(int inputs) {
 Prepared PrepareRequest(const Launcher& launcher, const KernelRequest& request,
                         const std::string& program, Writes writes = Writes::kValue) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, request.inputs.size(), 1));
+  RETURN_IF_ERROR(FloatTypeOf(request).status());
   return PrepareProgram(launcher, request.inputs, request.outputs[0], program, writes);
 }
 
@@ -165,19 +173,19 @@ bool HasElementLayout(const Operand& input, const Operand& out) {
 
 Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
                         const Operand& out, const std::string& program, Writes writes) {
-  RETURN_IF_ERROR(ExpectFloat32({"", {}, inputs, {out}}));
   RETURN_IF_ERROR(CheckCount(out));
   if (inputs.size() > kElementInputs)
     return Unimplemented("a program has more than ", kElementInputs, " inputs");
   ElementwiseLaunch launch{.inputs = inputs.size(), .writes = writes};
   ElementwiseParameter& parameter = launch.parameter;
+  ASSIGN_OR_RETURN(parameter.out_type, FloatTypeOf(out.dtype));
   parameter.count = static_cast<uint32_t>(out.shape.num_elements());
   parameter.cols = static_cast<uint32_t>(out.cols());
   parameter.out_stride = out.row_stride;
   for (size_t i = 0; i < inputs.size(); ++i) {
     Operand input = inputs[i];
     if (!HasElementLayout(input, out)) {
-      const Operand whole = Operand::Dense(out.dtype, out.shape);
+      const Operand whole = Operand::Dense(input.dtype, out.shape);
       ASSIGN_OR_RETURN(const BlockMove move, BroadcastMove(input, whole));
       launch.broadcasts.push_back({i, move});
       input = whole;

@@ -1,5 +1,6 @@
 // Runs programs of elementwise ops. A single op is a program with one step.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -88,12 +89,14 @@ TFJOB_DEVICE Positions PositionsOfThread(const ElementwiseParameter& p) {
 
 TFJOB_DEVICE float Read(const ElementInput& input, Position at) {
   if (!at.inside) return 0.0f;
-  return input.data[at.row * input.row_stride + static_cast<int64_t>(at.col) * input.column_step];
+  return ReadFloat(input.data, input.type,
+                   at.row * input.row_stride + static_cast<int64_t>(at.col) * input.column_step);
 }
 
 TFJOB_DEVICE float4 Read(const ElementInput& input, const Positions& at) {
   if (!at.quad) return {Read(input, at.x), Read(input, at.y), Read(input, at.z), Read(input, at.w)};
-  if (input.column_step == 1) return Load(input.data + at.x.row * input.row_stride + at.x.col);
+  if (input.column_step == 1)
+    return ReadQuad(input.data, input.type, at.x.row * input.row_stride + at.x.col);
   const float value = Read(input, at.x);
   return {value, value, value, value};
 }
@@ -118,7 +121,7 @@ TFJOB_DEVICE float4 Operand(const ElementwiseParameter& p, const ElementSource& 
 }
 
 TFJOB_DEVICE void Write(const ElementwiseParameter& p, Position at, float value) {
-  if (at.inside) p.out[at.row * p.out_stride + at.col] = value;
+  if (at.inside) WriteFloat(p.out, p.out_type, at.row * p.out_stride + at.col, value);
 }
 
 TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
@@ -133,7 +136,7 @@ TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
                    Operand(p, step.source[2], slots, last, at));
     if (step.keep >= 0) Store(Slot(slots, step.keep), last);
   }
-  if (at.quad) return Store(p.out + at.x.row * p.out_stride + at.x.col, last);
+  if (at.quad) return WriteQuad(p.out, p.out_type, at.x.row * p.out_stride + at.x.col, last);
   Write(p, at.x, last.x);
   Write(p, at.y, last.y);
   Write(p, at.z, last.z);

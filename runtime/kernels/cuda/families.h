@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@ KernelTable::Entries GatherKernels(const Launcher& launcher);
 KernelTable::Entries LayoutKernels(const Launcher& launcher);
 KernelTable::Entries SelectKernels(const Launcher& launcher);
 KernelTable::Entries CastKernels(const Launcher& launcher);
+KernelTable::Entries NumberKernels(const Launcher& launcher);
 KernelTable::Entries UpdateKernels(const Launcher& launcher);
 KernelTable::Entries PoolingKernels(const Launcher& launcher);
 KernelTable::Entries ImageTransformKernels(const Launcher& launcher);
@@ -55,6 +57,12 @@ inline unsigned Blocks(int64_t count, int64_t size) {
 Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);
+// Returns Unimplemented for dtypes other than float32 and the half types.
+StatusOr<FloatType> FloatTypeOf(DType dtype);
+// Returns the type of all operands. Returns Unimplemented unless it is the same for all operands.
+StatusOr<FloatType> FloatTypeOf(const KernelRequest& request);
+// Like FloatTypeOf, but for some operands.
+StatusOr<FloatType> FloatTypeOf(std::initializer_list<const Operand*> operands);
 
 // Returns Unimplemented for dtypes other than those of CastType.
 StatusOr<CastType> CastTypeOf(DType dtype);
@@ -65,7 +73,8 @@ bool HasElementLayout(const Operand& input, const Operand& out);
 // program has refused its inputs.
 enum class Writes : uint8_t { kValue, kVariable };
 
-// Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy.
+// Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy. The
+// operands may have different types, all of which are those of FloatType.
 Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
                         const Operand& out, const std::string& program,
                         Writes writes = Writes::kValue);
@@ -77,7 +86,7 @@ Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand&
 Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request);
 // Prepares a kernel that sets every element to `value`.
 Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value);
-// Returns a kernel that adds the rows of a dense matrix, which has at least one row.
+// Returns a kernel that adds the rows of a dense float32 matrix, which has at least one row.
 std::unique_ptr<Kernel> MakeColumnSums(const Launcher& launcher, int64_t rows, int64_t cols);
 
 }  // namespace tfjob::kernels::cuda

@@ -30,28 +30,45 @@ std::string ProgramOf(const Finish& finish) {
   return StrCat(finish.bias ? "Add i0 i1; " : "", finish.activation, finish.bias ? " t0" : " i0");
 }
 
+// Returns whether the activation needs the product before it is rounded. Relu does not: it keeps
+// rounded numbers, or returns 0.
+bool NeedsExactProduct(const Finish& finish) {
+  return finish.activation == "Sigmoid" || finish.activation == "Tanh";
+}
+
 }  // namespace
 
-ProductDescription DescriptionOf(const cpu::ProductLayout& layout, Arithmetic arithmetic) {
+ProductDescription DescriptionOf(const cpu::ProductLayout& layout, FloatType type,
+                                 Arithmetic arithmetic) {
   return {.m = layout.n,
           .n = layout.m,
           .k = layout.k,
           .a = {.transposed = layout.transpose_b, .ld = layout.b_stride},
           .b = {.transposed = layout.transpose_a, .ld = layout.a_stride},
           .ldd = layout.c_stride,
-          .arithmetic = arithmetic};
+          .factors = type,
+          .result = type,
+          .arithmetic = type == FloatType::kFloat32 ? arithmetic : Arithmetic::kFloat32};
 }
 
-StatusOr<FinishedProduct::Variant> FinishedProduct::PrepareVariant(
-    const GpuAccess& gpu, const ProductDescription& product, const Finish& rest,
-    const Operand& out) {
+StatusOr<FinishedProduct::Variant> FinishedProduct::PrepareVariant(const GpuAccess& gpu,
+                                                                   ProductDescription product,
+                                                                   Finish rest,
+                                                                   const Operand& stored,
+                                                                   const Operand& out) {
   Variant variant;
+  const Operand bias = Operand::Dense(out.dtype, Shape({out.cols()}));
+  if (rest.bias && product.result != FloatType::kFloat32) {
+    ASSIGN_OR_RETURN(variant.before, PrepareProgram(gpu.launcher, {bias}, out, "Copy i0"));
+    product.beta = 1;
+    rest.bias = false;
+  }
   ASSIGN_OR_RETURN(variant.product, gpu.products->Prepare(product));
   const std::string program = ProgramOf(rest);
   if (program.empty()) return variant;
-  std::vector<Operand> inputs = {out};
-  if (rest.bias) inputs.push_back(Operand::Dense(out.dtype, Shape({out.cols()})));
-  ASSIGN_OR_RETURN(variant.program, PrepareProgram(gpu.launcher, inputs, out, program));
+  std::vector<Operand> inputs = {stored};
+  if (rest.bias) inputs.push_back(bias);
+  ASSIGN_OR_RETURN(variant.after, PrepareProgram(gpu.launcher, inputs, out, program));
   return variant;
 }
 
@@ -59,20 +76,32 @@ StatusOr<std::unique_ptr<FinishedProduct>> FinishedProduct::Prepare(
     const GpuAccess& gpu, const ProductDescription& product, const Finish& finish,
     const Operand& out) {
   ProductDescription aligned = product, unaligned = product;
-  unaligned.alignment = sizeof(float);
+  unaligned.alignment = static_cast<uint32_t>(ElementBytes(product.factors));
+  Operand stored = out;
   Finish rest = finish;
-  if (product.batch == 1) {  // otherwise, the library would add the same bias to every product
+  const bool wide = product.result != FloatType::kFloat32 && NeedsExactProduct(finish);
+  if (wide) {
+    aligned.result = unaligned.result = FloatType::kFloat32;
+    stored.dtype = DType::kFloat32;
+  } else if (product.batch ==
+             1) {  // otherwise, the library would add the same bias to all products
     aligned.epilogue = LibraryPart(finish);
     rest = {.activation = finish.activation == "Relu" ? "" : finish.activation};
   }
-  ASSIGN_OR_RETURN(Variant fast, PrepareVariant(gpu, aligned, rest, out));
-  ASSIGN_OR_RETURN(Variant any, PrepareVariant(gpu, unaligned, finish, out));
-  return std::unique_ptr<FinishedProduct>(new FinishedProduct(std::move(fast), std::move(any)));
+  ASSIGN_OR_RETURN(Variant fast, PrepareVariant(gpu, aligned, rest, stored, out));
+  ASSIGN_OR_RETURN(Variant any, PrepareVariant(gpu, unaligned, finish, stored, out));
+  return std::unique_ptr<FinishedProduct>(
+      new FinishedProduct(std::move(fast), std::move(any), wide ? stored.bytes() : 0));
+}
+
+size_t FinishedProduct::library_bytes() const {
+  const size_t bytes =
+      std::max(aligned_.product->workspace_bytes(), unaligned_.product->workspace_bytes());
+  return (bytes + 63) / 64 * 64;
 }
 
 size_t FinishedProduct::workspace_bytes() const {
-  const size_t bytes =
-      std::max(aligned_.product->workspace_bytes(), unaligned_.product->workspace_bytes());
+  const size_t bytes = library_bytes() + stored_bytes_;
   return bytes == 0 ? 0 : bytes + device::cuda::kBlasWorkspaceAlignment;
 }
 
@@ -81,11 +110,14 @@ void FinishedProduct::Run(ProductOperands operands, Stream& stream) const {
   const auto workspace = reinterpret_cast<uintptr_t>(operands.workspace);
   operands.workspace =
       reinterpret_cast<void*>((workspace + kAlignment - 1) / kAlignment * kAlignment);
+  void* const out = operands.d;
+  if (stored_bytes_ > 0) operands.d = static_cast<std::byte*>(operands.workspace) + library_bytes();
   const Variant& variant = IsAligned(operands) ? aligned_ : unaligned_;
+  if (variant.before != nullptr) variant.before->Run(&operands.bias, &operands.d, nullptr, stream);
   variant.product->Run(operands, stream);
-  if (variant.program == nullptr) return;
+  if (variant.after == nullptr) return;
   const void* const inputs[] = {operands.d, operands.bias};
-  variant.program->Run(inputs, &operands.d, nullptr, stream);
+  variant.after->Run(inputs, &out, nullptr, stream);
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -22,12 +22,18 @@ struct Finish {
 
 // Describes a product of row-major matrices. To the library, which stores matrices column by
 // column, each of them is its own transpose. To compute c = a · b, the library therefore multiplies
-// b by a: the description's `a` is the second factor, and its rows are the columns of c.
-ProductDescription DescriptionOf(const cpu::ProductLayout& layout, Arithmetic arithmetic);
+// b by a: the description's `a` is the second factor, and its rows are the columns of c. All
+// matrices have the given type; `arithmetic` applies only to float32.
+ProductDescription DescriptionOf(const cpu::ProductLayout& layout, FloatType type,
+                                 Arithmetic arithmetic);
 
 // Computes a product, and then the operations that follow it, in the memory of the result. The
 // library's fast algorithms need aligned addresses. The plan usually aligns them, but a kernel must
 // accept any addresses, so there are two variants of the product.
+//
+// Results of half types are rounded once. If a kernel must add the bias, it does so before the
+// product, which is then added to it. If a kernel computes Sigmoid or Tanh, the product is stored
+// in float32, in the workspace.
 class FinishedProduct {
  public:
   // `product` must be aligned and must not have an epilogue. `out` is the result: all products of
@@ -43,20 +49,27 @@ class FinishedProduct {
   void Run(ProductOperands operands, Stream& stream) const;
 
  private:
-  // A product and the elementwise program that follows it, or null if none does. The inputs of the
-  // program are the product and the bias.
+  // A product, and the elementwise programs before and after it, which may be null. The input of
+  // `before` is the bias. The inputs of `after` are the product and the bias.
   struct Variant {
     std::unique_ptr<Product> product;
-    std::unique_ptr<Kernel> program;
+    std::unique_ptr<Kernel> before, after;
   };
-  // Prepares a product and a kernel for `rest`, the operations that the library does not perform.
-  static StatusOr<Variant> PrepareVariant(const GpuAccess& gpu, const ProductDescription& product,
-                                          const Finish& rest, const Operand& out);
+  // Prepares a product, whose result is stored as `stored`, and kernels for `rest`, the operations
+  // that the library does not perform. They write `out`.
+  static StatusOr<Variant> PrepareVariant(const GpuAccess& gpu, ProductDescription product,
+                                          Finish rest, const Operand& stored, const Operand& out);
 
-  FinishedProduct(Variant aligned, Variant unaligned)
-      : aligned_(std::move(aligned)), unaligned_(std::move(unaligned)) {}
+  FinishedProduct(Variant aligned, Variant unaligned, size_t stored_bytes)
+      : aligned_(std::move(aligned)),
+        unaligned_(std::move(unaligned)),
+        stored_bytes_(stored_bytes) {}
+
+  // Returns the size of the library's workspace, rounded up so that an aligned address can follow.
+  size_t library_bytes() const;
 
   const Variant aligned_, unaligned_;
+  const size_t stored_bytes_;  // of the product, if it is stored in the workspace
 };
 
 }  // namespace tfjob::kernels::cuda

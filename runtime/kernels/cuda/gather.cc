@@ -75,14 +75,15 @@ class GroupSums {
   // the distinct ids. Otherwise, it is written to the row whose index is the id itself, if the id
   // is below `rows`.
   GroupSums(Launcher launcher, const Operand& ids, const Operand& values, const Operand& out,
-            int64_t rows)
+            int64_t rows, FloatType type)
       : launcher_(std::move(launcher)),
         count_(static_cast<uint32_t>(values.shape.dim(0))),
         cols_(static_cast<uint32_t>(values.cols())),
         id_bytes_(static_cast<int32_t>(SizeOf(ids.dtype))),
         values_stride_(values.row_stride),
         out_stride_(out.row_stride),
-        rows_(rows) {
+        rows_(rows),
+        type_(type) {
     const size_t count = count_, cells = Blocks(count_, kGroupPlaces) * size_t{cols_};
     for (int i = 0; i < 2; ++i) {
       ids_at_[i] = Take(count * sizeof(int64_t));
@@ -111,15 +112,16 @@ class GroupSums {
                                  .positions = At<uint32_t>(space, positions_at_[sorted]),
                                  .numbers = number.numbers,
                                  .distinct_count = number.distinct_count,
-                                 .values = static_cast<const float*>(values),
-                                 .out = static_cast<float*>(out),
+                                 .values = values,
+                                 .out = out,
                                  .begun = At<float>(space, begun_at_),
                                  .continued = At<float>(space, continued_at_),
                                  .values_stride = values_stride_,
                                  .out_stride = out_stride_,
                                  .rows = rows_,
                                  .count = count_,
-                                 .cols = cols_};
+                                 .cols = cols_,
+                                 .type = type_};
     const Grid grid{Blocks(Blocks(count_, kGroupPlaces), kGroupWarps), Blocks(cols_, 32)};
     for (const char* const kernel : {"SumGroups", "JoinGroups"})
       cuda::Submit(launcher_, kernel, grid, {32, kGroupWarps}, sum, stream);
@@ -167,6 +169,7 @@ class GroupSums {
   const uint32_t count_, cols_;
   const int32_t id_bytes_;
   const int64_t values_stride_, out_stride_, rows_;
+  const FloatType type_;
   size_t bytes_ = 0;
   size_t ids_at_[2], positions_at_[2];
   size_t numbers_at_, distinct_count_at_, begun_at_, continued_at_;
@@ -206,13 +209,12 @@ class SegmentSumKernel final : public Kernel {
   const GroupSums sums_;
 };
 
-// Returns Unimplemented if the columns need more blocks than CUDA allows along the second axis of a
-// grid.
-Status ExpectSums(const Operand& values) {
+// Returns the type of the values and their sums. Returns Unimplemented if the columns need more
+// blocks than CUDA allows along the second axis of a grid.
+StatusOr<FloatType> ExpectSums(const Operand& values, const Operand& sums) {
   RETURN_IF_ERROR(CheckCount(values));
-  if (values.dtype != DType::kFloat32) return cpu::NoKernelFor(values.dtype);
   constexpr int64_t kMostColumns = 65535 * 32;
-  if (values.cols() <= kMostColumns) return OkStatus();
+  if (values.cols() <= kMostColumns) return FloatTypeOf({&values, &sums});
   return Unimplemented("the sum of rows of ", values.cols(), " elements");
 }
 
@@ -225,19 +227,19 @@ Prepared PrepareGather(const Launcher& launcher, const KernelRequest& request) {
 Prepared PrepareDeduplicate(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::CheckDeduplicateIndexedSlices(request));
   const Operand &ids = request.inputs[0], &values = request.inputs[1];
-  RETURN_IF_ERROR(ExpectSums(values));
+  ASSIGN_OR_RETURN(const FloatType type, ExpectSums(values, request.outputs[1]));
   return std::make_unique<DeduplicateKernel>(
-      GroupSums(launcher, ids, values, request.outputs[1], 0));
+      GroupSums(launcher, ids, values, request.outputs[1], 0, type));
 }
 
 Prepared PrepareSegmentSum(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::CheckUnsortedSegmentSum(request));
   const Operand &values = request.inputs[0], &ids = request.inputs[1], &out = request.outputs[0];
-  RETURN_IF_ERROR(ExpectSums(values));
+  ASSIGN_OR_RETURN(const FloatType type, ExpectSums(values, out));
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> clear, PrepareFill(launcher, out, 0));
   if (values.shape.num_elements() == 0 || out.shape.num_elements() == 0) return clear;
   return std::make_unique<SegmentSumKernel>(
-      std::move(clear), GroupSums(launcher, ids, values, out, out.shape.dim(0)));
+      std::move(clear), GroupSums(launcher, ids, values, out, out.shape.dim(0), type));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Copies rows of tables, and adds the gradients of equal rows in an order that depends only on the
 // ids.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -90,13 +91,13 @@ TFJOB_DEVICE bool GoesOn(const SumGroupsParameter& p, uint32_t end) {
 }
 
 TFJOB_DEVICE float ValueAt(const SumGroupsParameter& p, uint32_t place, uint32_t col) {
-  return p.values[p.positions[place] * p.values_stride + col];
+  return ReadFloat(p.values, p.type, p.positions[place] * p.values_stride + col);
 }
 
 // Writes the sum of the group to which the place belongs.
 TFJOB_DEVICE void WriteSum(const SumGroupsParameter& p, uint32_t place, uint32_t col, float sum) {
   const int64_t row = p.rows > 0 ? p.ids[place] : p.numbers[place];
-  if (p.rows == 0 || IsRow(row, p.rows)) p.out[row * p.out_stride + col] = sum;
+  if (p.rows == 0 || IsRow(row, p.rows)) WriteFloat(p.out, p.type, row * p.out_stride + col, sum);
 }
 
 }  // namespace
@@ -126,6 +127,7 @@ TFJOB_KERNEL(Gather, GatherParameter, kGatherThreads) {
   const bool exists = IsRow(id, p.rows);
   const int64_t from = exists ? id * p.table_stride + col : 0, to = row * p.out_stride + col;
   if (p.bytes == 1) return CopyUnit<uint8_t>(p, from, to, exists);
+  if (p.bytes == 2) return CopyUnit<uint16_t>(p, from, to, exists);
   if (p.bytes == 4) return CopyUnit<uint32_t>(p, from, to, exists);
   if (p.bytes == 8) return CopyUnit<uint64_t>(p, from, to, exists);
   CopyQuad(p, from, to, exists);
@@ -231,7 +233,8 @@ TFJOB_KERNEL(JoinGroups, SumGroupsParameter, kWarp* kGroupWarps) {
   if (at.begin >= p.count || at.col >= p.cols) return;
   // Sets the rows after the last sum to zero.
   for (uint32_t row = at.begin; row < at.end && p.rows == 0; ++row)
-    if (row >= *p.distinct_count) p.out[row * p.out_stride + at.col] = 0.0f;
+    if (row >= *p.distinct_count)
+      WriteFloat(p.out, p.type, static_cast<int64_t>(row) * p.out_stride + at.col, 0.0f);
   const uint32_t number = p.numbers[at.end - 1];
   const bool begins = !(Continues(p, at.begin) && p.numbers[at.begin] == number);
   if (!begins || !GoesOn(p, at.end)) return;

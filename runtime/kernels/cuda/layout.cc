@@ -6,6 +6,7 @@
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/loops_of.h"
 #include "runtime/kernels/cuda/parameters.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -173,7 +174,7 @@ Prepared PrepareBroadcastTo(const Launcher& launcher, const KernelRequest& reque
   const Operand &in = request.inputs[0], &out = request.outputs[0];
   RETURN_IF_ERROR(ExpectSameDtype(in, out));
   RETURN_IF_ERROR(CheckCount(out));
-  if (in.dtype == DType::kFloat32 && HasElementLayout(in, out))
+  if (FloatTypeOf(in.dtype).ok() && HasElementLayout(in, out))
     return PrepareProgram(launcher, request.inputs, out, "Copy i0");
   ASSIGN_OR_RETURN(const BlockMove move, BroadcastMove(in, out));
   return MakeMove(launcher, move);
@@ -201,6 +202,10 @@ StatusOr<uint64_t> BitsOf(DType dtype, double number) {
       return BitsOf<uint8_t>(number);
     case DType::kBool:
       return BitsOf<bool>(number);
+    case DType::kBFloat16:
+      return BitsOf<BFloat16>(number);
+    case DType::kFloat16:
+      return BitsOf<Float16>(number);
     default:
       return cpu::NoKernelFor(dtype);
   }

@@ -72,6 +72,7 @@ TFJOB_KERNEL(Move, MoveParameter, kMoveThreads) {
   if (element >= p.loops.count) return;
   const Way way = WayOf(p, element);
   if (p.bytes == 1) return MoveElement<uint8_t>(p, way);
+  if (p.bytes == 2) return MoveElement<uint16_t>(p, way);
   if (p.bytes == 4) return MoveElement<uint32_t>(p, way);
   MoveElement<uint64_t>(p, way);
 }
@@ -80,6 +81,7 @@ TFJOB_KERNEL(Transpose, TransposeParameter, kTile* kTileThreads) {
   __shared__ uint32_t words[kTile][kTile + 1];
   __shared__ uint64_t long_words[kTile][kTile + 1];
   if (p.bytes == 1) return MoveTile<uint8_t>(p, words);
+  if (p.bytes == 2) return MoveTile<uint16_t>(p, words);
   if (p.bytes == 4) return MoveTile<uint32_t>(p, words);
   MoveTile<uint64_t>(p, long_words);
 }
@@ -91,6 +93,8 @@ TFJOB_KERNEL(Fill, FillParameter, kFillThreads) {
   const int64_t to = row * p.out_stride + (element - row * p.cols);
   if (p.bytes == 1) {
     static_cast<uint8_t*>(p.out)[to] = static_cast<uint8_t>(p.value);
+  } else if (p.bytes == 2) {
+    static_cast<uint16_t*>(p.out)[to] = static_cast<uint16_t>(p.value);
   } else if (p.bytes == 4) {
     static_cast<uint32_t*>(p.out)[to] = static_cast<uint32_t>(p.value);
   } else {

@@ -22,7 +22,8 @@ void CopyStrides(const cpu::StridedLoop& loop, int operand, int64_t (&strides)[k
 
 int32_t MovedBytes(DType dtype) {
   const auto bytes = static_cast<int32_t>(SizeOf(dtype));
-  ENFORCE(bytes == 1 || bytes == 4 || bytes == 8, "the kernels move elements of 1, 4 or 8 bytes");
+  ENFORCE(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8,
+          "the kernels move elements of 1, 2, 4 or 8 bytes");
   return bytes;
 }
 

@@ -35,18 +35,20 @@ class EmptyProduct final : public Kernel {
 // Runs a product once for each of one or more pairs of matrices, or of batches of matrices.
 class ProductKernel final : public Kernel {
  public:
-  ProductKernel(std::unique_ptr<FinishedProduct> product, std::vector<Offsets3> calls, bool bias)
-      : product_(std::move(product)), calls_(std::move(calls)), bias_(bias) {}
+  // `bytes` is the size of an element.
+  ProductKernel(std::unique_ptr<FinishedProduct> product, std::vector<Offsets3> calls, bool bias,
+                int64_t bytes)
+      : product_(std::move(product)), calls_(std::move(calls)), bias_(bias), bytes_(bytes) {}
 
   size_t workspace_bytes() const override { return product_->workspace_bytes(); }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
     for (const Offsets3& call : calls_) {
-      product_->Run({.a = static_cast<const float*>(inputs[1]) + call.a,
-                     .b = static_cast<const float*>(inputs[0]) + call.b,
+      product_->Run({.a = static_cast<const std::byte*>(inputs[1]) + call.a * bytes_,
+                     .b = static_cast<const std::byte*>(inputs[0]) + call.b * bytes_,
                      .bias = bias_ ? inputs[2] : nullptr,
-                     .d = static_cast<float*>(outputs[0]) + call.d,
+                     .d = static_cast<std::byte*>(outputs[0]) + call.d * bytes_,
                      .workspace = workspace},
                     stream);
     }
@@ -56,12 +58,14 @@ class ProductKernel final : public Kernel {
   const std::unique_ptr<FinishedProduct> product_;
   const std::vector<Offsets3> calls_;
   const bool bias_;
+  const int64_t bytes_;
 };
 
 Prepared MakeProduct(const GpuAccess& gpu, const ProductDescription& product,
                      std::vector<Offsets3> calls, const Finish& finish, const Operand& out) {
   ASSIGN_OR_RETURN(auto finished, FinishedProduct::Prepare(gpu, product, finish, out));
-  return std::make_unique<ProductKernel>(std::move(finished), std::move(calls), finish.bias);
+  return std::make_unique<ProductKernel>(std::move(finished), std::move(calls), finish.bias,
+                                         ElementBytes(product.factors));
 }
 
 // Prepares a product with k = 0.
@@ -84,23 +88,23 @@ Prepared PrepareMatMul(const GpuAccess& gpu, const KernelRequest& request) {
       .bias = fused && attributes.Get("bias", false),
       .activation = fused ? attributes.Get<std::string>("activation", "") : std::string()};
   RETURN_IF_ERROR(cpu::ExpectOperands(request, finish.bias ? 3 : 2, 1));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(request));
   if (finish.bias) RETURN_IF_ERROR(cpu::ExpectShape(request.inputs[2], Shape({layout.n})));
   const Operand& out = request.outputs[0];
   if (layout.m * layout.n == 0) return std::make_unique<NoProduct>();
   if (layout.k == 0) return MakeEmptyProduct(gpu, finish, out);
-  return MakeProduct(gpu, DescriptionOf(layout, gpu.arithmetic), {{}}, finish, out);
+  return MakeProduct(gpu, DescriptionOf(layout, type, gpu.arithmetic), {{}}, finish, out);
 }
 
 Prepared PrepareMatMulAccumulate(const GpuAccess& gpu, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   if (request.inputs[2] != request.outputs[0])
     return InvalidArgument("the output must be input 2 itself");
   ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(request));
   if (layout.m * layout.n * layout.k == 0) return std::make_unique<NoProduct>();
-  ProductDescription product = DescriptionOf(layout, gpu.arithmetic);
+  ProductDescription product = DescriptionOf(layout, type, gpu.arithmetic);
   product.alpha = static_cast<float>(cpu::NumberOf(request.attributes, "alpha", 1));
   product.beta = 1;
   return MakeProduct(gpu, product, {{}}, {}, request.outputs[0]);
@@ -153,18 +157,14 @@ std::vector<Offsets3> CallsOf(const Batch& batch) {
 
 Prepared PrepareBatchMatMul(const GpuAccess& gpu, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   ASSIGN_OR_RETURN(const cpu::BatchLayout l, cpu::BatchLayoutOf(request));
   const Operand& out = request.outputs[0];
   if (out.shape.num_elements() == 0) return std::make_unique<NoProduct>();
   if (l.k == 0) return MakeEmptyProduct(gpu, {}, out);
-  ProductDescription product{.m = l.n,
-                             .n = l.m,
-                             .k = l.k,
-                             .a = {.transposed = l.adj_y, .ld = l.y.row_stride},
-                             .b = {.transposed = l.adj_x, .ld = l.x.row_stride},
-                             .ldd = l.z.row_stride,
-                             .arithmetic = gpu.arithmetic};
+  ProductDescription product = DescriptionOf(
+      {l.m, l.n, l.k, l.adj_x, l.adj_y, l.x.row_stride, l.y.row_stride, l.z.row_stride}, type,
+      gpu.arithmetic);
   const Batch batch = Joined(l);
   if (!batch.sizes.empty()) {
     if (batch.sizes.back() > INT32_MAX) return Unimplemented("a batch of ", batch.sizes.back());

@@ -9,6 +9,9 @@
 
 namespace tfjob::kernels::cuda {
 
+// How a tensor stores floats. Kernels compute in float32.
+enum class FloatType : int32_t { kFloat32, kBFloat16, kFloat16 };
+
 // Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise").
 // Each thread computes four elements. The result of a step is available to the next step. A result
 // that a later step needs is kept in a slot in shared memory. ElementwiseWithSlots runs the
@@ -63,19 +66,21 @@ struct ElementStep {
   ElementSource source[3];
 };
 struct ElementInput {
-  const float* data;
+  const void* data;
   int64_t row_stride;   // 0: every row is the same
   int32_t column_step;  // 0: every column is the same
+  FloatType type;
 };
 struct ElementwiseParameter {
-  float* out;
+  void* out;
   int64_t out_stride;
   ElementInput input[kElementInputs];
   uint32_t count, cols;  // elements in total, and per row
   // 1: each thread computes four consecutive elements, which an operand stores at an address that
-  // is a multiple of 16, unless it repeats one element.
+  // is a multiple of their size, unless it repeats one element.
   // 0: consecutive threads compute consecutive elements.
   int32_t vectors;
+  FloatType out_type;
   int32_t steps;
   ElementStep step[kElementSteps];
   const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
@@ -91,8 +96,9 @@ enum class ReduceOp : int32_t { kSum, kMax, kMin };
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
 struct SumColumnsParameter {
-  const float* in;
-  float* out;  // [parts, cols]
+  const void* in;
+  void* out;  // [parts, cols]
+  FloatType in_type, out_type;
   int64_t in_stride, rows;
   int32_t cols;
   float scale;
@@ -108,8 +114,9 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 inline constexpr int kShortRow = 1024;
 struct SumRowsParameter {
-  const float* in;
-  float* out;  // [rows, parts]
+  const void* in;
+  void* out;  // [rows, parts]
+  FloatType in_type, out_type;
   int64_t in_stride, cols;
   uint32_t rows;
   int32_t parts;
@@ -117,38 +124,42 @@ struct SumRowsParameter {
   ReduceOp op;
 };
 
-// Softmax, SoftmaxGrad and the cross-entropies compute one row per block.
+// Softmax, SoftmaxGrad and the cross-entropies compute one row per block. All floats have `type`.
 inline constexpr int kSoftmaxThreads = 128;
 struct SoftmaxParameter {
-  const float* x;
-  float* y;  // may be x
+  const void* x;
+  void* y;  // may be x
   int64_t x_stride, y_stride;
   int32_t cols;
   int32_t logarithm;  // 1: LogSoftmax
+  FloatType type;
 };
 struct SoftmaxGradParameter {
-  const float* y;
-  const float* dy;
-  float* dx;  // may be y or dy
+  const void* y;
+  const void* dy;
+  void* dx;  // may be y or dy
   int64_t y_stride, dy_stride, dx_stride;
   int32_t cols;
+  FloatType type;
 };
 struct SparseCrossEntropyParameter {
-  const float* logits;
+  const void* logits;
   const void* labels;  // integers of label_bytes bytes: int64, int32 or uint8
-  float* loss;         // [rows]
-  float* backprop;     // may be logits
+  void* loss;          // [rows]
+  void* backprop;      // may be logits
   int64_t logits_stride, backprop_stride;
   int32_t cols, label_bytes;
+  FloatType type;
 };
 
 struct DenseCrossEntropyParameter {
-  const float* logits;
-  const float* labels;
-  float* loss;      // [rows]
-  float* backprop;  // may be logits or labels
+  const void* logits;
+  const void* labels;
+  void* loss;      // [rows]
+  void* backprop;  // may be logits or labels
   int64_t logits_stride, labels_stride, backprop_stride;
   int32_t cols;
+  FloatType type;
 };
 
 // Dropout, RandomUniform and RandomNormal draw the words of a stream (random_stream.h). Each thread
@@ -161,12 +172,13 @@ struct RandomWords {
 };
 struct DropoutParameter {
   RandomWords words;
-  const float* x;
-  float* y;  // may be x
+  const void* x;
+  void* y;  // may be x
   int64_t x_stride, y_stride;
   uint32_t count, cols;
   uint32_t threshold;  // the smallest word that keeps an element
   float scale;
+  FloatType type;
 };
 struct RandomUniformParameter {
   RandomWords words;
@@ -186,7 +198,16 @@ struct RandomNormalParameter {
 
 // Cast converts each element.
 inline constexpr int kCastThreads = 256;
-enum class CastType : int32_t { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool };
+enum class CastType : int32_t {
+  kFloat32,
+  kFloat64,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kBool,
+  kBFloat16,
+  kFloat16
+};
 struct CastParameter {
   const void* in;
   void* out;
@@ -215,7 +236,7 @@ struct MoveParameter {
   Loops loops;
   int64_t in_stride[kLoopRank], out_stride[kLoopRank];
   uint32_t first[kLoopRank], covered[kLoopRank];
-  int32_t bytes;  // of an element: 1, 4 or 8
+  int32_t bytes;  // of an element: 1, 2, 4 or 8
 };
 
 // Transpose copies matrices whose rows are contiguous in the input, and whose columns are
@@ -232,7 +253,7 @@ struct TransposeParameter {
   int64_t out_column_stride;  // between the columns of a matrix in the output
   uint32_t rows, cols;        // of a matrix in the input
   uint32_t row_tiles, col_tiles;
-  int32_t bytes;  // of an element: 1, 4 or 8
+  int32_t bytes;  // of an element: 1, 2, 4 or 8
 };
 
 // Fill sets each element to `value`.
@@ -242,7 +263,7 @@ struct FillParameter {
   int64_t out_stride;
   uint64_t value;  // its first `bytes` bytes
   uint32_t count, cols;
-  int32_t bytes;  // of an element: 1, 4 or 8
+  int32_t bytes;  // of an element: 1, 2, 4 or 8
 };
 
 // Compare and Select broadcast their operands.
@@ -265,18 +286,19 @@ struct SelectParameter {
   Loops loops;
   int64_t condition_stride[kLoopRank], a_stride[kLoopRank], b_stride[kLoopRank];
   int64_t out_stride[kLoopRank];
-  int32_t bytes;  // of an element of a, b and out: 1, 4 or 8
+  int32_t bytes;  // of an element of a, b and out: 1, 2, 4 or 8
 };
 
 // ArgMax finds, for each element of the output, the largest of `count` elements of the input, which
 // are `step` elements apart. ArgMaxRows does the same with one warp per element of the output.
 inline constexpr int kArgMaxThreads = 256;
 struct ArgMaxParameter {
-  const float* in;
+  const void* in;
   int64_t* out;
   Loops loops;  // over the output
   int64_t in_stride[kLoopRank], out_stride[kLoopRank];
   int64_t count, step;
+  FloatType type;
 };
 
 // CheckIds reports the first id that is not a row of the table. It runs as a single block.
@@ -290,6 +312,20 @@ struct CheckIdsParameter {
   int32_t id_bytes;
 };
 
+// FindNotFinite finds, for each block of elements, the first one that is NaN or infinite, and
+// RefuseNotFinite reports the first of all. The latter runs as a single block.
+inline constexpr int kNumberThreads = 256;
+inline constexpr int kNumbersPerThread = 8;
+struct CheckNumbersParameter {
+  const void* in;
+  uint32_t* found;   // per block: an element, or 2^32 - 1
+  int64_t* refusal;  // a Refusal (stream.h), as three numbers
+  int64_t number;    // Refusal::number of this kernel's refusals
+  int64_t in_stride;
+  uint32_t count, cols, blocks;
+  FloatType type;
+};
+
 // Gather copies the rows with these ids. If a row does not exist, writes zeros.
 inline constexpr int kGatherThreads = 256;
 struct GatherParameter {
@@ -300,7 +336,7 @@ struct GatherParameter {
   int64_t rows;
   uint32_t count, cols;  // units in the output, and per row
   int32_t id_bytes;
-  int32_t bytes;  // of a unit: 1, 4, 8 or 16
+  int32_t bytes;  // of a unit: 1, 2, 4, 8 or 16
 };
 
 // SortIds sorts parts of kSortThreads ids, and MergeIds merges neighbouring parts of `part` ids.
@@ -342,13 +378,14 @@ struct SumGroupsParameter {
   const uint32_t* positions;
   const uint32_t* numbers;
   const uint32_t* distinct_count;
-  const float* values;
-  float* out;
+  const void* values;
+  void* out;
   float* begun;      // [parts, cols]
   float* continued;  // [parts, cols]
   int64_t values_stride, out_stride;
   int64_t rows;  // of the output, if its rows are indexed by id; 0: they are indexed by number
   uint32_t count, cols;
+  FloatType type;  // of `values` and `out`
 };
 
 }  // namespace tfjob::kernels::cuda

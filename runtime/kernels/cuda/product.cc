@@ -28,6 +28,12 @@ uint32_t EpilogueOf(ProductEpilogue epilogue) {
   return device::cuda::kBlasEpilogueNone;
 }
 
+unsigned BlasTypeOf(FloatType type) {
+  if (type == FloatType::kBFloat16) return device::cuda::kBlasBFloat16;
+  if (type == FloatType::kFloat16) return device::cuda::kBlasFloat16;
+  return device::cuda::kBlasFloat32;
+}
+
 bool HasBias(ProductEpilogue epilogue) {
   return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kReluBias;
 }
@@ -85,9 +91,9 @@ class BlasProduct final : public Product {
       set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
     const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;
     const int64_t b_rows = p_.b.transposed ? p_.n : p_.k, b_cols = p_.n + p_.k - b_rows;
-    MakeLayout(calls, &a_, a_rows, a_cols, p_.a.ld, p_.a.batch_stride);
-    MakeLayout(calls, &b_, b_rows, b_cols, p_.b.ld, p_.b.batch_stride);
-    MakeLayout(calls, &d_, p_.m, p_.n, p_.ldd, p_.batch_stride_d);
+    MakeLayout(calls, &a_, {p_.factors, a_rows, a_cols, p_.a.ld, p_.a.batch_stride});
+    MakeLayout(calls, &b_, {p_.factors, b_rows, b_cols, p_.b.ld, p_.b.batch_stride});
+    MakeLayout(calls, &d_, {p_.result, p_.m, p_.n, p_.ldd, p_.batch_stride_d});
     RETURN_IF_ERROR(calls.status());
     return ChooseAlgorithm();
   }
@@ -100,11 +106,11 @@ class BlasProduct final : public Product {
       return (p_.batch - 1) * stride + cols * ld;
     };
     const int64_t a_cols = p_.a.transposed ? p_.m : p_.k, b_cols = p_.b.transposed ? p_.k : p_.n;
-    const int64_t elements = std::max({extent(p_.a.batch_stride, a_cols, p_.a.ld),
-                                       extent(p_.b.batch_stride, b_cols, p_.b.ld),
-                                       extent(p_.batch_stride_d, p_.n, p_.ldd)});
-    const size_t bytes =
-        (static_cast<size_t>(elements) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    const int64_t largest =
+        std::max({ElementBytes(p_.factors) * extent(p_.a.batch_stride, a_cols, p_.a.ld),
+                  ElementBytes(p_.factors) * extent(p_.b.batch_stride, b_cols, p_.b.ld),
+                  ElementBytes(p_.result) * extent(p_.batch_stride_d, p_.n, p_.ldd)});
+    const size_t bytes = (static_cast<size_t>(largest) + kAlignment - 1) / kAlignment * kAlignment;
     return gpu_.rehearse(bytes + workspace_bytes(), [&](void* memory, Stream& stream) {
       Run({memory, memory, memory, memory, static_cast<std::byte*>(memory) + bytes}, stream);
     });
@@ -127,18 +133,23 @@ class BlasProduct final : public Product {
   }
 
  private:
-  void MakeLayout(Calls& calls, device::cuda::BlasLayoutHandle* layout, int64_t rows, int64_t cols,
-                  int64_t ld, int64_t stride) {
-    calls.Check(
-        blas_.MatrixLayoutCreate(layout, device::cuda::kBlasFloat32, static_cast<uint64_t>(rows),
-                                 static_cast<uint64_t>(cols), ld),
-        "cublasLtMatrixLayoutCreate");
+  // A matrix as it is stored.
+  struct Stored {
+    FloatType type;
+    int64_t rows, cols, ld, stride;
+  };
+
+  void MakeLayout(Calls& calls, device::cuda::BlasLayoutHandle* layout, const Stored& matrix) {
+    calls.Check(blas_.MatrixLayoutCreate(layout, BlasTypeOf(matrix.type),
+                                         static_cast<uint64_t>(matrix.rows),
+                                         static_cast<uint64_t>(matrix.cols), matrix.ld),
+                "cublasLtMatrixLayoutCreate");
     const auto set = [&](unsigned attribute, const auto& value) {
       calls.SetAttribute(blas_.MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute",
                          *layout, attribute, value);
     };
     set(device::cuda::kBlasBatchCount, p_.batch);
-    set(device::cuda::kBlasBatchStride, stride);
+    set(device::cuda::kBlasBatchStride, matrix.stride);
   }
 
   Status ChooseAlgorithm() {
@@ -216,6 +227,24 @@ Status CheckFactor(const char* name, const Factor& factor, int64_t rows) {
   return OkStatus();
 }
 
+const char* NameOf(FloatType type) {
+  if (type == FloatType::kBFloat16) return "bfloat16";
+  return type == FloatType::kFloat16 ? "float16" : "float32";
+}
+
+Status CheckTypes(const ProductDescription& p) {
+  if (p.result != p.factors && p.result != FloatType::kFloat32)
+    return InvalidArgument("a product of ", NameOf(p.factors), " numbers with a result of ",
+                           NameOf(p.result), ": expected the same type or float32");
+  if (p.factors != FloatType::kFloat32 && p.arithmetic != Arithmetic::kFloat32)
+    return InvalidArgument("a product of ", NameOf(p.factors), " numbers with TF32");
+  const auto least =
+      static_cast<uint32_t>(std::min(ElementBytes(p.factors), ElementBytes(p.result)));
+  if (p.alignment != least && p.alignment != 16)
+    return InvalidArgument("an alignment of ", p.alignment, " bytes: expected ", least, " or 16");
+  return OkStatus();
+}
+
 }  // namespace
 
 Status CheckProduct(const ProductDescription& p) {
@@ -236,9 +265,7 @@ Status CheckProduct(const ProductDescription& p) {
     return InvalidArgument("the matrices of the result overlap: they begin ", p.batch_stride_d,
                            " elements apart");
   }
-  if (p.alignment != 4 && p.alignment != 16)
-    return InvalidArgument("an alignment of ", p.alignment, " bytes: expected 4 or 16");
-  return OkStatus();
+  return CheckTypes(p);
 }
 
 StatusOr<std::shared_ptr<Products>> Products::Create(const BlasApi& blas, Gpu gpu) {

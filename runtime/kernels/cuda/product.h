@@ -8,11 +8,13 @@
 
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/blas_api.h"
+#include "runtime/kernels/cuda/parameters.h"
 #include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cuda {
 
-// How the library multiplies float32 numbers. TF32 keeps 10 bits of each factor's mantissa, and is
+// How the library multiplies float32 numbers. Products of half types are exact, and are added in
+// float32. TF32 keeps 10 bits of each factor's mantissa, and is
 // several times as fast.
 enum class Arithmetic { kFloat32, kTf32 };
 
@@ -35,9 +37,16 @@ struct ProductDescription {
   int32_t batch = 1;
   float alpha = 1, beta = 0;
   ProductEpilogue epilogue = ProductEpilogue::kNone;
+  FloatType factors = FloatType::kFloat32;  // the type of a and b
+  FloatType result = FloatType::kFloat32;   // the type of d and the bias: `factors` or float32
   Arithmetic arithmetic = Arithmetic::kFloat32;
   uint32_t alignment = 16;  // all addresses, including the bias's, are multiples of this
 };
+
+// Returns the size of an element in bytes.
+constexpr int64_t ElementBytes(FloatType type) {
+  return type == FloatType::kFloat32 ? 4 : 2;
+}
 
 // Returns InvalidArgument if the description breaks a rule of the library's manual. The library
 // itself does not check most of these rules. The message names the field.

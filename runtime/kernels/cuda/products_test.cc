@@ -147,6 +147,8 @@ std::vector<Comparison> Cases() {
   }
   for (const Comparison& comparison : FusedMatMuls(4, 8, 12)) cases.push_back(comparison);
   for (const int bits : {0, 1, 2, 4, 8, 16, 31}) cases.push_back(BatchMatMul(4, 8, 12, bits));
+  for (const Comparison& comparison : FusedMatMuls(4, 8, 12))
+    cases.push_back(WithHalfType(comparison, 0).back());
   return cases;
 }
 
@@ -205,7 +207,23 @@ TEST(Mistakes, InEachFieldOfADescriptionAreFound) {
        [](P& p) {
          if (p.epilogue == ProductEpilogue::kReluBias) p.epilogue = ProductEpilogue::kRelu;
        }},
-      {"arithmetic", [](P& p) { p.arithmetic = Arithmetic::kTf32; }},
+      {"arithmetic",
+       [](P& p) {
+         if (p.factors == FloatType::kFloat32) p.arithmetic = Arithmetic::kTf32;
+       }},
+      {"the half type",
+       [](P& p) {
+         if (p.factors == FloatType::kBFloat16) p.factors = FloatType::kFloat16;
+         if (p.result == FloatType::kBFloat16) p.result = FloatType::kFloat16;
+       }},
+      {"the type of the result",
+       [](P& p) {
+         if (p.factors != FloatType::kFloat32) p.result = FloatType::kFloat32;
+       }},
+      {"the type of an intermediate result",
+       [](P& p) {
+         if (p.factors != FloatType::kFloat32) p.result = p.factors;
+       }},
       {"alignment", [](P& p) { p.alignment = 16; }}};
   for (const auto& [field, plant] : mistakes) {
     EXPECT_TRUE(IsFound([&plant = plant](uint64_t seed) {
@@ -313,6 +331,14 @@ TEST(Mistakes, InArgumentsAreFound) {
                                         std::max(ld, static_cast<int64_t>(cols)));
     };
   });
+  ExpectFound("the type of a matrix", [](BlasApi& blas) {
+    blas.MatrixLayoutCreate = [](auto* handle, unsigned type, uint64_t rows, uint64_t cols,
+                                 int64_t ld) {
+      return library.MatrixLayoutCreate(
+          handle, type == device::cuda::kBlasBFloat16 ? device::cuda::kBlasFloat16 : type, rows,
+          cols, ld);
+    };
+  });
   ExpectFound("the type of the computation", [](BlasApi& blas) {
     blas.MatmulDescCreate = [](auto* handle, unsigned, unsigned scale) {
       return library.MatmulDescCreate(handle, device::cuda::kBlasComputeTf32, scale);
@@ -348,7 +374,25 @@ TEST(Products, AreRefusedIfTheManualForbidsThem) {
       {[](P& p) { p.batch = 0; }, "a batch of 0 products"},
       {[](P& p) { p.batch_stride_d = 19; },
        "the matrices of the result overlap: they begin 19 elements apart"},
-      {[](P& p) { p.alignment = 8; }, "an alignment of 8 bytes: expected 4 or 16"}};
+      {[](P& p) { p.alignment = 8; }, "an alignment of 8 bytes: expected 4 or 16"},
+      {[](P& p) { p.alignment = 2; }, "an alignment of 2 bytes: expected 4 or 16"},
+      {[](P& p) {
+         p.factors = FloatType::kFloat16;
+         p.alignment = 4;
+       },
+       "an alignment of 4 bytes: expected 2 or 16"},
+      {[](P& p) { p.result = FloatType::kFloat16; },
+       "a product of float32 numbers with a result of float16: expected the same type or float32"},
+      {[](P& p) {
+         p.factors = FloatType::kBFloat16;
+         p.result = FloatType::kFloat16;
+       },
+       "a product of bfloat16 numbers with a result of float16: expected the same type or float32"},
+      {[](P& p) {
+         p.factors = FloatType::kBFloat16;
+         p.arithmetic = Arithmetic::kTf32;
+       },
+       "a product of bfloat16 numbers with TF32"}};
   const GpuAccess gpu = EmulatedGpu(0);
   for (const auto& [change, message] : cases) {
     ProductDescription product = good;

@@ -36,7 +36,7 @@ Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) 
   RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[1]));
   RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[2]));
   const Operand &x = request.inputs[0], &y = request.outputs[0];
-  if (x.dtype != DType::kFloat32) return cpu::NoKernelFor(x.dtype);
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(x.dtype));
   RETURN_IF_ERROR(CheckCount(x));
   const double rate = cpu::NumberOf(request.attributes, "rate", 0);
   if (!(rate >= 0 && rate < 1)) return InvalidArgument("the rate must be in [0, 1), not ", rate);
@@ -49,13 +49,14 @@ Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) 
       .count = static_cast<uint32_t>(x.shape.num_elements()),
       .cols = static_cast<uint32_t>(x.cols()),
       .threshold = static_cast<uint32_t>(rate * 4294967296.0),  // 2³², the number of words
-      .scale = static_cast<float>(1 / (1 - rate))};
+      .scale = static_cast<float>(1 / (1 - rate)),
+      .type = type};
   return MakeLaunch(launcher, "Dropout", GridOf(parameter.count), {kRandomThreads}, parameter,
                     [](DropoutParameter& p, const void* const* inputs, void* const* outputs) {
-                      p.x = static_cast<const float*>(inputs[0]);
+                      p.x = inputs[0];
                       p.words.step = static_cast<const int64_t*>(inputs[1]);
                       p.words.seed = static_cast<const int64_t*>(inputs[2]);
-                      p.y = static_cast<float*>(outputs[0]);
+                      p.y = outputs[0];
                     });
 }
 

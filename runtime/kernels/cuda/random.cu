@@ -1,6 +1,7 @@
 // Implements ops that draw random numbers: each element uses the words of Philox-4x32-10 that
 // ops.md assigns to it.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -28,8 +29,9 @@ TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block, uint32_t attem
 
 // Returns whether a thread can access its four elements at once, because the rows are dense and the
 // tensor is aligned.
-TFJOB_DEVICE bool IsQuad(const float* tensor, int64_t stride, uint32_t cols) {
-  return stride == cols && reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
+template <typename T>
+TFJOB_DEVICE bool IsQuad(const T* tensor, int64_t stride, uint32_t cols) {
+  return stride == cols && reinterpret_cast<uintptr_t>(tensor) % (4 * sizeof(T)) == 0;
 }
 
 TFJOB_DEVICE float Drop(const DropoutParameter& p, float x, uint32_t word) {
@@ -82,24 +84,33 @@ TFJOB_DEVICE void WriteNormal(const RandomNormalParameter& p, uint32_t element, 
   p.y[row * p.y_stride + col] = value;
 }
 
+// Computes the elements that correspond to a block of words.
+template <typename T>
+TFJOB_DEVICE void DropBlock(const DropoutParameter& p, const Words& words, uint32_t block) {
+  const T* const from = static_cast<const T*>(p.x);
+  T* const to = static_cast<T*>(p.y);
+  if (block * 4 + 4 <= p.count && IsQuad(from, p.x_stride, p.cols) &&
+      IsQuad(to, p.y_stride, p.cols)) {
+    const float4 x = Load(from + block * 4);
+    return Store(to + block * 4, {Drop(p, x.x, words.word[0]), Drop(p, x.y, words.word[1]),
+                                  Drop(p, x.z, words.word[2]), Drop(p, x.w, words.word[3])});
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t element = block * 4 + i;
+    if (element >= p.count) return;
+    const uint32_t row = element / p.cols, col = element - row * p.cols;
+    const float x = static_cast<float>(from[row * p.x_stride + col]);
+    to[row * p.y_stride + col] = static_cast<T>(Drop(p, x, words.word[i]));
+  }
+}
+
 }  // namespace
 
 TFJOB_KERNEL(Dropout, DropoutParameter, kRandomThreads) {
   const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
   if (block >= (p.count + 3) / 4) return;
   const Words words = Draw(p.words, block, 0);
-  if (block * 4 + 4 <= p.count && IsQuad(p.x, p.x_stride, p.cols) &&
-      IsQuad(p.y, p.y_stride, p.cols)) {
-    const float4 x = Load(p.x + block * 4);
-    return Store(p.y + block * 4, {Drop(p, x.x, words.word[0]), Drop(p, x.y, words.word[1]),
-                                   Drop(p, x.z, words.word[2]), Drop(p, x.w, words.word[3])});
-  }
-  for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t element = block * 4 + i;
-    if (element >= p.count) return;
-    const uint32_t row = element / p.cols, col = element - row * p.cols;
-    p.y[row * p.y_stride + col] = Drop(p, p.x[row * p.x_stride + col], words.word[i]);
-  }
+  WithFloats(p.type, [&](auto zero) { DropBlock<decltype(zero)>(p, words, block); });
 }
 
 TFJOB_KERNEL(RandomUniform, RandomUniformParameter, kRandomThreads) {

@@ -13,12 +13,15 @@ namespace {
 // A matrix that is reduced over its rows or its columns.
 struct Matrix {
   int64_t rows = 0, cols = 0, stride = 0;
+  FloatType type = FloatType::kFloat32;
 };
 
-// The sum times `scale`, or the maximum or minimum.
+// The sum times `scale`, or the maximum or minimum. `type` is that of the result; the results of
+// parts are stored as float32.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   float scale = 1;
+  FloatType type = FloatType::kFloat32;
 };
 
 // Adds the rows of a matrix. If there are many, adds them in parts first.
@@ -37,8 +40,10 @@ class ColumnSums final : public Kernel {
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
-    SumColumnsParameter p{.in = static_cast<const float*>(inputs[0]),
+    SumColumnsParameter p{.in = inputs[0],
                           .out = nullptr,
+                          .in_type = in_.type,
+                          .out_type = FloatType::kFloat32,
                           .in_stride = in_.stride,
                           .rows = in_.rows,
                           .cols = static_cast<int32_t>(in_.cols),
@@ -48,12 +53,14 @@ class ColumnSums final : public Kernel {
     float* other = parts_ == 1 ? nullptr : area + parts_ * in_.cols;
     for (int64_t parts = parts_;; parts = (parts + kSumRows - 1) / kSumRows) {
       const bool last = parts == 1;
-      p.out = last ? static_cast<float*>(outputs[0]) : area;
+      p.out = last ? outputs[0] : area;
+      p.out_type = last ? reduction_.type : FloatType::kFloat32;
       p.scale = last ? reduction_.scale : 1;
       Submit(launcher_, "SumColumns", {Blocks(in_.cols, 32) * static_cast<unsigned>(parts)},
              {32, kSumWarps}, p, stream);
       if (last) return;
       p.in = area;
+      p.in_type = FloatType::kFloat32;
       p.in_stride = in_.cols;
       p.rows = parts;
       std::swap(area, other);
@@ -82,8 +89,10 @@ class RowSums final : public Kernel {
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
-    SumRowsParameter p{.in = static_cast<const float*>(inputs[0]),
+    SumRowsParameter p{.in = inputs[0],
                        .out = nullptr,
+                       .in_type = in_.type,
+                       .out_type = FloatType::kFloat32,
                        .in_stride = in_.stride,
                        .cols = in_.cols,
                        .rows = static_cast<uint32_t>(in_.rows),
@@ -94,7 +103,8 @@ class RowSums final : public Kernel {
     float* other = parts_ == 1 ? nullptr : area + parts_ * in_.rows;
     for (int64_t parts = parts_;; parts = (parts + kSumColumns - 1) / kSumColumns) {
       const bool last = parts == 1;
-      p.out = last ? static_cast<float*>(outputs[0]) : area;
+      p.out = last ? outputs[0] : area;
+      p.out_type = last ? reduction_.type : FloatType::kFloat32;
       p.scale = last ? reduction_.scale : 1;
       p.parts = static_cast<int32_t>(parts);
       if (p.cols <= kShortRow) {
@@ -106,6 +116,7 @@ class RowSums final : public Kernel {
       }
       if (last) return;
       p.in = area;
+      p.in_type = FloatType::kFloat32;
       p.in_stride = parts;
       p.cols = parts;
       std::swap(area, other);
@@ -165,6 +176,7 @@ int64_t Product(const Shape& shape, int begin, int end) {
 struct Reduced {
   Operand in;
   std::vector<int> axes;
+  FloatType type = FloatType::kFloat32;  // of the tensor
 
   int rank() const { return in.shape.rank(); }
   int count() const { return static_cast<int>(axes.size()); }
@@ -180,7 +192,7 @@ struct Reduced {
 // Adds a transposition to the chain. Returns its output, to be reduced over the last axes.
 StatusOr<Reduced> AddTranspose(const Launcher& launcher, const Reduced& reduced, Chain& chain) {
   std::vector<int64_t> perm, dims;
-  Reduced result;
+  Reduced result{.in = {}, .axes = {}, .type = reduced.type};
   for (int axis = 0; axis < reduced.rank(); ++axis)
     if (!std::ranges::binary_search(reduced.axes, axis)) perm.push_back(axis);
   for (const int axis : reduced.axes) {
@@ -188,7 +200,7 @@ StatusOr<Reduced> AddTranspose(const Launcher& launcher, const Reduced& reduced,
     perm.push_back(axis);
   }
   for (const int64_t axis : perm) dims.push_back(reduced.in.shape.dim(static_cast<int>(axis)));
-  result.in = Operand::Dense(DType::kFloat32, Shape(dims));
+  result.in = Operand::Dense(reduced.in.dtype, Shape(dims));
   ASSIGN_OR_RETURN(
       auto kernel,
       PrepareTranspose(launcher, {"Transpose", {{"perm", perm}}, {reduced.in}, {result.in}}));
@@ -203,14 +215,15 @@ void AddLastAxes(const Launcher& launcher, const Reduced& reduced, const Reducti
   const int first = reduced.axes.front();
   const int64_t rows = Product(in.shape, 0, first), cols = Product(in.shape, first, reduced.rank());
   if (in.dense() || reduced.count() == 1) {
-    const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride};
+    const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride, reduced.type};
     chain.Add(std::make_unique<RowSums>(launcher, matrix, reduction),
               static_cast<size_t>(rows) * sizeof(float));
     return;
   }
   // Reduces each padded row first, and then the results within each matrix.
   const int64_t per_matrix = in.rows() / rows;
-  const Matrix all{in.rows(), in.cols(), in.row_stride}, matrices{rows, per_matrix, per_matrix};
+  const Matrix all{in.rows(), in.cols(), in.row_stride, reduced.type};
+  const Matrix matrices{rows, per_matrix, per_matrix};
   chain.Add(std::make_unique<RowSums>(launcher, all, Reduction{reduction.op, 1}),
             static_cast<size_t>(in.rows()) * sizeof(float));
   chain.Add(std::make_unique<RowSums>(launcher, matrices, reduction),
@@ -222,7 +235,7 @@ void AddFirstAxes(const Launcher& launcher, const Reduced& reduced, const Reduct
   const Operand& in = reduced.in;
   const int64_t rows = Product(in.shape, 0, reduced.count());
   const int64_t cols = Product(in.shape, reduced.count(), reduced.rank());
-  const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride};
+  const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride, reduced.type};
   chain.Add(std::make_unique<ColumnSums>(launcher, matrix, reduction),
             static_cast<size_t>(cols) * sizeof(float));
 }
@@ -251,12 +264,12 @@ double ResultOfNothing(ReduceOp op, bool mean) {
 Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request, ReduceOp op,
                           bool mean) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
   // Checks only the number of elements, because a grid has fewer blocks than that: one per part of
   // each sum.
   RETURN_IF_ERROR(CheckCount(in));
-  Reduced reduced{in, {}};
+  Reduced reduced{in, {}, type};
   ASSIGN_OR_RETURN(reduced.axes, cpu::AxesOf(request.attributes, in.shape.rank()));
   const bool keep_dims = request.attributes.Get("keep_dims", false);
   RETURN_IF_ERROR(cpu::ExpectShape(out, cpu::ShapeWithout(in.shape, reduced.axes, keep_dims)));
@@ -266,7 +279,7 @@ Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request
   if (kept == 0 || count == 0) return PrepareFill(launcher, out, ResultOfNothing(op, mean));
   if (reduced.axes.empty()) return PrepareCopy(launcher, in, out);
   auto chain = std::make_unique<Chain>();
-  const Reduction reduction{op, mean ? 1.0F / static_cast<float>(count) : 1.0F};
+  const Reduction reduction{op, mean ? 1.0F / static_cast<float>(count) : 1.0F, type};
   RETURN_IF_ERROR(AddReduction(launcher, std::move(reduced), reduction, *chain));
   if (!out.dense()) {
     ASSIGN_OR_RETURN(auto copy, PrepareCopy(launcher, Operand::Dense(out.dtype, out.shape), out));
@@ -277,12 +290,12 @@ Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request
 
 Prepared PrepareBiasAddGrad(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   const Operand& in = request.inputs[0];
   RETURN_IF_ERROR(CheckCount(in));
   RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], Shape({in.cols()})));
-  const Matrix matrix{in.rows(), in.cols(), in.row_stride};
-  return std::make_unique<ColumnSums>(launcher, matrix, Reduction{});
+  const Matrix matrix{in.rows(), in.cols(), in.row_stride, type};
+  return std::make_unique<ColumnSums>(launcher, matrix, Reduction{.type = type});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Reduces the rows or the columns of a matrix to their sum, in an order that depends only on the
 // shape, or to their maximum or minimum.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -26,6 +27,21 @@ TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
   return value;
 }
 
+// Elements of a tensor.
+struct Elements {
+  int64_t first, count, step;
+};
+
+TFJOB_DEVICE float CombineAll(ReduceOp op, const void* in, FloatType type, const Elements& at) {
+  float sum = StartOf(op);
+  WithFloats(type, [&](auto zero) {
+    const auto* const from = static_cast<const decltype(zero)*>(in) + at.first;
+    for (int64_t i = 0; i < at.count; ++i)
+      sum = Combine(op, sum, static_cast<float>(from[i * at.step]));
+  });
+  return sum;
+}
+
 }  // namespace
 
 // The x axis of a block covers 32 columns, and its y axis kSumWarps rows at a time. The blocks of
@@ -38,20 +54,20 @@ TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
       static_cast<int64_t>(blockIdx.x - part * blocks_per_part) * kWarp + threadIdx.x;
   const int64_t begin = static_cast<int64_t>(part) * kSumRows;
   const int64_t end = begin + kSumRows < p.rows ? begin + kSumRows : p.rows;
-  float sum = StartOf(p.op);
-  if (col < p.cols) {
-    for (int64_t row = begin + threadIdx.y; row < end; row += kSumWarps)
-      sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
-  }
-  sums[threadIdx.y][threadIdx.x] = sum;
+  const int64_t first = begin + threadIdx.y;
+  const Elements mine{first * p.in_stride + col,
+                      col < p.cols ? (end - first + kSumWarps - 1) / kSumWarps : 0,
+                      kSumWarps * p.in_stride};
+  sums[threadIdx.y][threadIdx.x] = CombineAll(p.op, p.in, p.in_type, mine);
   for (unsigned half = kSumWarps / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.y < half)
       sums[threadIdx.y][threadIdx.x] =
           Combine(p.op, sums[threadIdx.y][threadIdx.x], sums[threadIdx.y + half][threadIdx.x]);
   }
-  if (threadIdx.y == 0 && col < p.cols)
-    p.out[static_cast<int64_t>(part) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
+  if (threadIdx.y != 0 || col >= p.cols) return;
+  WriteFloat(p.out, p.out_type, static_cast<int64_t>(part) * p.cols + col,
+             sums[0][threadIdx.x] * p.scale);
 }
 
 // The blocks of one row, of which there is one per part, are neighbours.
@@ -61,28 +77,25 @@ TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   const int64_t row = blockIdx.x / parts, part = blockIdx.x % parts;
   const int64_t begin = part * kSumColumns;
   const int64_t end = begin + kSumColumns < p.cols ? begin + kSumColumns : p.cols;
-  float sum = StartOf(p.op);
-  for (int64_t col = begin + threadIdx.x; col < end; col += kSumThreads)
-    sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
-  sum = CombineWarp(p.op, sum);
+  const int64_t first = begin + threadIdx.x;
+  const Elements mine{row * p.in_stride + first, (end - first + kSumThreads - 1) / kSumThreads,
+                      kSumThreads};
+  const float sum = CombineWarp(p.op, CombineAll(p.op, p.in, p.in_type, mine));
   if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
   float total = sums[0];
   for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total = Combine(p.op, total, sums[warp]);
-  p.out[blockIdx.x] = total * p.scale;
+  WriteFloat(p.out, p.out_type, blockIdx.x, total * p.scale);
 }
 
 TFJOB_KERNEL(SumShortRows, SumRowsParameter, kSumThreads) {
   const uint32_t row = blockIdx.x * (kSumThreads / kWarp) + threadIdx.x / kWarp;
   const int lane = static_cast<int>(threadIdx.x % kWarp);
-  float sum = StartOf(p.op);
-  if (row < p.rows) {
-    for (int64_t col = lane; col < p.cols; col += kWarp)
-      sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
-  }
-  sum = CombineWarp(p.op, sum);
-  if (lane == 0 && row < p.rows) p.out[row] = sum * p.scale;
+  const Elements mine{row * p.in_stride + lane,
+                      row < p.rows ? (p.cols - lane + kWarp - 1) / kWarp : 0, kWarp};
+  const float sum = CombineWarp(p.op, CombineAll(p.op, p.in, p.in_type, mine));
+  if (lane == 0 && row < p.rows) WriteFloat(p.out, p.out_type, row, sum * p.scale);
 }
 
 }  // namespace tfjob::kernels::cuda

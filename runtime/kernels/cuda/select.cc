@@ -75,17 +75,17 @@ Prepared PrepareSelect(const Launcher& launcher, const KernelRequest& request) {
 Prepared PrepareArgMax(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const cpu::ArgMaxForm form, cpu::ArgMaxFormOf(request));
   const Operand& in = request.inputs[0];
-  if (in.dtype != DType::kFloat32) return cpu::NoKernelFor(in.dtype);
   RETURN_IF_ERROR(CheckCount(in));
   const cpu::StridedLoop& loop = form.loop;
   ArgMaxParameter p{.loops = LoopsOf(loop), .count = form.count, .step = form.step};
   CopyStrides(loop, 0, p.out_stride);
   CopyStrides(loop, 1, p.in_stride);
+  ASSIGN_OR_RETURN(p.type, FloatTypeOf(in.dtype));
   const bool contiguous = p.step == 1 && p.count > 1;
   return MakeElements(launcher, contiguous ? "ArgMaxRows" : "ArgMax", p,
                       contiguous ? kArgMaxThreads / 32 : kArgMaxThreads,
                       [](ArgMaxParameter& to, const void* const* inputs, void* const* outputs) {
-                        to.in = static_cast<const float*>(inputs[0]);
+                        to.in = inputs[0];
                         to.out = static_cast<int64_t*>(outputs[0]);
                       });
 }

@@ -1,5 +1,6 @@
 // Compares elements, selects elements, and finds the largest elements.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/loops.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -24,6 +25,11 @@ TFJOB_DEVICE bool Holds(CompareOp op, T a, T b) {
 template <typename T>
 TFJOB_DEVICE void CompareAs(const CompareParameter& p, const Offsets4& at) {
   p.out[at.c] = Holds(p.op, static_cast<const T*>(p.a)[at.a], static_cast<const T*>(p.b)[at.b]);
+}
+
+// Compares elements of a half type.
+TFJOB_DEVICE void CompareHalves(const CompareParameter& p, FloatType type, const Offsets4& at) {
+  p.out[at.c] = Holds(p.op, ReadFloat(p.a, type, at.a), ReadFloat(p.b, type, at.b));
 }
 
 template <typename T>
@@ -71,6 +77,10 @@ TFJOB_KERNEL(Compare, CompareParameter, kSelectThreads) {
       return CompareAs<uint8_t>(p, at);
     case CastType::kBool:
       return CompareAs<bool>(p, at);
+    case CastType::kBFloat16:
+      return CompareHalves(p, FloatType::kBFloat16, at);
+    case CastType::kFloat16:
+      return CompareHalves(p, FloatType::kFloat16, at);
   }
 }
 
@@ -80,6 +90,7 @@ TFJOB_KERNEL(Select, SelectParameter, kSelectThreads) {
   const Offsets4 at =
       OffsetsOf(p.loops, {p.condition_stride, p.a_stride, p.b_stride, p.out_stride}, element);
   if (p.bytes == 1) return SelectAs<uint8_t>(p, at);
+  if (p.bytes == 2) return SelectAs<uint16_t>(p, at);
   if (p.bytes == 4) return SelectAs<uint32_t>(p, at);
   SelectAs<uint64_t>(p, at);
 }
@@ -88,9 +99,9 @@ TFJOB_KERNEL(ArgMax, ArgMaxParameter, kArgMaxThreads) {
   const uint32_t element = blockIdx.x * kArgMaxThreads + threadIdx.x;
   if (element >= p.loops.count) return;
   const Offsets4 at = OffsetsOf(p.loops, {p.in_stride, p.out_stride, nullptr, nullptr}, element);
-  Candidate best = CandidateOf(p.in[at.a], 0);
+  Candidate best = CandidateOf(ReadFloat(p.in, p.type, at.a), 0);
   for (int64_t i = 1; i < p.count; ++i)
-    best = Greater(best, CandidateOf(p.in[at.a + i * p.step], i));
+    best = Greater(best, CandidateOf(ReadFloat(p.in, p.type, at.a + i * p.step), i));
   p.out[at.b] = best.index;
 }
 
@@ -101,7 +112,7 @@ TFJOB_KERNEL(ArgMaxRows, ArgMaxParameter, kArgMaxThreads) {
   const int64_t lane = threadIdx.x % kWarp;
   Candidate best{-INFINITY, p.count};
   for (int64_t i = lane; i < p.count; i += kWarp)
-    best = Greater(best, CandidateOf(p.in[at.a + i * p.step], i));
+    best = Greater(best, CandidateOf(ReadFloat(p.in, p.type, at.a + i * p.step), i));
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const Candidate other{__shfl_xor_sync(kAllLanes, best.value, offset),
                           __shfl_xor_sync(kAllLanes, best.index, offset)};

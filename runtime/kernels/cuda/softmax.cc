@@ -22,25 +22,26 @@ Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& row
 Prepared PrepareSoftmax(const Launcher& launcher, const KernelRequest& request, bool logarithm) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(cpu::ExpectAlike(request, 0, 1));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   const Operand &x = request.inputs[0], &y = request.outputs[0];
   const SoftmaxParameter parameter{.x = nullptr,
                                    .y = nullptr,
                                    .x_stride = x.row_stride,
                                    .y_stride = y.row_stride,
                                    .cols = static_cast<int32_t>(x.cols()),
-                                   .logarithm = logarithm ? 1 : 0};
+                                   .logarithm = logarithm ? 1 : 0,
+                                   .type = type};
   return MakeRows(launcher, "Softmax", x, parameter,
                   [](SoftmaxParameter& p, const void* const* inputs, void* const* outputs) {
-                    p.x = static_cast<const float*>(inputs[0]);
-                    p.y = static_cast<float*>(outputs[0]);
+                    p.x = inputs[0];
+                    p.y = outputs[0];
                   });
 }
 
 Prepared PrepareSoftmaxGrad(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
   RETURN_IF_ERROR(cpu::ExpectAlike(request, 0, 2));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   const Operand &y = request.inputs[0], &dy = request.inputs[1];
   const SoftmaxGradParameter parameter{.y = nullptr,
                                        .dy = nullptr,
@@ -48,12 +49,13 @@ Prepared PrepareSoftmaxGrad(const Launcher& launcher, const KernelRequest& reque
                                        .y_stride = y.row_stride,
                                        .dy_stride = dy.row_stride,
                                        .dx_stride = request.outputs[0].row_stride,
-                                       .cols = static_cast<int32_t>(y.cols())};
+                                       .cols = static_cast<int32_t>(y.cols()),
+                                       .type = type};
   return MakeRows(launcher, "SoftmaxGrad", y, parameter,
                   [](SoftmaxGradParameter& p, const void* const* inputs, void* const* outputs) {
-                    p.y = static_cast<const float*>(inputs[0]);
-                    p.dy = static_cast<const float*>(inputs[1]);
-                    p.dx = static_cast<float*>(outputs[0]);
+                    p.y = inputs[0];
+                    p.dy = inputs[1];
+                    p.dx = outputs[0];
                   });
 }
 
@@ -61,8 +63,7 @@ Prepared PrepareSparse(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 2));
   const Operand &logits = request.inputs[0], &labels = request.inputs[1];
   const Operand &loss = request.outputs[0], &backprop = request.outputs[1];
-  for (const Operand* operand : {&logits, &loss, &backprop})
-    if (operand->dtype != DType::kFloat32) return cpu::NoKernelFor(operand->dtype);
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf({&logits, &loss, &backprop}));
   if (logits.shape.rank() != 2) return InvalidArgument("the logits must be a matrix");
   if (labels.dtype != DType::kInt64 && labels.dtype != DType::kInt32 &&
       labels.dtype != DType::kUInt8)
@@ -78,20 +79,21 @@ Prepared PrepareSparse(const Launcher& launcher, const KernelRequest& request) {
       .logits_stride = logits.row_stride,
       .backprop_stride = backprop.row_stride,
       .cols = static_cast<int32_t>(logits.cols()),
-      .label_bytes = static_cast<int32_t>(SizeOf(labels.dtype))};
+      .label_bytes = static_cast<int32_t>(SizeOf(labels.dtype)),
+      .type = type};
   return MakeRows(
       launcher, "SparseCrossEntropy", logits, parameter,
       [](SparseCrossEntropyParameter& p, const void* const* inputs, void* const* outputs) {
-        p.logits = static_cast<const float*>(inputs[0]);
+        p.logits = inputs[0];
         p.labels = inputs[1];
-        p.loss = static_cast<float*>(outputs[0]);
-        p.backprop = static_cast<float*>(outputs[1]);
+        p.loss = outputs[0];
+        p.backprop = outputs[1];
       });
 }
 
 Prepared PrepareDense(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 2));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   const Operand &logits = request.inputs[0], &labels = request.inputs[1];
   const Operand& backprop = request.outputs[1];
   if (logits.shape.rank() != 2) return InvalidArgument("the logits must be a matrix");
@@ -105,14 +107,15 @@ Prepared PrepareDense(const Launcher& launcher, const KernelRequest& request) {
                                              .logits_stride = logits.row_stride,
                                              .labels_stride = labels.row_stride,
                                              .backprop_stride = backprop.row_stride,
-                                             .cols = static_cast<int32_t>(logits.cols())};
+                                             .cols = static_cast<int32_t>(logits.cols()),
+                                             .type = type};
   return MakeRows(
       launcher, "DenseCrossEntropy", logits, parameter,
       [](DenseCrossEntropyParameter& p, const void* const* inputs, void* const* outputs) {
-        p.logits = static_cast<const float*>(inputs[0]);
-        p.labels = static_cast<const float*>(inputs[1]);
-        p.loss = static_cast<float*>(outputs[0]);
-        p.backprop = static_cast<float*>(outputs[1]);
+        p.logits = inputs[0];
+        p.labels = inputs[1];
+        p.loss = outputs[0];
+        p.backprop = outputs[1];
       });
 }
 

@@ -1,6 +1,7 @@
 // Computes softmax, and the cross-entropies with their gradients, one row per block. The row's
 // maximum is subtracted first, so that no exponential overflows.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -21,9 +22,11 @@ TFJOB_DEVICE MaximumAndSum Join(MaximumAndSum a, MaximumAndSum b) {
 }
 
 // Returns the row's maximum and sum on each thread of the block. `partial` is in shared memory.
-TFJOB_DEVICE MaximumAndSum JoinRow(const float* x, int cols, MaximumAndSum* partial) {
+template <typename T>
+TFJOB_DEVICE MaximumAndSum JoinRow(const T* x, int cols, MaximumAndSum* partial) {
   MaximumAndSum mine{-INFINITY, 0.0f};
-  for (int c = threadIdx.x; c < cols; c += kSoftmaxThreads) mine = Join(mine, {x[c], 1.0f});
+  for (int c = threadIdx.x; c < cols; c += kSoftmaxThreads)
+    mine = Join(mine, {static_cast<float>(x[c]), 1.0f});
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const MaximumAndSum other{__shfl_xor_sync(kAllLanes, mine.maximum, offset),
                               __shfl_xor_sync(kAllLanes, mine.sum, offset)};
@@ -53,72 +56,108 @@ TFJOB_DEVICE int64_t LabelOf(const SparseCrossEntropyParameter& p, int64_t row) 
   return static_cast<const uint8_t*>(p.labels)[row];
 }
 
+// Returns the row of the block.
+template <typename T>
+TFJOB_DEVICE const T* RowOf(const void* matrix, int64_t stride) {
+  return static_cast<const T*>(matrix) + static_cast<int64_t>(blockIdx.x) * stride;
+}
+template <typename T>
+TFJOB_DEVICE T* RowOf(void* matrix, int64_t stride) {
+  return static_cast<T*>(matrix) + static_cast<int64_t>(blockIdx.x) * stride;
+}
+
+template <typename T>
+TFJOB_DEVICE void SoftmaxOfRow(const SoftmaxParameter& p, MaximumAndSum* partial) {
+  const T* const x = RowOf<T>(p.x, p.x_stride);
+  T* const y = RowOf<T>(p.y, p.y_stride);
+  const MaximumAndSum all = JoinRow(x, p.cols, partial);
+  const float logarithm = logf(all.sum), inverse = 1.0f / all.sum;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
+    const float shifted = static_cast<float>(x[c]) - all.maximum;
+    y[c] = static_cast<T>(p.logarithm != 0 ? shifted - logarithm : expf(shifted) * inverse);
+  }
+}
+
+template <typename T>
+TFJOB_DEVICE void GradientOfRow(const SoftmaxGradParameter& p, float* partial) {
+  const T* const y = RowOf<T>(p.y, p.y_stride);
+  const T* const dy = RowOf<T>(p.dy, p.dy_stride);
+  T* const dx = RowOf<T>(p.dx, p.dx_stride);
+  float dot = 0.0f;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads)
+    dot += static_cast<float>(y[c]) * static_cast<float>(dy[c]);
+  const float total = BlockSum(dot, partial);
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads)
+    dx[c] = static_cast<T>((static_cast<float>(dy[c]) - total) * static_cast<float>(y[c]));
+}
+
+template <typename T>
+TFJOB_DEVICE void SparseOfRow(const SparseCrossEntropyParameter& p, MaximumAndSum* partial) {
+  const T* const x = RowOf<T>(p.logits, p.logits_stride);
+  T* const backprop = RowOf<T>(p.backprop, p.backprop_stride);
+  T* const loss = static_cast<T*>(p.loss) + blockIdx.x;
+  const MaximumAndSum all = JoinRow(x, p.cols, partial);
+  const int64_t label = LabelOf(p, blockIdx.x);
+  const bool valid = label >= 0 && label < p.cols;
+  const float inverse = 1.0f / all.sum;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
+    const float logit = static_cast<float>(x[c]);  // read first, because `backprop` may be x
+    if (c == label) *loss = static_cast<T>(logf(all.sum) - (logit - all.maximum));
+    const float y = expf(logit - all.maximum) * inverse - (c == label ? 1.0f : 0.0f);
+    backprop[c] = static_cast<T>(valid ? y : NAN);
+  }
+  if (threadIdx.x == 0 && !valid) *loss = static_cast<T>(NAN);
+}
+
+// Computes backprop = softmax(x) Σ label - label, and the loss Σ label (log Σ exp(x) - x).
+// `partial` and `sums`, which has two elements per warp, are in shared memory.
+template <typename T>
+TFJOB_DEVICE void DenseOfRow(const DenseCrossEntropyParameter& p, MaximumAndSum* partial,
+                             float* sums) {
+  const T* const x = RowOf<T>(p.logits, p.logits_stride);
+  const T* const labels = RowOf<T>(p.labels, p.labels_stride);
+  T* const backprop = RowOf<T>(p.backprop, p.backprop_stride);
+  const MaximumAndSum all = JoinRow(x, p.cols, partial);
+  float weight = 0.0f, dot = 0.0f;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
+    const float label = static_cast<float>(labels[c]);
+    weight += label;
+    dot += label * (static_cast<float>(x[c]) - all.maximum);
+  }
+  weight = BlockSum(weight, sums);
+  dot = BlockSum(dot, sums + kWarps);
+  if (threadIdx.x == 0)
+    static_cast<T*>(p.loss)[blockIdx.x] = static_cast<T>(logf(all.sum) * weight - dot);
+  const float scale = weight / all.sum;
+  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
+    // Read first, because `backprop` may be `labels`.
+    const float label = static_cast<float>(labels[c]);
+    backprop[c] = static_cast<T>(expf(static_cast<float>(x[c]) - all.maximum) * scale - label);
+  }
+}
+
 }  // namespace
 
 TFJOB_KERNEL(Softmax, SoftmaxParameter, kSoftmaxThreads) {
   __shared__ MaximumAndSum partial[kWarps];
-  const float* const x = p.x + static_cast<int64_t>(blockIdx.x) * p.x_stride;
-  float* const y = p.y + static_cast<int64_t>(blockIdx.x) * p.y_stride;
-  const MaximumAndSum all = JoinRow(x, p.cols, partial);
-  const float logarithm = logf(all.sum), inverse = 1.0f / all.sum;
-  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
-    const float shifted = x[c] - all.maximum;
-    y[c] = p.logarithm != 0 ? shifted - logarithm : expf(shifted) * inverse;
-  }
+  WithFloats(p.type, [&p, at = partial](auto zero) { SoftmaxOfRow<decltype(zero)>(p, at); });
 }
 
 TFJOB_KERNEL(SoftmaxGrad, SoftmaxGradParameter, kSoftmaxThreads) {
   __shared__ float partial[kWarps];
-  const float* const y = p.y + static_cast<int64_t>(blockIdx.x) * p.y_stride;
-  const float* const dy = p.dy + static_cast<int64_t>(blockIdx.x) * p.dy_stride;
-  float* const dx = p.dx + static_cast<int64_t>(blockIdx.x) * p.dx_stride;
-  float dot = 0.0f;
-  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) dot += y[c] * dy[c];
-  const float total = BlockSum(dot, partial);
-  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) dx[c] = (dy[c] - total) * y[c];
+  WithFloats(p.type, [&p, at = partial](auto zero) { GradientOfRow<decltype(zero)>(p, at); });
 }
 
 TFJOB_KERNEL(SparseCrossEntropy, SparseCrossEntropyParameter, kSoftmaxThreads) {
   __shared__ MaximumAndSum partial[kWarps];
-  const int64_t row = blockIdx.x;
-  const float* const x = p.logits + row * p.logits_stride;
-  float* const backprop = p.backprop + row * p.backprop_stride;
-  const MaximumAndSum all = JoinRow(x, p.cols, partial);
-  const int64_t label = LabelOf(p, row);
-  const bool valid = label >= 0 && label < p.cols;
-  const float inverse = 1.0f / all.sum;
-  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
-    const float logit = x[c];  // read first, because `backprop` may be x
-    if (c == label) p.loss[row] = logf(all.sum) - (logit - all.maximum);
-    const float y = expf(logit - all.maximum) * inverse - (c == label ? 1.0f : 0.0f);
-    backprop[c] = valid ? y : NAN;
-  }
-  if (threadIdx.x == 0 && !valid) p.loss[row] = NAN;
+  WithFloats(p.type, [&p, at = partial](auto zero) { SparseOfRow<decltype(zero)>(p, at); });
 }
 
-// Computes backprop = softmax(x) Σ label - label, and the loss Σ label (log Σ exp(x) - x).
 TFJOB_KERNEL(DenseCrossEntropy, DenseCrossEntropyParameter, kSoftmaxThreads) {
   __shared__ MaximumAndSum partial[kWarps];
-  __shared__ float weights[kWarps];
-  __shared__ float dots[kWarps];
-  const int64_t row = blockIdx.x;
-  const float* const x = p.logits + row * p.logits_stride;
-  const float* const labels = p.labels + row * p.labels_stride;
-  float* const backprop = p.backprop + row * p.backprop_stride;
-  const MaximumAndSum all = JoinRow(x, p.cols, partial);
-  float weight = 0.0f, dot = 0.0f;
-  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
-    weight += labels[c];
-    dot += labels[c] * (x[c] - all.maximum);
-  }
-  weight = BlockSum(weight, weights);
-  dot = BlockSum(dot, dots);
-  if (threadIdx.x == 0) p.loss[row] = logf(all.sum) * weight - dot;
-  const float scale = weight / all.sum;
-  for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
-    const float label = labels[c];  // read first, because `backprop` may be `labels`
-    backprop[c] = expf(x[c] - all.maximum) * scale - label;
-  }
+  __shared__ float sums[2 * kWarps];
+  WithFloats(p.type,
+             [&p, at = partial, to = sums](auto zero) { DenseOfRow<decltype(zero)>(p, at, to); });
 }
 
 }  // namespace tfjob::kernels::cuda

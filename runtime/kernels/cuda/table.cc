@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "runtime/kernels/cpu/half.h"
 #include "runtime/kernels/cuda/families.h"
-#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cuda {
 
@@ -22,63 +22,102 @@ Status ExpectFloat32(const KernelRequest& request) {
   return OkStatus();
 }
 
-namespace {
-
-// No kernel for GPUs has the half types yet, not even those that only move elements.
-Status RefuseHalfTypes(const KernelRequest& request) {
-  for (const auto* side : {&request.inputs, &request.outputs}) {
-    for (const Operand& operand : *side)
-      if (IsHalf(operand.dtype)) return cpu::NoKernelFor(operand.dtype);
+StatusOr<FloatType> FloatTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return FloatType::kFloat32;
+    case DType::kBFloat16:
+      return FloatType::kBFloat16;
+    case DType::kFloat16:
+      return FloatType::kFloat16;
+    default:
+      return cpu::NoKernelFor(dtype);
   }
-  return OkStatus();
 }
 
-}  // namespace
+StatusOr<FloatType> FloatTypeOf(std::initializer_list<const Operand*> operands) {
+  const DType first = (*operands.begin())->dtype;
+  for (const Operand* operand : operands)
+    if (operand->dtype != first) return cpu::NoKernelFor(operand->dtype);
+  return FloatTypeOf(first);
+}
+
+StatusOr<FloatType> FloatTypeOf(const KernelRequest& request) {
+  const Operand& out = request.outputs[0];
+  for (const Operand& input : request.inputs) RETURN_IF_ERROR(FloatTypeOf({&out, &input}).status());
+  for (const Operand& more : request.outputs) RETURN_IF_ERROR(FloatTypeOf({&out, &more}).status());
+  return FloatTypeOf(out.dtype);
+}
 
 KernelTable MakeTable(const GpuAccess& gpu) {
   KernelTable::Entries all = MatMulKernels(gpu);
   all.merge(ConvolutionKernels(gpu));
   for (const auto family : {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels,
                             CastKernels, MoveKernels, LayoutKernels, SelectKernels, GatherKernels,
-                            PoolingKernels, ImageTransformKernels, BatchNormKernels, UpdateKernels})
+                            PoolingKernels, ImageTransformKernels, BatchNormKernels, NumberKernels})
     all.merge(family(gpu.launcher));
-  for (auto& [op, entry] : all) {
-    entry.prepare = [inner = std::move(entry.prepare)](const KernelRequest& request) -> Prepared {
-      RETURN_IF_ERROR(RefuseHalfTypes(request));
-      return inner(request);
-    };
-  }
+  all = cpu::WithHalfTypes(std::move(all));
+  all.merge(UpdateKernels(gpu.launcher));  // variables and their gradients have no half types
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
 }
 
 std::span<const char* const> KernelNames() {
-  static constexpr const char* kNames[] = {"AddQuads",       "AddWindows",
-                                           "ApplyAdam",      "ApplyAdamRows",
-                                           "ApplySgd",       "ApplySgdRows",
-                                           "ArgMax",         "ArgMaxRows",
-                                           "AvgPool",        "AvgPoolGrad",
-                                           "BatchNorm",      "BatchNormGrad",
-                                           "BatchNormSums",  "Cast",
-                                           "CheckIds",       "ColumnMoments",
-                                           "Compare",        "DenseCrossEntropy",
-                                           "Depthwise",      "DepthwiseFilter",
-                                           "DepthwiseInput", "Dropout",
-                                           "Elementwise",    "ElementwiseWithSlots",
-                                           "Fill",           "FindMaxima",
-                                           "Gather",         "GatherQuads",
-                                           "GatherWindows",  "GeneralUpdate",
-                                           "ImageTransform", "ImageTransformGrad",
-                                           "IndexRows",      "JoinGroups",
-                                           "LearningRate",   "MaxPool",
-                                           "MaxPoolGrad",    "MergeIds",
-                                           "MergeMoments",   "Move",
-                                           "NumberIds",      "RandomNormal",
-                                           "RandomUniform",  "Select",
-                                           "Softmax",        "SoftmaxGrad",
-                                           "SortIds",        "SparseCrossEntropy",
-                                           "SumColumns",     "SumGroups",
-                                           "SumRows",        "SumShortRows",
-                                           "Transpose",      "UpdateNumbers"};
+  static constexpr const char* kNames[] = {"AddQuads",
+                                           "AddWindows",
+                                           "ApplyAdam",
+                                           "ApplyAdamRows",
+                                           "ApplySgd",
+                                           "ApplySgdRows",
+                                           "ArgMax",
+                                           "ArgMaxRows",
+                                           "AvgPool",
+                                           "AvgPoolGrad",
+                                           "BatchNorm",
+                                           "BatchNormGrad",
+                                           "BatchNormSums",
+                                           "Cast",
+                                           "CheckIds",
+                                           "ColumnMoments",
+                                           "Compare",
+                                           "DenseCrossEntropy",
+                                           "Depthwise",
+                                           "DepthwiseFilter",
+                                           "DepthwiseInput",
+                                           "Dropout",
+                                           "Elementwise",
+                                           "ElementwiseWithSlots",
+                                           "Fill",
+                                           "FindMaxima",
+                                           "FindNotFinite",
+                                           "Gather",
+                                           "GatherQuads",
+                                           "GatherWindows",
+                                           "GeneralUpdate",
+                                           "ImageTransform",
+                                           "ImageTransformGrad",
+                                           "IndexRows",
+                                           "JoinGroups",
+                                           "LearningRate",
+                                           "MaxPool",
+                                           "MaxPoolGrad",
+                                           "MergeIds",
+                                           "MergeMoments",
+                                           "Move",
+                                           "NumberIds",
+                                           "RandomNormal",
+                                           "RandomUniform",
+                                           "RefuseNotFinite",
+                                           "Select",
+                                           "Softmax",
+                                           "SoftmaxGrad",
+                                           "SortIds",
+                                           "SparseCrossEntropy",
+                                           "SumColumns",
+                                           "SumGroups",
+                                           "SumRows",
+                                           "SumShortRows",
+                                           "Transpose",
+                                           "UpdateNumbers"};
   return kNames;
 }
 

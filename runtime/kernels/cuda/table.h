@@ -1,7 +1,8 @@
 // Provides the kernels for NVIDIA GPUs as a table. The host's side of a kernel checks the request
 // when it is prepared. It chooses the grids, and submits the launches when it runs.
 //
-// The kernels compute in float32; docs/gpu.md lists the ops. A kernel that refuses the values of
+// The kernels compute in float32, and round results of half types once; docs/gpu.md lists the ops.
+// A kernel that refuses the values of
 // its inputs reports this through Stream::refusal, and kernels that update variables then do
 // nothing.
 #pragma once

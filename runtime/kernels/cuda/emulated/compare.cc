@@ -15,6 +15,7 @@
 #include "runtime/kernels/cuda/emulator/shadow.h"
 #include "runtime/kernels/flush_denormals.h"
 #include "runtime/optimizer/apply_kernel.h"
+#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -53,21 +54,27 @@ double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double v
   }
 }
 
+template <typename T>
+T FloatOf(const RandomOperand& operand, PhiloxStream& random) {
+  T value = ValueOf<T>(random, operand.low, operand.high);
+  if (operand.whole) value = std::floor(value);
+  return static_cast<T>(SpecialFloat(operand, random, static_cast<double>(value)));
+}
+
 void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& random) {
-  const auto store = [&](auto value) {
-    using T = decltype(value);
-    if constexpr (std::is_floating_point_v<T>) {
-      if (operand.whole) value = std::floor(value);
-      value = static_cast<T>(SpecialFloat(operand, random, static_cast<double>(value)));
-    }
-    std::memcpy(to, &value, sizeof value);
+  const auto store = [to](const auto& value) {
+    std::memcpy(to, static_cast<const void*>(&value), sizeof value);
   };
   const double low = operand.low, high = operand.high;
   switch (operand.dtype) {
     case DType::kFloat32:
-      return store(ValueOf<float>(random, low, high));
+      return store(FloatOf<float>(operand, random));
     case DType::kFloat64:
-      return store(ValueOf<double>(random, low, high));
+      return store(FloatOf<double>(operand, random));
+    case DType::kBFloat16:
+      return store(BFloat16(FloatOf<float>(operand, random)));
+    case DType::kFloat16:
+      return store(Float16(FloatOf<float>(operand, random)));
     case DType::kInt32:
       return store(ValueOf<int32_t>(random, low, high));
     case DType::kInt64: {  // a double has too few digits for all large numbers
@@ -91,6 +98,13 @@ void FillAscending(std::byte* to, const RandomOperand& operand, PhiloxStream& ra
   if (!numbers.empty()) std::memcpy(to, numbers.data(), numbers.size() * sizeof(int64_t));
 }
 
+template <typename Half>
+Half BitsAt(const std::byte* from) {
+  uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof bits);
+  return Half::FromBits(bits);
+}
+
 double ElementAt(const std::byte* from, DType dtype) {
   const auto load = [from](auto value) {
     std::memcpy(&value, from, sizeof value);
@@ -101,6 +115,10 @@ double ElementAt(const std::byte* from, DType dtype) {
       return load(float{});
     case DType::kFloat64:
       return load(double{});
+    case DType::kBFloat16:
+      return static_cast<double>(static_cast<float>(BitsAt<BFloat16>(from)));
+    case DType::kFloat16:
+      return static_cast<double>(static_cast<float>(BitsAt<Float16>(from)));
     case DType::kInt32:
       return load(int32_t{});
     case DType::kInt64:
@@ -108,6 +126,16 @@ double ElementAt(const std::byte* from, DType dtype) {
     default:
       return load(uint8_t{});
   }
+}
+
+// Returns how far an element of an output may be from the expected one. If the numbers before
+// rounding to a half type differ, the results may be neighbours.
+double AllowedError(const Comparison& comparison, DType dtype, double expected) {
+  const double size = std::abs(expected);
+  const double allowed = comparison.tolerance * std::max(comparison.floor, size);
+  if (!IsHalf(dtype) || comparison.tolerance == 0) return allowed;
+  const bool brain = dtype == DType::kBFloat16;
+  return allowed + std::max(size * (brain ? 0x1p-7 : 0x1p-10), brain ? 0x1p-133 : 0x1p-24);
 }
 
 const KernelTable& HostTable() {
@@ -303,10 +331,8 @@ class ComparedRun {
         const double a = ElementAt(actual + at, operand.dtype);
         const double e = ElementAt(expected_[i]->data() + at, operand.dtype);
         const bool special = std::isnan(e) || std::isinf(e);
-        const bool equal = special
-                               ? (std::isnan(e) ? std::isnan(a) : a == e)
-                               : std::abs(a - e) <= comparison_.tolerance *
-                                                        std::max(comparison_.floor, std::abs(e));
+        const bool equal = special ? (std::isnan(e) ? std::isnan(a) : a == e)
+                                   : std::abs(a - e) <= AllowedError(comparison_, operand.dtype, e);
         if (!equal) return fail(" at byte ", at, ": ", a, " for ", e);
       }
     });
@@ -337,9 +363,26 @@ std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAc
   return std::string(Message(status));
 }
 
+std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed) {
+  std::vector<Comparison> both = {comparison};
+  if (comparison.op.starts_with("ApplyOptimizer")) return both;
+  Comparison half = comparison;
+  bool floats = false;
+  for (auto* side : {&half.inputs, &half.outputs}) {
+    for (RandomOperand& operand : *side) {
+      if (operand.dtype != DType::kFloat32) continue;
+      floats = true;
+      operand.dtype = seed % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
+    }
+  }
+  if (floats) both.push_back(half);
+  return both;
+}
+
 void Compare(const Comparison& comparison, uint64_t seed) {
-  EXPECT_EQ(FirstReport(comparison, seed, EmulatedGpu(seed)), "")
-      << comparison.op << ", seed " << seed;
+  for (const Comparison& each : WithHalfType(comparison, seed)) {
+    EXPECT_EQ(FirstReport(each, seed, EmulatedGpu(seed)), "") << each.op << ", seed " << seed;
+  }
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -1,5 +1,6 @@
 // Compiles the kernels for the emulator.
 #include "runtime/kernels/cuda/cast.cu"
+#include "runtime/kernels/cuda/check_numbers.cu"
 #include "runtime/kernels/cuda/elementwise.cu"
 #include "runtime/kernels/cuda/gather.cu"
 #include "runtime/kernels/cuda/general_update.cu"

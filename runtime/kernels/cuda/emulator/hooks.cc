@@ -1,8 +1,9 @@
 // Defines the functions that code compiled with -fsanitize=thread calls before each memory access.
-// Also defines Load and Store, because such code calls no function before accesses of 16 bytes.
+// Also defines Load and Store, which access several elements at once: such code calls no function
+// before accesses of 16 bytes.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <string>
 
 #include "runtime/kernels/cuda/emulator/shadow.h"
 #include "runtime/kernels/cuda/emulator/shim.h"
@@ -10,15 +11,29 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-constexpr unsigned kQuadBytes = 16;
-
-void AccessQuad(const float* address, shadow::Kind kind, const void* pc) {
+void AccessQuad(const void* address, unsigned bytes, shadow::Kind kind, const void* pc) {
   const auto number = reinterpret_cast<uintptr_t>(address);
   if (shadow::Enabled()) {
-    shadow::Access(number, kQuadBytes, kind, pc);
-  } else if (number % kQuadBytes != 0) {
-    Report("alignment", "access of 16 bytes");
+    shadow::Access(number, bytes, kind, pc);
+  } else if (number % bytes != 0) {
+    Report("alignment", "access of " + std::to_string(bytes) + " bytes");
   }
+}
+
+template <typename T>
+float4 LoadQuad(const T* from, const void* pc) {
+  AccessQuad(from, 4 * sizeof(T), shadow::Kind::kRead, pc);
+  return {static_cast<float>(from[0]), static_cast<float>(from[1]), static_cast<float>(from[2]),
+          static_cast<float>(from[3])};
+}
+
+template <typename T>
+void StoreQuad(T* to, float4 value, const void* pc) {
+  AccessQuad(to, 4 * sizeof(T), shadow::Kind::kWrite, pc);
+  to[0] = T(value.x);
+  to[1] = T(value.y);
+  to[2] = T(value.z);
+  to[3] = T(value.w);
 }
 
 [[maybe_unused]] void AccessRange(void* address, size_t bytes, shadow::Kind kind, const void* pc) {
@@ -31,15 +46,23 @@ void AccessQuad(const float* address, shadow::Kind kind, const void* pc) {
 }  // namespace
 
 float4 Load(const float* from) {
-  AccessQuad(from, shadow::Kind::kRead, __builtin_return_address(0));
-  float4 value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
+  return LoadQuad(from, __builtin_return_address(0));
+}
+float4 Load(const BFloat16* from) {
+  return LoadQuad(from, __builtin_return_address(0));
+}
+float4 Load(const Float16* from) {
+  return LoadQuad(from, __builtin_return_address(0));
 }
 
 void Store(float* to, float4 value) {
-  AccessQuad(to, shadow::Kind::kWrite, __builtin_return_address(0));
-  std::memcpy(to, &value, sizeof value);
+  StoreQuad(to, value, __builtin_return_address(0));
+}
+void Store(BFloat16* to, float4 value) {
+  StoreQuad(to, value, __builtin_return_address(0));
+}
+void Store(Float16* to, float4 value) {
+  StoreQuad(to, value, __builtin_return_address(0));
 }
 
 }  // namespace tfjob::kernels::cuda

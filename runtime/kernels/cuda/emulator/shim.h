@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "runtime/kernels/cuda/emulator/emulator.h"
+#include "runtime/tensor/half.h"
 
 #define __shared__ static
 
@@ -25,9 +26,13 @@ struct alignas(16) float4 {
 
 namespace tfjob::kernels::cuda {
 
-// Access 16 aligned bytes at once.
+// Access four elements at once, in 16 aligned bytes or, if their type is a half type, in 8.
 float4 Load(const float* from);
+float4 Load(const BFloat16* from);
+float4 Load(const Float16* from);
 void Store(float* to, float4 value);
+void Store(BFloat16* to, float4 value);
+void Store(Float16* to, float4 value);
 
 }  // namespace tfjob::kernels::cuda
 

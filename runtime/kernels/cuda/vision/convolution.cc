@@ -2,6 +2,8 @@
 // elements that one window covers (im2col), ordered by group; the second matrix is the filter. If
 // each window is a single pixel, the image itself is the first matrix. Otherwise, pieces of the
 // matrix are copied to the workspace one after another.
+//
+// Results of half types are rounded once: what is added in several steps is stored as float32.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -34,8 +36,8 @@ struct Sizes {
         elements(taps * c.channels()) {}
 
   // Returns the number of windows in a piece: whole images, unless an image is too large.
-  int64_t PieceOf(size_t bytes) const {
-    const auto row = static_cast<size_t>(elements) * sizeof(float);
+  int64_t PieceOf(size_t bytes, FloatType type) const {
+    const auto row = static_cast<size_t>(elements * ElementBytes(type));
     const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(bytes / row));
     return most < windows_per_image ? most : most / windows_per_image * windows_per_image;
   }
@@ -55,7 +57,7 @@ bool SeesPixels(const Convolution& c) {
 
 // Describes the product for some windows. If `accumulate` is set, it is added to the result.
 ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, int64_t windows,
-                                  bool accumulate, Arithmetic arithmetic) {
+                                  bool accumulate, FloatType type, Arithmetic arithmetic) {
   const Sizes sizes(c);
   const int64_t seen = sizes.elements / c.groups(), outputs = c.outputs() / c.groups();
   const int64_t matrix = SeesPixels(c) ? c.image.row_stride : sizes.elements;
@@ -69,7 +71,7 @@ ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, in
   } else if (pass == ConvolutionPass::kBackwardFilter) {
     layout = {seen, outputs, windows, true, false, matrix, output, filter};
   }
-  ProductDescription product = DescriptionOf(layout, arithmetic);
+  ProductDescription product = DescriptionOf(layout, type, arithmetic);
   product.batch = static_cast<int32_t>(c.groups());
   product.a.batch_stride = second_step;
   product.b.batch_stride = first_step;
@@ -80,16 +82,67 @@ ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, in
 
 class ConvolutionKernel final : public Kernel {
  public:
-  ConvolutionKernel(const GpuAccess& gpu, ConvolutionPass pass, const Convolution& convolution)
+  ConvolutionKernel(const GpuAccess& gpu, ConvolutionPass pass, const Convolution& convolution,
+                    FloatType type)
       : launcher_(gpu.launcher),
         pass_(pass),
         c_(convolution),
+        type_(type),
         sizes_(c_),
         spans_(SpansOf(c_.window, c_.image.shape)),
         in_place_(SeesPixels(c_)),
-        piece_(in_place_ ? sizes_.windows
-                         : std::min(sizes_.windows, sizes_.PieceOf(gpu.window_bytes))) {}
+        matrix_type_(pass == ConvolutionPass::kBackwardInput ? FloatType::kFloat32 : type),
+        piece_(in_place_
+                   ? sizes_.windows
+                   : std::min(sizes_.windows, sizes_.PieceOf(gpu.window_bytes, matrix_type_))) {}
 
+  Status Prepare(const GpuAccess& gpu) {
+    const bool half = type_ != FloatType::kFloat32;
+    if (half && pass_ == ConvolutionPass::kBackwardInput && CutsImages())
+      return cpu::NoKernelFor(c_.image.dtype);  // each piece would round the sum in the image
+    if (half && pass_ == ConvolutionPass::kBackwardFilter && piece_ < sizes_.windows) {
+      Operand sums = c_.filter;
+      sums.dtype = DType::kFloat32;
+      ASSIGN_OR_RETURN(round_sums_, PrepareProgram(launcher_, {sums}, c_.filter, "Copy i0"));
+      sums_bytes_ = (sums.bytes() + 63) / 64 * 64;
+    }
+    return PrepareProducts(gpu);
+  }
+
+  size_t workspace_bytes() const override { return matrix_bytes() + sums_bytes_ + product_bytes_; }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    auto* const space = static_cast<std::byte*>(workspace);
+    void* const sums = round_sums_ == nullptr ? outputs[0] : space + matrix_bytes();
+    for (const Piece& piece : pieces_) {
+      ProductOperands operands{.workspace = space + matrix_bytes() + sums_bytes_};
+      switch (pass_) {
+        case ConvolutionPass::kForward:
+          operands.a = inputs[1];
+          operands.b = Gathered(piece, inputs[0], workspace, stream);
+          operands.bias = c_.bias ? inputs[2] : nullptr;
+          operands.d = static_cast<std::byte*>(outputs[0]) + OutputOffset(piece);
+          break;
+        case ConvolutionPass::kBackwardInput:
+          operands.a = inputs[0];
+          operands.b = static_cast<const std::byte*>(inputs[1]) + OutputOffset(piece);
+          operands.d = in_place_ ? outputs[0] : workspace;
+          break;
+        case ConvolutionPass::kBackwardFilter:
+          operands.a = static_cast<const std::byte*>(inputs[1]) + OutputOffset(piece);
+          operands.b = Gathered(piece, inputs[0], workspace, stream);
+          operands.d = sums;
+          break;
+      }
+      piece.product->Run(operands, stream);
+      if (pass_ == ConvolutionPass::kBackwardInput && !in_place_)
+        Add(piece, static_cast<const float*>(workspace), outputs[0], stream);
+    }
+    if (round_sums_ != nullptr) round_sums_->Run(&sums, outputs, nullptr, stream);
+  }
+
+ private:
   Status PrepareProducts(const GpuAccess& gpu) {
     for (int64_t first = 0; first < sizes_.windows; first += piece_) {
       const int64_t windows = std::min(piece_, sizes_.windows - first);
@@ -104,57 +157,40 @@ class ConvolutionKernel final : public Kernel {
     return OkStatus();
   }
 
-  size_t workspace_bytes() const override { return matrix_bytes() + product_bytes_; }
-
-  void Run(const void* const* inputs, void* const* outputs, void* workspace,
-           Stream& stream) override {
-    auto* const matrix = static_cast<float*>(workspace);
-    for (const Piece& piece : pieces_) {
-      const int64_t output = piece.first * c_.output.row_stride;
-      ProductOperands operands{.workspace = static_cast<std::byte*>(workspace) + matrix_bytes()};
-      switch (pass_) {
-        case ConvolutionPass::kForward:
-          operands.a = inputs[1];
-          operands.b = Gathered(piece, inputs[0], matrix, stream);
-          operands.bias = c_.bias ? inputs[2] : nullptr;
-          operands.d = static_cast<float*>(outputs[0]) + output;
-          break;
-        case ConvolutionPass::kBackwardInput:
-          operands.a = inputs[0];
-          operands.b = static_cast<const float*>(inputs[1]) + output;
-          operands.d = in_place_ ? outputs[0] : matrix;
-          break;
-        case ConvolutionPass::kBackwardFilter:
-          operands.a = static_cast<const float*>(inputs[1]) + output;
-          operands.b = Gathered(piece, inputs[0], matrix, stream);
-          operands.d = outputs[0];
-          break;
-      }
-      piece.product->Run(operands, stream);
-      if (pass_ == ConvolutionPass::kBackwardInput && !in_place_)
-        Add(piece, matrix, static_cast<float*>(outputs[0]), stream);
-    }
+  // Returns whether a piece begins in the middle of an image.
+  bool CutsImages() const {
+    return piece_ < sizes_.windows && piece_ % sizes_.windows_per_image != 0;
   }
 
- private:
   size_t matrix_bytes() const {
     if (in_place_) return 0;
-    return (static_cast<size_t>(piece_ * sizes_.elements) * sizeof(float) + 63) / 64 * 64;
+    const int64_t bytes = piece_ * sizes_.elements * ElementBytes(matrix_type_);
+    return (static_cast<size_t>(bytes) + 63) / 64 * 64;
+  }
+
+  // Returns the distance in bytes of the piece's first window in the output.
+  int64_t OutputOffset(const Piece& piece) const {
+    return piece.first * c_.output.row_stride * ElementBytes(type_);
   }
 
   StatusOr<std::unique_ptr<FinishedProduct>> PrepareProduct(const GpuAccess& gpu, int64_t windows,
                                                             bool accumulate) const {
     Finish finish;
     if (pass_ == ConvolutionPass::kForward) finish = {c_.bias, c_.relu ? "Relu" : ""};
-    const Operand out{.shape = Shape({windows, c_.outputs()}), .row_stride = c_.output.row_stride};
-    return FinishedProduct::Prepare(
-        gpu, DescriptionFor(pass_, c_, windows, accumulate, gpu.arithmetic), finish, out);
+    const Operand out{.dtype = c_.output.dtype,
+                      .shape = Shape({windows, c_.outputs()}),
+                      .row_stride = c_.output.row_stride};
+    ProductDescription product =
+        DescriptionFor(pass_, c_, windows, accumulate, type_, gpu.arithmetic);
+    const bool to_matrix = pass_ == ConvolutionPass::kBackwardInput && !in_place_;
+    if (to_matrix || round_sums_ != nullptr) product.result = FloatType::kFloat32;
+    return FinishedProduct::Prepare(gpu, product, finish, out);
   }
 
   // Returns whether the kernels can access four channels at once. The workspace is always aligned.
   bool QuadsAt(const void* image) const {
     return c_.filter.shape.dim(2) % 4 == 0 && c_.image.row_stride % 4 == 0 &&
-           reinterpret_cast<uintptr_t>(image) % 16 == 0;
+           reinterpret_cast<uintptr_t>(image) % static_cast<size_t>(4 * ElementBytes(type_)) == 0;
   }
 
   template <typename Parameter>
@@ -164,22 +200,23 @@ class ConvolutionKernel final : public Kernel {
   }
 
   // Returns the matrix of the piece's windows: the image itself, or a copy in `matrix`.
-  const void* Gathered(const Piece& piece, const void* image, float* matrix, Stream& stream) const {
+  const void* Gathered(const Piece& piece, const void* image, void* matrix, Stream& stream) const {
     if (in_place_) return image;
-    const GatherWindowsParameter p{.image = static_cast<const float*>(image),
+    const GatherWindowsParameter p{.image = image,
                                    .matrix = matrix,
                                    .image_stride = c_.image.row_stride,
                                    .spans = spans_,
                                    .groups = static_cast<uint32_t>(c_.groups()),
                                    .depth = static_cast<uint32_t>(c_.filter.shape.dim(2)),
                                    .first = static_cast<uint32_t>(piece.first),
-                                   .count = static_cast<uint32_t>(piece.windows * sizes_.elements)};
+                                   .count = static_cast<uint32_t>(piece.windows * sizes_.elements),
+                                   .bytes = static_cast<int32_t>(ElementBytes(type_))};
     SubmitWindows(QuadsAt(image) ? "GatherQuads" : "GatherWindows", QuadsAt(image), p, stream);
     return matrix;
   }
 
   // Adds the rows of the matrix to the images to which the windows belong.
-  void Add(const Piece& piece, const float* matrix, float* image, Stream& stream) const {
+  void Add(const Piece& piece, const float* matrix, void* image, Stream& stream) const {
     const int64_t first = piece.first / sizes_.windows_per_image;
     const int64_t last = (piece.first + piece.windows - 1) / sizes_.windows_per_image;
     const int64_t elements = c_.image.shape.num_elements() / c_.images();
@@ -192,17 +229,24 @@ class ConvolutionKernel final : public Kernel {
                                 .first = static_cast<uint32_t>(piece.first),
                                 .windows = static_cast<uint32_t>(piece.windows),
                                 .first_image = static_cast<uint32_t>(first),
-                                .count = static_cast<uint32_t>((last - first + 1) * elements)};
+                                .count = static_cast<uint32_t>((last - first + 1) * elements),
+                                .type = type_};
     SubmitWindows(QuadsAt(image) ? "AddQuads" : "AddWindows", QuadsAt(image), p, stream);
   }
 
   const Launcher launcher_;
   const ConvolutionPass pass_;
   const Convolution c_;
+  const FloatType type_;
   const Sizes sizes_;
   const WindowSpans spans_;
   const bool in_place_;
+  const FloatType matrix_type_;
   const int64_t piece_;  // windows per piece
+  // If the pieces' gradients of a filter are summed in the workspace: writes the sums to the
+  // output.
+  std::unique_ptr<Kernel> round_sums_;
+  size_t sums_bytes_ = 0;
   // The products, by the number of windows and whether the product is added to the result.
   std::map<std::pair<int64_t, bool>, std::unique_ptr<FinishedProduct>> products_;
   std::vector<Piece> pieces_;
@@ -212,13 +256,15 @@ class ConvolutionKernel final : public Kernel {
 Prepared PrepareConvolution(const GpuAccess& gpu, ConvolutionPass pass,
                             const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Convolution convolution, cpu::ConvolutionOf(pass, request));
-  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   for (const Operand* operand : {&convolution.image, &convolution.filter, &convolution.output})
     RETURN_IF_ERROR(CheckCount(*operand));
-  if (convolution.groups() > 1 && convolution.filter.shape.dim(2) == 1)
+  if (convolution.groups() > 1 && convolution.filter.shape.dim(2) == 1) {
+    RETURN_IF_ERROR(ExpectFloat32(request));
     return PrepareDepthwise(gpu.launcher, pass, convolution);
-  auto kernel = std::make_unique<ConvolutionKernel>(gpu, pass, convolution);
-  RETURN_IF_ERROR(kernel->PrepareProducts(gpu));
+  }
+  auto kernel = std::make_unique<ConvolutionKernel>(gpu, pass, convolution, type);
+  RETURN_IF_ERROR(kernel->Prepare(gpu));
   return kernel;
 }
 

@@ -1,14 +1,16 @@
 // Copies the elements that windows cover into a matrix (im2col), and adds a matrix to images
 // (col2im).
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/vision/parameters.h"
 #include "runtime/kernels/cuda/vision/windows.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the address from which an element of the matrix is copied, or null if it is padding.
-TFJOB_DEVICE const float* SeenAt(const GatherWindowsParameter& p, uint32_t element) {
+// Returns the position in the images from which an element of the matrix is copied, or -1 if it is
+// padding.
+TFJOB_DEVICE int64_t SeenAt(const GatherWindowsParameter& p, uint32_t element) {
   const WindowSpan &height = p.spans.height, &width = p.spans.width;
   // The column of the matrix: [group, ky, kx, channel].
   const uint32_t tap = element / p.depth, line = tap / width.size, group = line / height.size;
@@ -16,15 +18,20 @@ TFJOB_DEVICE const float* SeenAt(const GatherWindowsParameter& p, uint32_t eleme
   const uint32_t row = group / p.groups;
   const Pixel window = PixelOf(p.first + row, height.windows, width.windows, 1);
   const uint32_t y = InputOf(height, window.row, ky), x = InputOf(width, window.col, kx);
-  if (y >= height.inputs || x >= width.inputs) return nullptr;
+  if (y >= height.inputs || x >= width.inputs) return -1;
   const int64_t pixel = NumberOf(window.image, y, x, height.inputs, width.inputs);
-  return p.image + pixel * p.image_stride + (group - row * p.groups) * p.depth +
-         (element - tap * p.depth);
+  return pixel * p.image_stride + (group - row * p.groups) * p.depth + (element - tap * p.depth);
 }
 
-// The address of an element of the images, and whether its present value is kept.
+// Copies an element, or writes 0 if it is padding.
+template <typename T>
+TFJOB_DEVICE void CopySeen(const GatherWindowsParameter& p, int64_t from, int64_t to) {
+  static_cast<T*>(p.matrix)[to] = from < 0 ? T{0} : static_cast<const T*>(p.image)[from];
+}
+
+// The position of an element of the images, and whether its present value is kept.
 struct Added {
-  float* to;
+  int64_t to;
   bool begun;
 };
 
@@ -40,8 +47,7 @@ TFJOB_DEVICE Added ForEachAdded(const AddWindowsParameter& p, uint32_t element, 
   const uint32_t from = group * (taps - 1) * p.depth + at.channel;
   const int64_t pixel =
       NumberOf(p.first_image + at.image, at.row, at.col, height.inputs, width.inputs);
-  const Added added{p.image + pixel * p.image_stride + at.channel,
-                    first_line * width.windows < p.first};
+  const Added added{pixel * p.image_stride + at.channel, first_line * width.windows < p.first};
   for (uint32_t ky = 0; ky < height.size; ++ky) {
     const uint32_t row = WindowOf(height, at.row, ky);
     if (row >= height.windows) continue;
@@ -69,15 +75,20 @@ TFJOB_DEVICE uint32_t ThreadOfWindows() {
 TFJOB_KERNEL(GatherWindows, GatherWindowsParameter, kWindowThreads) {
   const uint32_t element = ThreadOfWindows();
   if (element >= p.count) return;
-  const float* const from = SeenAt(p, element);
-  p.matrix[element] = from == nullptr ? 0.0f : *from;
+  const int64_t from = SeenAt(p, element);
+  if (p.bytes == 2) return CopySeen<uint16_t>(p, from, element);
+  CopySeen<float>(p, from, element);
 }
 
 TFJOB_KERNEL(GatherQuads, GatherWindowsParameter, kWindowThreads) {
   const uint32_t element = 4 * ThreadOfWindows();
   if (element >= p.count) return;
-  const float* const from = SeenAt(p, element);
-  Store(p.matrix + element, from == nullptr ? float4{0.0f, 0.0f, 0.0f, 0.0f} : Load(from));
+  const int64_t from = SeenAt(p, element);
+  // Four elements of two bytes are a number of eight bytes. The quotients are whole numbers.
+  if (p.bytes == 2) return CopySeen<uint64_t>(p, from < 0 ? -1 : from / 4, element / 4);
+  const float4 zero{0.0f, 0.0f, 0.0f, 0.0f};
+  Store(static_cast<float*>(p.matrix) + element,
+        from < 0 ? zero : Load(static_cast<const float*>(p.image) + from));
 }
 
 TFJOB_KERNEL(AddWindows, AddWindowsParameter, kWindowThreads) {
@@ -85,7 +96,8 @@ TFJOB_KERNEL(AddWindows, AddWindowsParameter, kWindowThreads) {
   if (element >= p.count) return;
   float sum = 0.0f;
   const Added added = ForEachAdded(p, element, [&sum](const float* from) { sum += *from; });
-  *added.to = added.begun ? *added.to + sum : sum;
+  if (added.begun) sum += ReadFloat(p.image, p.type, added.to);
+  WriteFloat(p.image, p.type, added.to, sum);
 }
 
 TFJOB_KERNEL(AddQuads, AddWindowsParameter, kWindowThreads) {
@@ -94,7 +106,8 @@ TFJOB_KERNEL(AddQuads, AddWindowsParameter, kWindowThreads) {
   float4 sum{0.0f, 0.0f, 0.0f, 0.0f};
   const Added added =
       ForEachAdded(p, element, [&sum](const float* from) { sum = SumOf(sum, Load(from)); });
-  Store(added.to, added.begun ? SumOf(Load(added.to), sum) : sum);
+  if (added.begun) sum = SumOf(ReadQuad(p.image, p.type, added.to), sum);
+  WriteQuad(p.image, p.type, added.to, sum);
 }
 
 }  // namespace tfjob::kernels::cuda

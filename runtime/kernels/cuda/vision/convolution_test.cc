@@ -93,8 +93,10 @@ void CompareAll(const ConvolutionCase& c, uint64_t seed, size_t window_bytes) {
   GpuAccess gpu = EmulatedGpu(seed);
   gpu.window_bytes = window_bytes;
   for (const Comparison& comparison : ComparisonsOf(c)) {
-    EXPECT_EQ(FirstReport(comparison, seed, gpu), "")
-        << comparison.op << ", seed " << seed << ", " << window_bytes << " bytes";
+    for (const Comparison& each : WithHalfType(comparison, seed)) {
+      EXPECT_EQ(FirstReport(each, seed, gpu), "")
+          << each.op << ", seed " << seed << ", " << window_bytes << " bytes";
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "runtime/kernels/cuda/parameters.h"
+
 namespace tfjob::kernels::cuda {
 
 // The windows along one axis of an image (tensor/window.h).
@@ -21,16 +23,18 @@ struct WindowSpans {
 // GatherWindows writes a matrix whose rows are windows and whose columns are the elements that a
 // window covers (im2col), in the order [group, row, column, channel of the group]. Elements of the
 // padding are 0. GatherQuads does the same, but each thread copies four channels. This requires
-// that addresses are multiples of 16, and that strides and depths are multiples of 4.
+// that addresses are multiples of the size of four elements, and that strides and depths are
+// multiples of 4.
 inline constexpr int kWindowThreads = 256;
 struct GatherWindowsParameter {
-  const float* image;
-  float* matrix;
+  const void* image;
+  void* matrix;
   int64_t image_stride;
   WindowSpans spans;
   uint32_t groups, depth;  // depth: channels per group
   uint32_t first;          // the window of row 0
   uint32_t count;          // elements of the matrix
+  int32_t bytes;           // of an element: 2 or 4
 };
 
 // AddWindows is the transpose of GatherWindows: it adds each element of the matrix to the element
@@ -39,13 +43,14 @@ struct GatherWindowsParameter {
 // AddQuads does the same for four channels per thread, under the conditions of GatherQuads.
 struct AddWindowsParameter {
   const float* matrix;
-  float* image;
+  void* image;
   int64_t image_stride;
   WindowSpans spans;
   uint32_t groups, depth;
   uint32_t first, windows;  // the window of row 0, and the number of rows
   uint32_t first_image;
   uint32_t count;  // elements of the images
+  FloatType type;  // of the images
 };
 
 // The depthwise kernels compute convolutions with one channel per group. The filter is
@@ -85,24 +90,26 @@ struct DepthwiseFilterParameter {
 // pixel in the image, or kNoMaximum.
 inline constexpr uint32_t kNoMaximum = 0xffffffffu;
 struct PoolParameter {
-  const float* image;
-  const float* pooled;  // FindMaxima: the maxima
-  float* out;           // MaxPool, AvgPool
-  uint32_t* found;      // FindMaxima: [windows, channels]
+  const void* image;
+  const void* pooled;  // FindMaxima: the maxima
+  void* out;           // MaxPool, AvgPool
+  uint32_t* found;     // FindMaxima: [windows, channels]
   int64_t image_stride, pooled_stride;
   WindowSpans spans;
   uint32_t channels;
   uint32_t count;  // elements of the output
+  FloatType type;
 };
 // MaxPoolGrad and AvgPoolGrad compute one element of the image's gradient per thread.
 struct PoolGradParameter {
   const uint32_t* found;  // MaxPoolGrad: from FindMaxima
-  const float* pooled;    // the gradient of the pooled image
-  float* image;
+  const void* pooled;     // the gradient of the pooled image
+  void* image;
   int64_t image_stride, pooled_stride;
   WindowSpans spans;
   uint32_t channels;
   uint32_t count;  // elements of the image
+  FloatType type;
 };
 
 // How an image continues outside its borders; the same values as cpu::Border.

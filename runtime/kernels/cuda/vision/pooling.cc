@@ -14,7 +14,7 @@ namespace {
 using cpu::Pooling;
 
 // Returns the parameter for images that are stored as `image`.
-PoolParameter PoolParameterOf(const Pooling& pooling, const Operand& image) {
+PoolParameter PoolParameterOf(const Pooling& pooling, const Operand& image, FloatType type) {
   return {.image = nullptr,
           .pooled = nullptr,
           .out = nullptr,
@@ -23,11 +23,12 @@ PoolParameter PoolParameterOf(const Pooling& pooling, const Operand& image) {
           .pooled_stride = pooling.pooled.row_stride,
           .spans = SpansOf(pooling.window, image.shape),
           .channels = static_cast<uint32_t>(pooling.channels()),
-          .count = static_cast<uint32_t>(pooling.pooled.shape.num_elements())};
+          .count = static_cast<uint32_t>(pooling.pooled.shape.num_elements()),
+          .type = type};
 }
 
 // Returns the parameter for gradients that are stored as `pooled`.
-PoolGradParameter GradParameterOf(const Pooling& pooling, const Operand& pooled) {
+PoolGradParameter GradParameterOf(const Pooling& pooling, const Operand& pooled, FloatType type) {
   return {.found = nullptr,
           .pooled = nullptr,
           .image = nullptr,
@@ -35,36 +36,38 @@ PoolGradParameter GradParameterOf(const Pooling& pooling, const Operand& pooled)
           .pooled_stride = pooled.row_stride,
           .spans = SpansOf(pooling.window, pooling.image.shape),
           .channels = static_cast<uint32_t>(pooling.channels()),
-          .count = static_cast<uint32_t>(pooling.image.shape.num_elements())};
+          .count = static_cast<uint32_t>(pooling.image.shape.num_elements()),
+          .type = type};
 }
 
-Status CheckPooling(const KernelRequest& request, const Pooling& pooling) {
-  RETURN_IF_ERROR(ExpectFloat32(request));
+// Returns the type of all operands.
+StatusOr<FloatType> CheckPooling(const KernelRequest& request, const Pooling& pooling) {
   RETURN_IF_ERROR(CheckCount(pooling.image));
-  return CheckCount(pooling.pooled);
+  RETURN_IF_ERROR(CheckCount(pooling.pooled));
+  return FloatTypeOf(request);
 }
 
 Prepared PreparePool(const Launcher& launcher, const char* name, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Pooling pooling, cpu::PoolOf(request));
-  RETURN_IF_ERROR(CheckPooling(request, pooling));
-  const PoolParameter parameter = PoolParameterOf(pooling, pooling.image);
+  ASSIGN_OR_RETURN(const FloatType type, CheckPooling(request, pooling));
+  const PoolParameter parameter = PoolParameterOf(pooling, pooling.image, type);
   return MakeLaunch(launcher, name, {Blocks(parameter.count, kWindowThreads)}, {kWindowThreads},
                     parameter,
                     [](PoolParameter& p, const void* const* inputs, void* const* outputs) {
-                      p.image = static_cast<const float*>(inputs[0]);
-                      p.out = static_cast<float*>(outputs[0]);
+                      p.image = inputs[0];
+                      p.out = outputs[0];
                     });
 }
 
 Prepared PrepareAvgPoolGrad(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Pooling pooling, cpu::AvgPoolGradOf(request));
-  RETURN_IF_ERROR(CheckPooling(request, pooling));
-  const PoolGradParameter parameter = GradParameterOf(pooling, pooling.pooled);
+  ASSIGN_OR_RETURN(const FloatType type, CheckPooling(request, pooling));
+  const PoolGradParameter parameter = GradParameterOf(pooling, pooling.pooled, type);
   return MakeLaunch(launcher, "AvgPoolGrad", {Blocks(parameter.count, kWindowThreads)},
                     {kWindowThreads}, parameter,
                     [](PoolGradParameter& p, const void* const* inputs, void* const* outputs) {
-                      p.pooled = static_cast<const float*>(inputs[0]);
-                      p.image = static_cast<float*>(outputs[0]);
+                      p.pooled = inputs[0];
+                      p.image = outputs[0];
                     });
 }
 
@@ -79,15 +82,15 @@ class MaxPoolGradKernel final : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
     PoolParameter find = find_;
-    find.image = static_cast<const float*>(inputs[0]);
-    find.pooled = static_cast<const float*>(inputs[1]);
+    find.image = inputs[0];
+    find.pooled = inputs[1];
     find.found = static_cast<uint32_t*>(workspace);
     Submit(launcher_, "FindMaxima", {Blocks(find.count, kWindowThreads)}, {kWindowThreads}, find,
            stream);
     PoolGradParameter grad = grad_;
     grad.found = find.found;
-    grad.pooled = static_cast<const float*>(inputs[2]);
-    grad.image = static_cast<float*>(outputs[0]);
+    grad.pooled = inputs[2];
+    grad.image = outputs[0];
     Submit(launcher_, "MaxPoolGrad", {Blocks(grad.count, kWindowThreads)}, {kWindowThreads}, grad,
            stream);
   }
@@ -100,9 +103,10 @@ class MaxPoolGradKernel final : public Kernel {
 
 Prepared PrepareMaxPoolGrad(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Pooling pooling, cpu::MaxPoolGradOf(request));
-  RETURN_IF_ERROR(CheckPooling(request, pooling));
-  return std::make_unique<MaxPoolGradKernel>(launcher, PoolParameterOf(pooling, request.inputs[0]),
-                                             GradParameterOf(pooling, request.inputs[2]));
+  ASSIGN_OR_RETURN(const FloatType type, CheckPooling(request, pooling));
+  return std::make_unique<MaxPoolGradKernel>(launcher,
+                                             PoolParameterOf(pooling, request.inputs[0], type),
+                                             GradParameterOf(pooling, request.inputs[2], type));
 }
 
 }  // namespace

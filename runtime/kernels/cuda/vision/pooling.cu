@@ -1,5 +1,6 @@
 // Pools images, and computes the gradients. Pooling windows have no dilation.
 #include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/vision/parameters.h"
 #include "runtime/kernels/cuda/vision/windows.h"
 
@@ -9,18 +10,22 @@ namespace {
 // The inputs that a window covers, for one element of the output.
 struct Seen {
   Range rows, cols;
-  const float* plane;  // the element's channel in the first pixel of the image
-  int64_t to;          // where the element is stored
+  int64_t plane;  // the position of the element's channel in the first pixel of the image
+  int64_t to;     // the position of the element
 };
 
 TFJOB_DEVICE Seen SeenBy(const PoolParameter& p, uint32_t element) {
   const WindowSpan &height = p.spans.height, &width = p.spans.width;
   const Pixel at = PixelOf(element, height.windows, width.windows, p.channels);
-  return {
-      InputsOf(height, at.row), InputsOf(width, at.col),
-      p.image + NumberOf(at.image, 0, 0, height.inputs, width.inputs) * p.image_stride + at.channel,
-      NumberOf(at.image, at.row, at.col, height.windows, width.windows) * p.pooled_stride +
-          at.channel};
+  return {InputsOf(height, at.row), InputsOf(width, at.col),
+          NumberOf(at.image, 0, 0, height.inputs, width.inputs) * p.image_stride + at.channel,
+          NumberOf(at.image, at.row, at.col, height.windows, width.windows) * p.pooled_stride +
+              at.channel};
+}
+
+// Returns the element's channel in a pixel of the image.
+TFJOB_DEVICE float InputAt(const PoolParameter& p, const Seen& seen, uint32_t pixel) {
+  return ReadFloat(p.image, p.type, seen.plane + static_cast<int64_t>(pixel) * p.image_stride);
 }
 
 TFJOB_DEVICE uint32_t ElementOfThread() {
@@ -37,24 +42,23 @@ TFJOB_KERNEL(MaxPool, PoolParameter, kWindowThreads) {
   float largest = -INFINITY;
   for (uint32_t y = seen.rows.begin; y < seen.rows.end; ++y) {
     for (uint32_t x = seen.cols.begin; x < seen.cols.end; ++x) {
-      const float value = seen.plane[static_cast<int64_t>(y * line + x) * p.image_stride];
+      const float value = InputAt(p, seen, y * line + x);
       largest = value > largest || value != value ? value : largest;
     }
   }
-  p.out[seen.to] = largest;
+  WriteFloat(p.out, p.type, seen.to, largest);
 }
 
 TFJOB_KERNEL(FindMaxima, PoolParameter, kWindowThreads) {
   if (ElementOfThread() >= p.count) return;
   const Seen seen = SeenBy(p, ElementOfThread());
   const uint32_t line = p.spans.width.inputs;
-  const float maximum = p.pooled[seen.to];
+  const float maximum = ReadFloat(p.pooled, p.type, seen.to);
   uint32_t found = kNoMaximum;
   for (uint32_t y = seen.rows.begin; y < seen.rows.end; ++y) {
     for (uint32_t x = seen.cols.begin; x < seen.cols.end; ++x) {
       const uint32_t at = y * line + x;
-      if (found == kNoMaximum && seen.plane[static_cast<int64_t>(at) * p.image_stride] == maximum)
-        found = at;
+      if (found == kNoMaximum && InputAt(p, seen, at) == maximum) found = at;
     }
   }
   p.found[ElementOfThread()] = found;
@@ -67,10 +71,10 @@ TFJOB_KERNEL(AvgPool, PoolParameter, kWindowThreads) {
   float sum = 0.0f;
   for (uint32_t y = seen.rows.begin; y < seen.rows.end; ++y) {
     for (uint32_t x = seen.cols.begin; x < seen.cols.end; ++x)
-      sum += seen.plane[static_cast<int64_t>(y * line + x) * p.image_stride];
+      sum += InputAt(p, seen, y * line + x);
   }
   const uint32_t count = (seen.rows.end - seen.rows.begin) * (seen.cols.end - seen.cols.begin);
-  p.out[seen.to] = sum * (1.0f / static_cast<float>(count));
+  WriteFloat(p.out, p.type, seen.to, sum * (1.0f / static_cast<float>(count)));
 }
 
 // Adds, for each element of the image, the gradients of the windows whose maximum it is, in the
@@ -86,11 +90,11 @@ TFJOB_KERNEL(MaxPoolGrad, PoolGradParameter, kWindowThreads) {
     for (uint32_t col = cols.begin; col < cols.end; ++col) {
       const int64_t window = NumberOf(at.image, row, col, height.windows, width.windows);
       if (p.found[window * p.channels + at.channel] == at.row * width.inputs + at.col)
-        sum += p.pooled[window * p.pooled_stride + at.channel];
+        sum += ReadFloat(p.pooled, p.type, window * p.pooled_stride + at.channel);
     }
   }
   const int64_t pixel = NumberOf(at.image, at.row, at.col, height.inputs, width.inputs);
-  p.image[pixel * p.image_stride + at.channel] = sum;
+  WriteFloat(p.image, p.type, pixel * p.image_stride + at.channel, sum);
 }
 
 TFJOB_KERNEL(AvgPoolGrad, PoolGradParameter, kWindowThreads) {
@@ -102,15 +106,18 @@ TFJOB_KERNEL(AvgPoolGrad, PoolGradParameter, kWindowThreads) {
   float sum = 0.0f;
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
     const Range seen_rows = InputsOf(height, row);
+    // Unrolled, the loop would need local memory.
+    TFJOB_NOT_UNROLLED
     for (uint32_t col = cols.begin; col < cols.end; ++col) {
       const Range seen_cols = InputsOf(width, col);
       const uint32_t count = (seen_rows.end - seen_rows.begin) * (seen_cols.end - seen_cols.begin);
       const int64_t window = NumberOf(at.image, row, col, height.windows, width.windows);
-      sum += p.pooled[window * p.pooled_stride + at.channel] * (1.0f / static_cast<float>(count));
+      sum += ReadFloat(p.pooled, p.type, window * p.pooled_stride + at.channel) *
+             (1.0f / static_cast<float>(count));
     }
   }
   const int64_t pixel = NumberOf(at.image, at.row, at.col, height.inputs, width.inputs);
-  p.image[pixel * p.image_stride + at.channel] = sum;
+  WriteFloat(p.image, p.type, pixel * p.image_stride + at.channel, sum);
 }
 
 }  // namespace tfjob::kernels::cuda
