@@ -10,7 +10,6 @@
 //                              missing
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "runtime/base/file_system.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/stored_tensor.h"
+#include "runtime/io/write_right.h"
 #include "runtime/state/snapshot.h"
 
 namespace tfjob {
@@ -30,12 +30,11 @@ namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
 // oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
-// one cannot be read, returns that error. `may_write`, if set, is called before the checkpoint
-// appears under its name, and before it is registered; an error ends the save.
+// one cannot be read, returns that error. Checks the right (io::CheckRight) before it begins, before
+// the checkpoint appears under its name, and before it is registered; an error ends the save.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
-                      FileSystem& files = RealFileSystem(),
-                      const std::function<Status()>& may_write = nullptr);
+                      FileSystem& files = RealFileSystem(), const io::WriteRight& right = {});
 
 // The resources that a load may use.
 struct LoadOptions {

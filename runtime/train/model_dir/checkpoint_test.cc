@@ -87,12 +87,26 @@ TEST_F(TrainCheckpointTest, OneThatMayNoLongerBeWrittenIsNotRegistered) {
     int asked = 0;
     const auto may_write = [&] { return asked++ < allowed ? OkStatus() : Unavailable("cut off"); };
     EXPECT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(13, training_), 5, Time(2s),
-                             RealFileSystem(), may_write),
+                             RealFileSystem(), {.check = may_write}),
               Unavailable("cut off"));
     EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 12) << allowed;
-    const bool named = std::filesystem::exists(io::CheckpointPrefix(folder_, 13) + ".index");
-    EXPECT_EQ(named, allowed == 2);
+    EXPECT_FALSE(std::filesystem::exists(io::CheckpointPrefix(folder_, 13) + ".index"));
   }
+}
+
+// The files of a checkpoint of the same step must not be replaced, either.
+TEST_F(TrainCheckpointTest, OneOfAnEarlierTermReplacesNothing) {
+  const auto save = [this](int64_t term, float value) {
+    state::Snapshot snapshot = SnapshotAt(12, training_);
+    snapshot.variables[0].value.data<float>()[0] = value;
+    return SaveCheckpoint(folder_, training_, snapshot, 5, Time(1s), RealFileSystem(),
+                          {.term = term});
+  };
+  ASSERT_EQ(save(4, 1), OkStatus());
+  EXPECT_EQ(save(3, 2).code(), StatusCode::kFailedPrecondition);
+  const auto kept = LoadCheckpoint(io::CheckpointPrefix(folder_, 12), training_);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->variables[0].value.data<float>()[0], 1);
 }
 
 TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
