@@ -113,8 +113,14 @@ class MultiWorkerMirrored : public Strategy {
   // A task that has taken its last step keeps its state until the leader has ended the job: if the
   // leader is lost before it has saved the last state, the new leader takes over this task's state.
   Status Leave() override {
+    const int64_t reached = global_step_;
     Status left = OkStatus();
-    while (!Leads() && replica_->has_state() && left.ok()) left = Join();
+    while (!Leads() && replica_->has_state() && left.ok()) {
+      left = Join();
+      if (left.ok() && global_step_ < reached) {
+        return Aborted("the group goes on from step ", global_step_, ", before the last step");
+      }
+    }
     Drop();
     if (Leads() && left.ok()) return OkStatus();  // Finish follows
     const Status told = options_.group->Leave();
@@ -145,6 +151,10 @@ class MultiWorkerMirrored : public Strategy {
     return !generation_.members.empty() && generation_.rank == 0;
   }
   std::function<bool()> WriteGuard() override { return options_.group->WriteGuard(); }
+  // The numbers of generations increase only as long as a task of the group is alive.
+  int64_t WriteTerm() const override {
+    return options_.shrinks ? first_term_ + state_generation_ : 0;
+  }
   std::string_view AboutStuckTasks() const override { return "the others wait for it"; }
   bool OthersContinue() const override { return false; }
 
@@ -195,11 +205,12 @@ class MultiWorkerMirrored : public Strategy {
       return !HasStateOf(member, MemberOf(root));
     };
     if (newest >= 0 && std::ranges::none_of(generation_.members, lacks)) return OkStatus();
-    std::array<int64_t, 2> position = {global_step_, drawn_};
+    std::array<int64_t, 3> position = {global_step_, drawn_, first_term_};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
+    first_term_ = position[2];
     return OkStatus();
   }
 
@@ -222,6 +233,9 @@ class MultiWorkerMirrored : public Strategy {
     RETURN_IF_ERROR(replica_->Load(snapshot));
     global_step_ = snapshot.global_step;
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
+    if (options_.shrinks) {
+      ASSIGN_OR_RETURN(first_term_, options_.first_term());
+    }
     return OkStatus();
   }
 
@@ -288,6 +302,7 @@ class MultiWorkerMirrored : public Strategy {
     kGroupLog.Warning("an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
     Drop();
+    if (options_.goes_back) replica_->Forget();
     if (absl::IsDeadlineExceeded(why)) return why;
     if (absl::IsUnavailable(why) || absl::IsCancelled(why)) return OkStatus();
     constexpr int kMostFailures = 3;
@@ -307,6 +322,7 @@ class MultiWorkerMirrored : public Strategy {
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
   int64_t state_generation_ = 0;  // see collectives::Joining
+  int64_t first_term_ = 0;        // see TrainingTask::first_term; equal in all tasks
   Status provided_;               // the leader's error, if it cannot provide a state
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
@@ -390,8 +406,7 @@ Status CheckConfig(const config::StrategyConfig& config) {
 
 // Returns the settings that do not change the result, but must not differ between tasks.
 std::string LimitsOf(const config::StrategyConfig& config) {
-  const bool shrinks = config.on_failure == config::OnFailure::kShrink;
-  return StrCat("on failure: ", shrinks ? "shrink" : "wait",
+  return StrCat("on failure: ", config::kOnFailureNames[static_cast<size_t>(config.on_failure)],
                 "\ntimeout: ", config.timeout_seconds.value_or(0), " s\n");
 }
 
@@ -411,11 +426,13 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .shrinks = task.config.on_failure == config::OnFailure::kShrink,
+       .goes_back = task.config.on_failure == config::OnFailure::kRestart,
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
        .transport = task.config.transport,
        .last_step = task.last_step,
        .agreement = StrCat(LimitsOf(task.config), task.agreement),
+       .first_term = std::move(task.first_term),
        .on_event = std::move(task.on_event)});
 }
 

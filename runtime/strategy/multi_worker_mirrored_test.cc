@@ -6,6 +6,7 @@
 #include <iterator>
 #include <latch>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "runtime/data/pipeline.h"
@@ -87,12 +88,15 @@ struct Task {
   bool provided = false;
 };
 
-void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0) {
+using Change = std::function<void(MultiWorkerMirroredOptions&)>;
+
+void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0,
+            const Change& change = [](MultiWorkerMirroredOptions&) {}) {
   task.rank = rank;
   ModelDefinition definition = task.work.definition;
   definition.build.batch_size = kGlobalBatch / ranks;
-  task.strategy = *MakeMultiWorkerMirrored(
-      {.common = {.definition = definition,
+  MultiWorkerMirroredOptions options{
+      .common = {.definition = definition,
                   .device = exec::CpuDevice(),
                   .on_non_finite = config::OnNonFinite::kSkip,
                   .replica = rank,
@@ -106,7 +110,9 @@ void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0
        .leads = rank == 0,
        .global_batch = kGlobalBatch,
        .last_step = last_step,
-       .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
+      .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }};
+  change(options);
+  task.strategy = *MakeMultiWorkerMirrored(std::move(options));
 }
 
 // Trains from the outcome `first` to the step `last`. Returns the state, or the error of a step.
@@ -364,6 +370,85 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   EXPECT_EQ(states[2], states[0]);
 }
 
+// An exchange of the fifth step fails. Both tasks then drop their states, although neither was lost.
+TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
+  constexpr int64_t kSaved = 2, kSteps = 6, kGradientsOfTheFifthStep = 15 + 4 * 3 + 2;
+  TestJob undisturbed(2);
+  const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps)[0];
+  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
+    if (generation > 1) return {};
+    return [](int64_t operation, int rank) {
+      return operation == kGradientsOfTheFifthStep && rank == 1;
+    };
+  });
+  std::optional<state::Snapshot> checkpoint;
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task, 0, [&](MultiWorkerMirroredOptions& options) {
+      options.goes_back = true;
+      options.common.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+        return checkpoint ? *checkpoint : InitialState(Define());
+      };
+    });
+    StepOutcome outcome = *task.strategy->Start();
+    LossesTo(task, outcome, kSaved);
+    if (rank == 0) checkpoint = *task.strategy->TakeSnapshot();
+    EXPECT_EQ(LossesTo(task, outcome, kSteps).size(), 2 + 4) << "steps 3 and 4, then 3 to 6";
+    EXPECT_EQ(ValuesOf(*task.strategy->TakeSnapshot(), Slots::kWith), expected);
+  });
+}
+
+// The leader is lost before it has saved the last state, and the other task loses its state while
+// it sends it to the replacement.
+TEST(MultiWorkerMirrored, ATaskThatLeavesTrainsOnIfTheGroupGoesBack) {
+  constexpr int64_t kSteps = 4;
+  TestJob undisturbed(2);
+  const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps)[0];
+  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
+    if (generation != 2) return {};
+    return [](int64_t operation, int rank) { return operation == 1 && rank == 1; };
+  });
+  const Change goes_back = [](MultiWorkerMirroredOptions& options) { options.goes_back = true; };
+  OnThreads(2, [&](int rank) {
+    if (rank == 0) TrainAndDie(job, 2, 0, kSteps);
+    Task task;
+    Create(job, 2, rank, task, 0, goes_back);
+    auto state = TrainTo(task, 2, kSteps);
+    ASSERT_TRUE(state.ok()) << state.status();
+    if (rank == 1) {
+      EXPECT_EQ(task.strategy->Leave(),
+                Aborted("the group goes on from step 0, before the last step"));
+      state = TrainTo(task, 2, kSteps);
+      ASSERT_TRUE(state.ok()) << state.status();
+    }
+    EXPECT_EQ(ValuesOf(*state, Slots::kWith), expected);
+    if (rank == 0) {
+      EXPECT_TRUE(task.strategy->Finish().ok());
+    }
+    EXPECT_TRUE(task.strategy->Leave().ok());
+  });
+}
+
+// All members of a generation have the same term. It grows with every generation, and from one run
+// to the next.
+TEST(MultiWorkerMirrored, TheRightToWriteHasATerm) {
+  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
+    if (generation > 1) return {};
+    return [](int64_t operation, int rank) { return operation == 15 + 3 + 2 && rank == 1; };
+  });
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task, 0, [](MultiWorkerMirroredOptions& options) {
+      options.shrinks = true;
+      options.first_term = [] { return StatusOr<int64_t>(1000); };
+    });
+    StepOutcome outcome = *task.strategy->Start();
+    EXPECT_EQ(task.strategy->WriteTerm(), 1001);
+    LossesTo(task, outcome, 3);
+    EXPECT_EQ(task.strategy->WriteTerm(), 1002);
+  });
+}
+
 TEST(MultiWorkerMirrored, AnErrorThatComesBackInEveryGenerationEndsTheTask) {
   TestJob job(2);
   job.FailAllocations(ResourceExhausted("no memory"));
@@ -410,7 +495,7 @@ TEST(MultiWorkerMirrored, WorkersKeepTheLastStateUntilTheJobHasEnded) {
 }
 
 // Starts two tasks, the second one with changed options. Returns whether exactly one was refused.
-bool IsRefused(const std::function<void(MultiWorkerMirroredOptions&)>& change) {
+bool IsRefused(const Change& change) {
   TestJob job(2);
   std::vector<Status> started(2);
   OnThreads(2, [&](int rank) {

@@ -65,7 +65,9 @@ class Strategy {
   // copies the value itself or, if another thread is copying the value, waits for that thread. The
   // copy may outlive the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
-  // Announces that this task takes no further steps. Other tasks may continue.
+  // Announces that this task takes no further steps. Other tasks may continue. Returns Aborted if
+  // the variables have gone back to an earlier step: this task must then train on, beginning with
+  // Start.
   virtual Status Leave() = 0;
   // Leaves because the task was asked to end. If another task is the chief, the chief then saves a
   // checkpoint.
@@ -90,6 +92,9 @@ class Strategy {
   virtual std::function<bool()> WriteGuard() {
     return [] { return true; };
   }
+  // Returns the term (io::WriteRight) of the present state of the variables if this task has the
+  // chief's duties. Returns 0 if no other task can take over these duties.
+  virtual int64_t WriteTerm() const { return 0; }
   // Returns a clause for user messages that says how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {

@@ -99,6 +99,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
+      .first_term = [this] { return FirstTerm(); },
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
@@ -141,8 +142,10 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved, SavedState(into));
   if (saved) {
     if (joined_) {
+      const bool servers = context_.tf_config().cluster.size("ps") > 0;
       kTrainLog.Warning(
-          "variables that a parameter server has lost go back to a saved state",
+          servers ? "variables that a parameter server has lost go back to a saved state"
+                  : "the group goes back to a saved state",
           {{"step", saved->global_step}, {"steps_lost", global_step_ - saved->global_step}});
     }
     return *std::move(saved);
@@ -160,6 +163,15 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   kTrainLog.Info("initialised the variables",
                  {{"count", definition_->variables.size()}, {"seed", definition_->seed}});
   return start;
+}
+
+// The time tells this run from an earlier one whose last terms were not recorded.
+StatusOr<int64_t> Trainer::FirstTerm() {
+  const int64_t now = context_.clock().Now().time_since_epoch().count();
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return now;
+  ASSIGN_OR_RETURN(const int64_t recorded, io::RecordedTerm(folder));
+  return std::max(now, recorded);
 }
 
 Status Trainer::EndHere() {
@@ -206,12 +218,14 @@ Status Trainer::Stopped() {
 
 Status Trainer::Train(StepObserver* observer) {
   observer_ = observer;
+  const bool again = joined_;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
   const StatusOr<strategy::StepOutcome> start = strategy_->Start();
   joined_ = start.ok();
   if (state::IsRunFailure(start.status())) return start.status();
   RETURN_IF_ERROR(run_end_.Failure());
-  if (!start.ok() && context_.stop().requested()) return Stopped();
+  // A task that has trained before may still save its state.
+  if (!start.ok() && context_.stop().requested()) return again ? Stop() : Stopped();
   if (absl::IsCancelled(start.status()) && !context_.stop().requested()) {
     kTrainLog.Info("nothing to do", {{"because", Message(start.status())}});
     job_over_ = true;
@@ -320,10 +334,15 @@ void Trainer::Reposition(const strategy::StepOutcome& outcome) {
   pipeline_->Seek(outcome.drawn);
 }
 
-void Trainer::Leave() {
-  if (!joined_ || job_over_) return;
+bool Trainer::Leave() {
+  if (!joined_ || job_over_) return true;
   const Status left = strategy_->Leave();
+  if (absl::IsAborted(left)) {
+    kTrainLog.Warning("trains on after the last step", {{"because", left}});
+    return false;
+  }
   if (!left.ok()) kTrainLog.Info("left without notifying all servers", {{"because", left}});
+  return true;
 }
 
 void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {

@@ -66,8 +66,9 @@ class Trainer {
   // Train may be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
   // Announces that this task takes no further steps. If the announcement fails, closing the
-  // connection has the same effect.
-  void Leave();
+  // connection has the same effect. Returns false if training must continue because the variables
+  // have gone back to an earlier step.
+  bool Leave();
 
   // The next three functions may be called only after Prepare has succeeded.
   strategy::Strategy& strategy() { return *strategy_; }
@@ -93,6 +94,8 @@ class Trainer {
   StatusOr<std::optional<state::Snapshot>> SavedState(const state::Snapshot* into);
   // Returns the state with which to fill the parameter servers, or this task's variables.
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
+  // See strategy::TrainingTask::first_term.
+  StatusOr<int64_t> FirstTerm();
   // Returns whether a worker should stop waiting for others because it was asked to stop or the run
   // is over.
   bool ShouldNotWait();
