@@ -19,8 +19,8 @@ struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;      // of gradients per exchange; 0: automatic
   double timeout_seconds = 0;      // of one exchange; 0: no limit
   std::string transport = "auto";  // or "tcp", "shared_memory"
-  // What the other tasks do if a task is lost: "wait" until it is back, or "shrink" the group and
-  // continue without the task.
+  // What the other tasks do if a task is lost: "wait" until it is back; "shrink" the group, and
+  // continue without the task; or wait, and "restart" from the last checkpoint.
   std::string on_failure = "wait";
 };
 

@@ -205,7 +205,8 @@ bool IsLast(const std::string& folder, int64_t step, const WriteRight& right) {
 // files in its folder, in order.
 bool IsLeftover(const std::vector<std::string>& present, const std::string& file) {
   const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
-                    file.starts_with("finished.json.") || file.starts_with(".writable.");
+                    file.starts_with("finished.json.") || file.starts_with("group.json.") ||
+                    file.starts_with(".writable.");
   if (ours && IsTemporaryName(file)) return true;
   const size_t data = file.find(".data-");
   return file.starts_with(kOurPrefix) && data != std::string::npos &&

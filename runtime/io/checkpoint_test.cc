@@ -223,9 +223,8 @@ TEST_F(CheckpointTest, ALostRightIsNoticedUntilTheListIsRenamed) {
   ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
   const faults::Files before = faults::ReadFolder(folder_);
   int allowed = 0, asked = 0;
-  const WriteRight right{.term = 7, .check = [&] {
-                           return asked++ < allowed ? OkStatus() : Unavailable("cut off");
-                         }};
+  const WriteRight right{
+      .term = 7, .check = [&] { return asked++ < allowed ? OkStatus() : Unavailable("cut off"); }};
   {
     auto writer = *BundleWriter::Create(CheckpointPrefix(folder_, 2));
     ASSERT_TRUE(writer->Add("global_step", Tensor::Scalar<int64_t>(2)).ok());

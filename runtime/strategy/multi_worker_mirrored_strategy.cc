@@ -153,8 +153,9 @@ class MultiWorkerMirrored : public Strategy {
   std::function<bool()> WriteGuard() override { return options_.group->WriteGuard(); }
   // The numbers of generations increase only as long as a task of the group is alive.
   int64_t WriteTerm() const override {
-    return options_.shrinks ? first_term_ + state_generation_ : 0;
+    return options_.shrinks ? claim_.first_term + state_generation_ : 0;
   }
+  RunClaim Claim() const override { return claim_; }
   std::string_view AboutStuckTasks() const override { return "the others wait for it"; }
   bool OthersContinue() const override { return false; }
 
@@ -205,12 +206,13 @@ class MultiWorkerMirrored : public Strategy {
       return !HasStateOf(member, MemberOf(root));
     };
     if (newest >= 0 && std::ranges::none_of(generation_.members, lacks)) return OkStatus();
-    std::array<int64_t, 3> position = {global_step_, drawn_, first_term_};
+    std::array<int64_t, 4> position = {global_step_, drawn_, claim_.first_term,
+                                       claim_.written ? 1 : 0};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
-    first_term_ = position[2];
+    claim_ = {.first_term = position[2], .written = position[3] != 0};
     return OkStatus();
   }
 
@@ -234,7 +236,7 @@ class MultiWorkerMirrored : public Strategy {
     global_step_ = snapshot.global_step;
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
     if (options_.shrinks) {
-      ASSIGN_OR_RETURN(first_term_, options_.first_term());
+      ASSIGN_OR_RETURN(claim_, options_.claim_run());
     }
     return OkStatus();
   }
@@ -322,7 +324,7 @@ class MultiWorkerMirrored : public Strategy {
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
   int64_t state_generation_ = 0;  // see collectives::Joining
-  int64_t first_term_ = 0;        // see TrainingTask::first_term; equal in all tasks
+  RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
@@ -432,7 +434,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .transport = task.config.transport,
        .last_step = task.last_step,
        .agreement = StrCat(LimitsOf(task.config), task.agreement),
-       .first_term = std::move(task.first_term),
+       .claim_run = std::move(task.claim_run),
        .on_event = std::move(task.on_event)});
 }
 

@@ -42,8 +42,8 @@ struct MultiWorkerMirroredOptions {
   int64_t last_step = 0;
   // Further settings that must be equal in all tasks; see TrainingTask::agreement.
   std::string agreement;
-  // See TrainingTask::first_term. Called only if the group shrinks.
-  std::function<StatusOr<int64_t>()> first_term;
+  // See TrainingTask::claim_run. Called only if the group shrinks.
+  std::function<StatusOr<RunClaim>()> claim_run;
   state::PeerEventSink on_event;
 };
 

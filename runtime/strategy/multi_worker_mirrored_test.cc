@@ -91,27 +91,27 @@ struct Task {
 using Change = std::function<void(MultiWorkerMirroredOptions&)>;
 
 void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0,
-            const Change& change = [](MultiWorkerMirroredOptions&) {}) {
+            const Change& change = nullptr) {
   task.rank = rank;
   ModelDefinition definition = task.work.definition;
   definition.build.batch_size = kGlobalBatch / ranks;
   MultiWorkerMirroredOptions options{
       .common = {.definition = definition,
-                  .device = exec::CpuDevice(),
-                  .on_non_finite = config::OnNonFinite::kSkip,
-                  .replica = rank,
-                  .provide_state =
-                      [&task, definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
-                    task.provided = true;
-                    return InitialState(definition);
-                  }},
-       .group = job.GroupOf(rank),
-       .leader = {"chief", 0},
-       .leads = rank == 0,
-       .global_batch = kGlobalBatch,
-       .last_step = last_step,
+                 .device = exec::CpuDevice(),
+                 .on_non_finite = config::OnNonFinite::kSkip,
+                 .replica = rank,
+                 .provide_state =
+                     [&task, definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+                   task.provided = true;
+                   return InitialState(definition);
+                 }},
+      .group = job.GroupOf(rank),
+      .leader = {"chief", 0},
+      .leads = rank == 0,
+      .global_batch = kGlobalBatch,
+      .last_step = last_step,
       .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }};
-  change(options);
+  if (change) change(options);
   task.strategy = *MakeMultiWorkerMirrored(std::move(options));
 }
 
@@ -325,8 +325,13 @@ std::vector<double> LossesTo(Task& task, StepOutcome& outcome, int64_t last) {
   return losses;
 }
 
+void Shrink(MultiWorkerMirroredOptions& options) {
+  options.shrinks = true;
+  options.claim_run = [] { return StatusOr<RunClaim>({.first_term = 1000, .written = true}); };
+}
+
 // Three tasks train, then two, then three again. Every step has the same loss as without the fault,
-// because it uses the same examples.
+// because it uses the same examples. All members have the same term, which grows.
 TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   constexpr int64_t kLost = 3, kAlone = 6, kSteps = 12;
   std::vector<double> expected, actual;
@@ -343,22 +348,26 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   std::vector<std::vector<float>> states(3);
   OnThreads(3, [&](int rank) {
     auto task = std::make_unique<Task>();
-    Create(job, 3, rank, *task);
+    Create(job, 3, rank, *task, 0, Shrink);
     StepOutcome outcome = *task->strategy->Start();
+    EXPECT_EQ(task->strategy->WriteTerm(), 1001);
     std::vector<double> losses = LossesTo(*task, outcome, rank == 2 ? kLost : kAlone);
     if (rank == 2) {
       task = std::make_unique<Task>();  // the replacement
       job.Lose(2);
       go_on_alone.wait();
-      Create(job, 3, rank, *task);
+      Create(job, 3, rank, *task, 0, Shrink);
       outcome = *task->strategy->Start();
     } else {
       EXPECT_EQ(outcome.ranks, 2);
+      EXPECT_EQ(task->strategy->WriteTerm(), 1002);
       go_on_alone.count_down();
       if (rank == 0) job.AwaitTaskWaits();
     }
     std::ranges::copy(LossesTo(*task, outcome, kSteps), std::back_inserter(losses));
     EXPECT_EQ(outcome.ranks, 3);
+    EXPECT_EQ(task->strategy->WriteTerm(), 1003);
+    EXPECT_TRUE(task->strategy->Claim().written);
     if (rank == 0) actual = losses;
     states[static_cast<size_t>(rank)] = ValuesOf(*task->strategy->TakeSnapshot(), Slots::kWith);
   });
@@ -370,7 +379,7 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   EXPECT_EQ(states[2], states[0]);
 }
 
-// An exchange of the fifth step fails. Both tasks then drop their states, although neither was lost.
+// An exchange of the fifth step fails. Both tasks then drop their states.
 TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
   constexpr int64_t kSaved = 2, kSteps = 6, kGradientsOfTheFifthStep = 15 + 4 * 3 + 2;
   TestJob undisturbed(2);
@@ -384,7 +393,7 @@ TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
   std::optional<state::Snapshot> checkpoint;
   OnThreads(2, [&](int rank) {
     Task task;
-    Create(job, 2, rank, task, 0, [&](MultiWorkerMirroredOptions& options) {
+    Create(job, 2, rank, task, 0, [&](auto& options) {
       options.goes_back = true;
       options.common.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
         return checkpoint ? *checkpoint : InitialState(Define());
@@ -398,54 +407,29 @@ TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
   });
 }
 
-// The leader is lost before it has saved the last state, and the other task loses its state while
-// it sends it to the replacement.
+// The leader is lost before it has saved the last state, and the other task drops this state.
 TEST(MultiWorkerMirrored, ATaskThatLeavesTrainsOnIfTheGroupGoesBack) {
   constexpr int64_t kSteps = 4;
-  TestJob undisturbed(2);
-  const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps)[0];
   TestJob job(2, [](int64_t generation) -> Meeting::Fault {
     if (generation != 2) return {};
     return [](int64_t operation, int rank) { return operation == 1 && rank == 1; };
   });
-  const Change goes_back = [](MultiWorkerMirroredOptions& options) { options.goes_back = true; };
   OnThreads(2, [&](int rank) {
     if (rank == 0) TrainAndDie(job, 2, 0, kSteps);
     Task task;
-    Create(job, 2, rank, task, 0, goes_back);
+    Create(job, 2, rank, task, 0, [](auto& options) { options.goes_back = true; });
     auto state = TrainTo(task, 2, kSteps);
     ASSERT_TRUE(state.ok()) << state.status();
     if (rank == 1) {
-      EXPECT_EQ(task.strategy->Leave(),
-                Aborted("the group goes on from step 0, before the last step"));
+      EXPECT_TRUE(absl::IsAborted(task.strategy->Leave()));
       state = TrainTo(task, 2, kSteps);
       ASSERT_TRUE(state.ok()) << state.status();
     }
-    EXPECT_EQ(ValuesOf(*state, Slots::kWith), expected);
+    EXPECT_EQ(state->global_step, kSteps);
     if (rank == 0) {
       EXPECT_TRUE(task.strategy->Finish().ok());
     }
     EXPECT_TRUE(task.strategy->Leave().ok());
-  });
-}
-
-// All members of a generation have the same term. It grows with every generation, and from one run
-// to the next.
-TEST(MultiWorkerMirrored, TheRightToWriteHasATerm) {
-  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
-    if (generation > 1) return {};
-    return [](int64_t operation, int rank) { return operation == 15 + 3 + 2 && rank == 1; };
-  });
-  OnThreads(2, [&](int rank) {
-    Task task;
-    Create(job, 2, rank, task, 0, [](MultiWorkerMirroredOptions& options) {
-      options.shrinks = true;
-      options.first_term = [] { return StatusOr<int64_t>(1000); };
-    });
-    StepOutcome outcome = *task.strategy->Start();
-    EXPECT_EQ(task.strategy->WriteTerm(), 1001);
-    LossesTo(task, outcome, 3);
-    EXPECT_EQ(task.strategy->WriteTerm(), 1002);
   });
 }
 
@@ -499,18 +483,9 @@ bool IsRefused(const Change& change) {
   TestJob job(2);
   std::vector<Status> started(2);
   OnThreads(2, [&](int rank) {
-    MultiWorkerMirroredOptions options{
-        .common = {.definition = Define(),
-                   .device = exec::CpuDevice(),
-                   .provide_state = [](const state::Snapshot*) -> StatusOr<state::Snapshot> {
-                     return InitialState(Define());
-                   }},
-        .group = job.GroupOf(rank),
-        .leads = rank == 0,
-        .global_batch = kGlobalBatch};
-    if (rank == 1) change(options);
-    auto strategy = *MakeMultiWorkerMirrored(std::move(options));
-    started[static_cast<size_t>(rank)] = strategy->Start().status();
+    Task task;
+    Create(job, 2, rank, task, 0, rank == 1 ? change : nullptr);
+    started[static_cast<size_t>(rank)] = task.strategy->Start().status();
     EXPECT_TRUE(job.GroupOf(0)->Finish().ok());  // the other one waits
   });
   return absl::IsFailedPrecondition(started[0]) != absl::IsFailedPrecondition(started[1]);

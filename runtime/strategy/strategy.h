@@ -40,6 +40,13 @@ struct StepOutcome {
   int rank = 0, ranks = 0;
 };
 
+// Describes a run in a model_dir to which several tasks may write in turn.
+struct RunClaim {
+  int64_t first_term = 0;  // less than all terms (io::WriteRight) of the run
+  // The task that provided the run's first state has written first_term to its model_dir.
+  bool written = false;
+};
+
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -95,6 +102,9 @@ class Strategy {
   // Returns the term (io::WriteRight) of the present state of the variables if this task has the
   // chief's duties. Returns 0 if no other task can take over these duties.
   virtual int64_t WriteTerm() const { return 0; }
+  // Returns what the task that provided the first state has written (TrainingTask::claim_run). Call
+  // after Start.
+  virtual RunClaim Claim() const { return {}; }
   // Returns a clause for user messages that says how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {

@@ -128,8 +128,7 @@ Status Chief::PrepareEvaluation() {
   ASSIGN_OR_RETURN(auto dataset,
                    DataOf(context_.inputs(), config, Split::kEval, trainer_.definition().model));
   ASSIGN_OR_RETURN(const exec::Device device, context_.device());
-  ASSIGN_OR_RETURN(evaluation_,
-                   Evaluation::Create(config, trainer_.definition(), dataset, device));
+  ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, trainer_.definition(), dataset, device));
   return OkStatus();
 }
 
@@ -245,9 +244,9 @@ Status Chief::OnStop() {
     std::optional<state::Snapshot> copied = saver_.InFlight();
     if (copied && copied->global_step >= step) last = *std::move(copied);
   }
-  const Status saved = last.ok() ? saver_.SaveBeforeExit(*std::move(last),
-                                                            trainer_.strategy().WriteTerm())
-                                    : last.status();
+  const Status saved =
+      last.ok() ? saver_.SaveBeforeExit(*std::move(last), trainer_.strategy().WriteTerm())
+                : last.status();
   if (!saved.ok()) {
     kChiefLog.Error("ends without a checkpoint of its last step",
                     {{"step", step}, {"error", saved}});
@@ -287,8 +286,7 @@ StatusOr<bool> Chief::SaveLast() {
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
-  const Status saved =
-      saver_.SaveLast(last_, context_.stop(), trainer_.strategy().WriteTerm());
+  const Status saved = saver_.SaveLast(last_, context_.stop(), trainer_.strategy().WriteTerm());
   if (absl::IsAborted(saved)) {
     kChiefLog.Warning("joins the group again before the last state is saved", {{"because", saved}});
     last_ = {};

@@ -9,6 +9,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/state/run_failure.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/test_job.h"
 #include "runtime/wire/test_connections.h"
@@ -274,9 +275,35 @@ TEST_F(TakeoverTest, AWorkerWhoseTakeoverFailsTrainsOn) {
   EXPECT_TRUE(running_[2]->AwaitStep(alone + 500));
   running_[0] = std::make_unique<RunningTask>(config, clusters_[0]);
   EXPECT_TRUE(running_[0]->AwaitStep(alone + 1000));
-  EXPECT_TRUE(running_[1]->Await(
-      [](const progress::Progress& p) { return !p.problems.contains("checkpoints"); }))
-      << "the duties are the chief's again";
+  EXPECT_TRUE(running_[1]->Await([](const progress::Progress& p) {
+    return !p.problems.contains("checkpoints");
+  })) << "the duties are the chief's again";
+}
+
+// A chief that returned after the end would wait forever.
+TEST_F(TakeoverTest, EveryTaskMustShareTheFolder) {
+  StartAll(Shrinking("own", 100'000'000), {.task = 1, .model_dir = folder_ + "/another"});
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    const Status end = task->End();
+    EXPECT_TRUE(state::IsRunFailure(end)) << end;
+    EXPECT_NE(Message(end).find("worker/task:0 does not see in " + folder_ + "/another what"),
+              std::string::npos)
+        << end;
+    EXPECT_NE(Message(end).find("mount the same volume in all tasks"), std::string::npos) << end;
+  }
+}
+
+TEST_F(TakeoverTest, WithoutAFolderATaskEndsAtOnce) {
+  config::TrainingConfig config = Shrinking("none", 100);
+  config.model_dir = "";
+  StartAll(config);
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    const Status end = task->End();
+    EXPECT_EQ(end.code(), StatusCode::kInvalidArgument) << end;
+    EXPECT_NE(Message(end).find("set model_dir"), std::string::npos) << end;
+  }
 }
 
 // The chief is cut off for a moment. All tasks repeat the steps since the last checkpoint, which

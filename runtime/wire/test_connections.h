@@ -20,7 +20,9 @@ inline int BreakConnections(const std::string& address) {
     return name(fd, reinterpret_cast<sockaddr*>(&end), &size) == 0 && end.sin_family == AF_INET &&
            ntohs(end.sin_port) == port;
   };
-  const auto own = [](int fd, sockaddr* end, socklen_t* size) { return getsockname(fd, end, size); };
+  const auto own = [](int fd, sockaddr* end, socklen_t* size) {
+    return getsockname(fd, end, size);
+  };
   const auto other = [](int fd, sockaddr* end, socklen_t* size) {
     return getpeername(fd, end, size);
   };

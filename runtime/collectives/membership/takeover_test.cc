@@ -52,11 +52,9 @@ TEST_F(TakeoverTest, GoesOnWithAMajorityAfterAMomentAndCountsOn) {
 
 // The first task reads its data for a minute before it joins. Only then do the others connect.
 TEST_F(TakeoverTest, TheFirstTaskWaitsForMembersFromTheTimeWhenItJoins) {
-  Leader first({{.task = "worker 0"},
-                {.task = "worker 1"},
-                {.task = "worker 2"},
-                {.task = "worker 3"}},
-               {.shrinks = true});
+  Leader first(
+      {{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}, {.task = "worker 3"}},
+      {.shrinks = true});
   const std::vector<PastGeneration> past = {
       {.generation = 7,
        .shared = true,
@@ -71,8 +69,7 @@ TEST_F(TakeoverTest, TheFirstTaskWaitsForMembersFromTheTimeWhenItJoins) {
   ASSERT_EQ(first.Connect(now_, 0, 99, 1), OkStatus());
   now_ += 60s;
   join(0, {});
-  const JoinRequest remembers{
-      .step = 5, .state_generation = 7, .last_generation = 7, .past = past};
+  const JoinRequest remembers{.step = 5, .state_generation = 7, .last_generation = 7, .past = past};
   join(1, remembers);
   join(2, remembers);
   EXPECT_EQ(first.generation(), 0) << "worker 3 may still connect";

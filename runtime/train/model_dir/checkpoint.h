@@ -30,8 +30,8 @@ namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
 // oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
-// one cannot be read, returns that error. Checks the right (io::CheckRight) before it begins, before
-// the checkpoint appears under its name, and before it is registered; an error ends the save.
+// one cannot be read, returns that error. Checks the right (io::CheckRight) first, before the
+// checkpoint appears under its name, and before it is registered; an error ends the save.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem(), const io::WriteRight& right = {});

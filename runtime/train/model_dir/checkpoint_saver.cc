@@ -67,7 +67,7 @@ struct CheckpointSaver::Shared {
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
   std::optional<Pending> state ABSL_GUARDED_BY(mutex);  // being written
   std::optional<Pending> next ABSL_GUARDED_BY(mutex);   // written after `state`
-  bool mark ABSL_GUARDED_BY(mutex) = false;  // only the mark is being written
+  bool mark ABSL_GUARDED_BY(mutex) = false;             // only the mark is being written
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;

@@ -73,8 +73,8 @@ class CheckpointSaver {
   Status SaveBeforeExit(state::Snapshot last, int64_t term = 0);
   // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
   // `final_patience`, then returns Unavailable, like SaveBeforeExit. Also returns Unavailable as
-  // soon as the state is lost (state::IsLost), and Aborted as soon as SaverOptions::may_write returns
-  // an error; saving may then continue with another state. If `stop` is requested before then,
+  // soon as the state is lost (state::IsLost), and Aborted as soon as SaverOptions::may_write
+  // fails; saving may then continue with another state. If `stop` is requested before then,
   // continues like SaveBeforeExit, and returns Cancelled if the state is saved.
   Status SaveLast(state::Snapshot last, const StopSource& stop, int64_t term = 0);
 

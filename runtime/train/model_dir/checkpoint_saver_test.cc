@@ -32,24 +32,23 @@ class CheckpointSaverTest : public testing::Test {
   }
 
   SaverOptions Options(SavePolicy policy) {
-    return {
-        .write =
-            [this](const state::Snapshot& snapshot, Time now, int64_t term) {
-              return SaveCheckpoint(folder_, {}, snapshot, 5, now, disk_, {.term = term});
-            },
-        .mark =
-            [this](int64_t step, Time) {
-              MutexLock lock(mutex_);
-              marked_ = step;
-              return OkStatus();
-            },
-        .show =
-            [this](const std::string& problem) {
-              MutexLock lock(mutex_);
-              problem_ = problem;
-              changed_.NotifyAll();
-            },
-        .policy = policy};
+    return {.write =
+                [this](const state::Snapshot& snapshot, Time now, int64_t term) {
+                  return SaveCheckpoint(folder_, {}, snapshot, 5, now, disk_, {.term = term});
+                },
+            .mark =
+                [this](int64_t step, Time) {
+                  MutexLock lock(mutex_);
+                  marked_ = step;
+                  return OkStatus();
+                },
+            .show =
+                [this](const std::string& problem) {
+                  MutexLock lock(mutex_);
+                  problem_ = problem;
+                  changed_.NotifyAll();
+                },
+            .policy = policy};
   }
   // Waits for a problem whose text contains `text`; if `text` is "", waits until there is no
   // problem.

@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
+#include "runtime/train/model_dir/run_claim.h"
 #include "runtime/train/model_dir/run_mark.h"
 
 namespace tfjob::train {
@@ -354,6 +355,17 @@ TEST_F(TrainCheckpointTest, ALedgerThatIsTooLongIsRefused) {
   const Status status = LoadCheckpoint(prefix, training_).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_NE(Message(status).find("tfjob/ledger has 268435457 bytes"), std::string::npos) << status;
+}
+
+TEST_F(TrainCheckpointTest, AClaimIsANumberInAFileOfItsOwn) {
+  EXPECT_TRUE(absl::IsNotFound(ReadClaim(folder_).status()));
+  ASSERT_EQ(WriteClaim(folder_, 5), OkStatus());
+  ASSERT_EQ(WriteClaim(folder_, 1'764'000'000'000'000), OkStatus());
+  EXPECT_EQ(ReadClaim(folder_).value(), 1'764'000'000'000'000);
+  for (const char* text : {"", "{}", "{\"first_term\": \"5\"}", "[5"}) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/group.json", text).ok());
+    EXPECT_TRUE(absl::IsDataLoss(ReadClaim(folder_).status())) << text;
+  }
 }
 
 TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {
