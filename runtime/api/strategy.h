@@ -19,8 +19,8 @@ struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;      // of gradients per exchange; 0: automatic
   double timeout_seconds = 0;      // of one exchange; 0: no limit
   std::string transport = "auto";  // or "tcp", "shared_memory"
-  // If a task is lost, the others "wait" until it is back, or "shrink" the group and continue
-  // without it.
+  // If a task is lost, the others "wait" until it is back, "shrink" the group and continue without
+  // it, or wait and then "restart" from the last checkpoint.
   std::string on_failure = "wait";
 };
 

@@ -73,14 +73,16 @@ void AddGroupKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "strategy.on_failure",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::on_failure>(),
-                  .doc = "Whether the others wait for a task that is lost or was asked to "
-                         "end. `wait`: until its replacement has joined. `shrink`: if they "
-                         "are a majority of the group, they go on without it and divide the "
+                  .doc = "What the others do if a task is lost or was asked to end. `wait`: they "
+                         "wait until its replacement has joined, and lose no step. `shrink`: if "
+                         "they are a majority of the group, they go on without it and divide the "
                          "examples of each step among themselves until its replacement has "
-                         "joined; if the chief is lost, another task saves until it returns. "
-                         "The results then equal those of an undisturbed run only up to "
-                         "rounding.",
-                  .choices = {"wait", "shrink"},
+                         "joined; if the chief is lost, another task saves until it returns. All "
+                         "tasks must then share `model_dir`. The results equal those of an "
+                         "undisturbed run only up to rounding. `restart`: they wait as with "
+                         "`wait`, but if a task was lost, all tasks go back to the last "
+                         "checkpoint.",
+                  .choices = {std::begin(kOnFailureNames), std::end(kOnFailureNames)},
                   .when_values = {"multi_worker_mirrored"}});
 }
 

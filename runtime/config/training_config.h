@@ -248,7 +248,8 @@ enum class CollectiveImplementation { kAuto, kRing, kNccl };
 // names in the training file.
 enum class CollectiveTransport { kAuto, kTcp, kSharedMemory };
 inline constexpr const char* kTransportNames[] = {"auto", "tcp", "shared_memory"};
-enum class OnFailure { kWait, kShrink };
+enum class OnFailure { kWait, kShrink, kRestart };
+inline constexpr const char* kOnFailureNames[] = {"wait", "shrink", "restart"};
 inline constexpr int64_t kMostDevices = 256;
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
@@ -263,7 +264,7 @@ struct StrategyConfig {
   std::optional<double> timeout_seconds;  // per collective operation; no limit if unset or 0
   CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // must be kAuto
   CollectiveTransport transport = CollectiveTransport::kAuto;
-  OnFailure on_failure = OnFailure::kWait;  // whether the other tasks wait for a lost task
+  OnFailure on_failure = OnFailure::kWait;  // what the other tasks do if a task is lost
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;

@@ -160,11 +160,12 @@ Status BundleWriter::RemoveOldIndex() {
   return files_.SyncDirectory(folder_);
 }
 
-Status BundleWriter::Finish() {
+Status BundleWriter::Finish(const WriteRight& right) {
   ENFORCE(data_ != nullptr, "Finish twice");
   ENFORCE(missing_ == 0, "the last tensor is complete");
   RETURN_IF_ERROR(data_->Sync());
   RETURN_IF_ERROR(WriteIndex());
+  RETURN_IF_ERROR(right.Check());
   RETURN_IF_ERROR(RemoveOldIndex());
   RETURN_IF_ERROR(files_.Rename(temporary_data_, DataFileName(prefix_, 0, 1)));
   unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};

@@ -18,6 +18,7 @@
 
 #include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
+#include "runtime/io/write_right.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::io {
@@ -48,7 +49,9 @@ class BundleWriter {
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);
 
-  Status Finish();
+  // Asks `right`, if it is given, after the syncs, which may take a long time, and before the files
+  // get their names. Returns its error.
+  Status Finish(const WriteRight& right = {});
 
  private:
   BundleWriter(std::string prefix, FileSystem& files);

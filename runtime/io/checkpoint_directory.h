@@ -17,6 +17,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
+#include "runtime/io/write_right.h"
 
 namespace tfjob::io {
 
@@ -40,13 +41,24 @@ StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 // the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and those of later
 // steps, which date from before a rollback. Writes the state file before it deletes anything; if
 // that fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before.
+//
+// If `right` has a term, the state file records the term and the step in a comment. Propagates
+// errors from CheckRight, which it calls again after each operation that may take a long time.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
-                          FileSystem& files = RealFileSystem());
+                          FileSystem& files = RealFileSystem(), const WriteRight& right = {});
+// Returns OK if a checkpoint of this step may still be registered. Otherwise, returns the error of
+// right.check or, if the state file already records a later term, or the same term with a later
+// step, FailedPrecondition: another process has then registered a checkpoint since.
+Status CheckRight(const std::string& folder, int64_t step, const WriteRight& right);
+// Returns the term that the state file records, or 0 if there is none.
+StatusOr<int64_t> RecordedTerm(const std::string& folder);
 
 // Deletes what interrupted writes have left in the folder: temporary files, and data files of
-// "model.ckpt-<step>" without an index. No other program may write a checkpoint at the same time.
-// Returns the names of the deleted files.
+// "model.ckpt-<step>" without an index. No other program may write a checkpoint at the same time:
+// its write would fail. Asks `right` before each deletion, and returns its error. Returns the names
+// of the deleted files.
 StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder,
-                                                  FileSystem& files = RealFileSystem());
+                                                  FileSystem& files = RealFileSystem(),
+                                                  const WriteRight& right = {});
 
 }  // namespace tfjob::io

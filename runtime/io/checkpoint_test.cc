@@ -177,6 +177,77 @@ TEST_F(CheckpointTest, RollingBackDeletesLaterSteps) {
   EXPECT_FALSE(std::filesystem::exists(DataFileName(CheckpointPrefix(folder_, 20), 0, 1)));
 }
 
+// A write that hung for a long time continues after another process has taken over.
+TEST_F(CheckpointTest, RefusesACheckpointOfAnEarlierTerm) {
+  const auto save = [this](int64_t term, int64_t step) {
+    Save(step);
+    return RegisterCheckpoint(folder_, step, 5, Time(1000s), RealFileSystem(), {.term = term});
+  };
+  EXPECT_EQ(RecordedTerm(folder_).value(), 0);
+  ASSERT_EQ(save(3, 10), OkStatus());
+  ASSERT_EQ(save(4, 20), OkStatus());
+  EXPECT_EQ(RecordedTerm(folder_).value(), 4);
+  for (const auto& [term, step] : {std::pair{3, 15}, {3, 30}, {4, 15}}) {
+    EXPECT_EQ(save(term, step),
+              FailedPrecondition(folder_, "/checkpoint: the checkpoint of step ", step,
+                                 " was written in term ", term,
+                                 ", but step 20 has been registered in term 4: another task saves "
+                                 "now, and its checkpoints stay"));
+    EXPECT_FALSE(std::filesystem::exists(IndexFileName(CheckpointPrefix(folder_, step))));
+  }
+  EXPECT_EQ((*LatestCheckpoint(folder_))->step, 20);
+  EXPECT_EQ(ListCheckpoints(folder_)->size(), 2u);
+  ASSERT_EQ(save(5, 15), OkStatus()) << "a later term may go back";
+  EXPECT_EQ((*LatestCheckpoint(folder_))->step, 15);
+  ASSERT_EQ(save(0, 12), OkStatus()) << "a later run has only one writer";
+  EXPECT_EQ(RecordedTerm(folder_).value(), 0);
+  EXPECT_EQ(ReadFile(folder_ + "/checkpoint")->find('#'), std::string::npos);
+}
+
+TEST_F(CheckpointTest, RefusesADamagedTerm) {
+  Save(1);
+  for (const char* comment : {"term 4", "term x, step 1", "term 0, step 1", "term 4, step -1",
+                              "term 9223372036854775807, step 1", "term 4, step 1, more"}) {
+    ASSERT_TRUE(WriteFileAtomically(
+                    folder_ + "/checkpoint",
+                    StrCat("# tfjob: ", comment, "\nmodel_checkpoint_path: \"model.ckpt-1\"\n"))
+                    .ok());
+    EXPECT_TRUE(absl::IsDataLoss(LatestCheckpoint(folder_).status())) << comment;
+  }
+}
+
+// Asks for the right whenever an operation may have taken a long time, and changes nothing once the
+// right is lost.
+TEST_F(CheckpointTest, ALostRightIsNoticedUntilTheListIsRenamed) {
+  Save(1);
+  ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
+  const faults::Files before = faults::ReadFolder(folder_);
+  int allowed = 0, asked = 0;
+  const WriteRight right{
+      .term = 7, .check = [&] { return asked++ < allowed ? OkStatus() : Unavailable("cut off"); }};
+  {
+    auto writer = *BundleWriter::Create(CheckpointPrefix(folder_, 2));
+    ASSERT_TRUE(writer->Add("global_step", Tensor::Scalar<int64_t>(2)).ok());
+    EXPECT_EQ(writer->Finish(right), Unavailable("cut off"));
+  }
+  EXPECT_EQ(faults::ReadFolder(folder_), before);
+  asked = 0;
+  Save(2);
+  EXPECT_EQ(RegisterCheckpoint(folder_, 2, 1, Time(1000s), RealFileSystem(), right),
+            Unavailable("cut off"));
+  EXPECT_EQ(faults::ReadFolder(folder_), before);
+  // It is lost after the rename: the list names the new checkpoint, and nothing is deleted.
+  asked = 0;
+  allowed = 1;
+  Save(2);
+  EXPECT_EQ(RegisterCheckpoint(folder_, 2, 1, Time(1000s), RealFileSystem(), right), OkStatus());
+  EXPECT_EQ((*LatestCheckpoint(folder_))->step, 2);
+  EXPECT_TRUE(BundleReader::Open(CheckpointPrefix(folder_, 1)).ok());
+  EXPECT_EQ(SweepLeftovers(folder_, RealFileSystem(), right)->size(), 0u);
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint.tmp.1", "left").ok());
+  EXPECT_EQ(SweepLeftovers(folder_, RealFileSystem(), right).status(), Unavailable("cut off"));
+}
+
 TEST_F(CheckpointTest, AMissingDataFileIsDamage) {
   Save(7);
   unlink(DataFileName(CheckpointPrefix(folder_, 7), 0, 1).c_str());

@@ -10,6 +10,8 @@
 #include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/strategy/parameter_server_strategy.h"
+#include "runtime/strategy/replica.h"
+#include "runtime/strategy/test_group.h"
 #include "runtime/strategy/test_rows.h"
 
 namespace tfjob::strategy {
@@ -163,6 +165,24 @@ TEST(LossScaling, EveryDeviceHasTheSameScale) {
     EXPECT_EQ((*strategy)->TakeSnapshot()->loss_scale,
               (state::LossScale{.scale = 16384, .good_steps = 1}));
   }
+}
+
+TEST(LossScaling, ARankThatTakesOverAStateTakesOverItsScale) {
+  const ModelDefinition definition = Define(DTypePolicy::kMixedFloat16);
+  const state::LossScale scale{.scale = 64, .good_steps = 7};
+  OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+    StrategyOptions options = Options(definition);
+    options.replica = rank;
+    auto replica = *Replica::Create(std::move(options), 0);
+    ASSERT_EQ(replica->Connect(communicator), OkStatus());
+    if (rank == 1) {
+      state::Snapshot snapshot = InitialState(definition);
+      snapshot.loss_scale = scale;
+      ASSERT_EQ(replica->Load(snapshot), OkStatus());
+    }
+    ASSERT_EQ(replica->Broadcast(communicator, 1, /*receive=*/rank == 0), OkStatus());
+    EXPECT_EQ(replica->BeginSnapshot(0, "")->Finish().loss_scale, scale) << rank;
+  });
 }
 
 TEST(LossScaling, IsRefusedWithParameterServers) {

@@ -114,8 +114,14 @@ class MultiWorkerMirrored : public Strategy {
   // A task that has taken its last step keeps its state until the leader has ended the job: if the
   // leader is lost before it has saved the last state, the new leader takes over this task's state.
   Status Leave() override {
+    const int64_t reached = global_step_;
     Status left = OkStatus();
-    while (!Leads() && replica_->has_state() && left.ok()) left = Join();
+    while (!Leads() && replica_->has_state() && left.ok()) {
+      left = Join();
+      if (left.ok() && global_step_ < reached) {
+        return Aborted("the group goes on from step ", global_step_, ", before the last step");
+      }
+    }
     Drop();
     if (Leads() && left.ok()) return OkStatus();  // Finish follows
     const Status told = options_.group->Leave();
@@ -146,6 +152,11 @@ class MultiWorkerMirrored : public Strategy {
     return !generation_.members.empty() && generation_.rank == 0;
   }
   std::function<bool()> WriteGuard() override { return options_.group->WriteGuard(); }
+  // The numbers of generations increase only as long as a task of the group is alive.
+  int64_t WriteTerm() const override {
+    return options_.shrinks ? claim_.first_term + state_generation_ : 0;
+  }
+  RunClaim Claim() const override { return claim_; }
   std::string_view AboutStuckTasks() const override { return "the others wait for it"; }
   bool OthersContinue() const override { return false; }
 
@@ -196,11 +207,13 @@ class MultiWorkerMirrored : public Strategy {
       return !HasStateOf(member, MemberOf(root));
     };
     if (newest >= 0 && std::ranges::none_of(generation_.members, lacks)) return OkStatus();
-    std::array<int64_t, 2> position = {global_step_, drawn_};
+    std::array<int64_t, 4> position = {global_step_, drawn_, claim_.first_term,
+                                       claim_.written ? 1 : 0};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
+    claim_ = {.first_term = position[2], .written = position[3] != 0};
     return OkStatus();
   }
 
@@ -223,6 +236,9 @@ class MultiWorkerMirrored : public Strategy {
     RETURN_IF_ERROR(replica_->Load(snapshot));
     global_step_ = snapshot.global_step;
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
+    if (options_.shrinks) {
+      ASSIGN_OR_RETURN(claim_, options_.claim_run());
+    }
     return OkStatus();
   }
 
@@ -289,6 +305,7 @@ class MultiWorkerMirrored : public Strategy {
     kGroupLog.Warning("an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
     Drop();
+    if (options_.goes_back) replica_->Forget();
     if (absl::IsDeadlineExceeded(why)) return why;
     if (absl::IsUnavailable(why) || absl::IsCancelled(why)) return OkStatus();
     constexpr int kMostFailures = 3;
@@ -308,6 +325,7 @@ class MultiWorkerMirrored : public Strategy {
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
   int64_t state_generation_ = 0;  // see collectives::Joining
+  RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
@@ -391,8 +409,7 @@ Status CheckConfig(const config::StrategyConfig& config) {
 
 // Returns the settings that do not change the result, but must not differ between tasks.
 std::string LimitsOf(const config::StrategyConfig& config) {
-  const bool shrinks = config.on_failure == config::OnFailure::kShrink;
-  return StrCat("on failure: ", shrinks ? "shrink" : "wait",
+  return StrCat("on failure: ", config::kOnFailureNames[static_cast<size_t>(config.on_failure)],
                 "\ntimeout: ", config.timeout_seconds.value_or(0), " s\n");
 }
 
@@ -412,11 +429,13 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .shrinks = task.config.on_failure == config::OnFailure::kShrink,
+       .goes_back = task.config.on_failure == config::OnFailure::kRestart,
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
        .transport = task.config.transport,
        .last_step = task.last_step,
        .agreement = StrCat(LimitsOf(task.config), task.agreement),
+       .claim_run = std::move(task.claim_run),
        .on_event = std::move(task.on_event)});
 }
 

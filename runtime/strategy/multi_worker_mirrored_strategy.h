@@ -6,7 +6,8 @@
 // group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
 // unless at least one task has applied it. A replacement can therefore join without losing a step,
 // and even the chief can be replaced while at least one other task is alive. If the group may
-// shrink, it continues without lost tasks, and rank 0 has the chief's duties.
+// shrink, it continues without lost tasks, and rank 0 has the chief's duties. If it goes back, all
+// tasks drop their states after a loss, and rank 0 provides the state again.
 #pragma once
 
 #include <functional>
@@ -30,6 +31,7 @@ struct MultiWorkerMirroredOptions {
   ps::TaskId leader;           // the group's leader
   bool leads = false;          // this task is the leader; not used if the group shrinks
   bool shrinks = false;        // the group continues without lost tasks; rank 0 leads
+  bool goes_back = false;      // after a loss, the group continues from the last checkpoint
   int64_t global_batch = 0;    // examples of all tasks in a usual step
   int64_t bytes_per_pack = 0;  // see PlanBuckets
   // The transport that the group's communicators use. Must be equal in all tasks.
@@ -40,6 +42,8 @@ struct MultiWorkerMirroredOptions {
   int64_t last_step = 0;
   // Further settings that must be equal in all tasks; see TrainingTask::agreement.
   std::string agreement;
+  // See TrainingTask::claim_run. Called only if the group shrinks.
+  std::function<StatusOr<RunClaim>()> claim_run;
   state::PeerEventSink on_event;
 };
 

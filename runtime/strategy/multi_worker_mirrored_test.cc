@@ -6,6 +6,7 @@
 #include <iterator>
 #include <latch>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "runtime/data/pipeline.h"
@@ -87,26 +88,31 @@ struct Task {
   bool provided = false;
 };
 
-void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0) {
+using Change = std::function<void(MultiWorkerMirroredOptions&)>;
+
+void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0,
+            const Change& change = nullptr) {
   task.rank = rank;
   ModelDefinition definition = task.work.definition;
   definition.build.batch_size = kGlobalBatch / ranks;
-  task.strategy = *MakeMultiWorkerMirrored(
-      {.common = {.definition = definition,
-                  .device = exec::CpuDevice(),
-                  .on_non_finite = config::OnNonFinite::kSkip,
-                  .replica = rank,
-                  .provide_state =
-                      [&task, definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
-                    task.provided = true;
-                    return InitialState(definition);
-                  }},
-       .group = job.GroupOf(rank),
-       .leader = {"chief", 0},
-       .leads = rank == 0,
-       .global_batch = kGlobalBatch,
-       .last_step = last_step,
-       .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
+  MultiWorkerMirroredOptions options{
+      .common = {.definition = definition,
+                 .device = exec::CpuDevice(),
+                 .on_non_finite = config::OnNonFinite::kSkip,
+                 .replica = rank,
+                 .provide_state =
+                     [&task, definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+                   task.provided = true;
+                   return InitialState(definition);
+                 }},
+      .group = job.GroupOf(rank),
+      .leader = {"chief", 0},
+      .leads = rank == 0,
+      .global_batch = kGlobalBatch,
+      .last_step = last_step,
+      .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }};
+  if (change) change(options);
+  task.strategy = *MakeMultiWorkerMirrored(std::move(options));
 }
 
 // Trains from the outcome `first` to the step `last`. Returns the state, or the error of a step.
@@ -319,8 +325,13 @@ std::vector<double> LossesTo(Task& task, StepOutcome& outcome, int64_t last) {
   return losses;
 }
 
+void Shrink(MultiWorkerMirroredOptions& options) {
+  options.shrinks = true;
+  options.claim_run = [] { return StatusOr<RunClaim>({.first_term = 1000, .written = true}); };
+}
+
 // Three tasks train, then two, then three again. Every step has the same loss as without the fault,
-// because it uses the same examples.
+// because it uses the same examples. All members have the same term, which grows.
 TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   constexpr int64_t kLost = 3, kAlone = 6, kSteps = 12;
   std::vector<double> expected, actual;
@@ -337,22 +348,26 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   std::vector<std::vector<float>> states(3);
   OnThreads(3, [&](int rank) {
     auto task = std::make_unique<Task>();
-    Create(job, 3, rank, *task);
+    Create(job, 3, rank, *task, 0, Shrink);
     StepOutcome outcome = *task->strategy->Start();
+    EXPECT_EQ(task->strategy->WriteTerm(), 1001);
     std::vector<double> losses = LossesTo(*task, outcome, rank == 2 ? kLost : kAlone);
     if (rank == 2) {
       task = std::make_unique<Task>();  // the replacement
       job.Lose(2);
       go_on_alone.wait();
-      Create(job, 3, rank, *task);
+      Create(job, 3, rank, *task, 0, Shrink);
       outcome = *task->strategy->Start();
     } else {
       EXPECT_EQ(outcome.ranks, 2);
+      EXPECT_EQ(task->strategy->WriteTerm(), 1002);
       go_on_alone.count_down();
       if (rank == 0) job.AwaitTaskWaits();
     }
     std::ranges::copy(LossesTo(*task, outcome, kSteps), std::back_inserter(losses));
     EXPECT_EQ(outcome.ranks, 3);
+    EXPECT_EQ(task->strategy->WriteTerm(), 1003);
+    EXPECT_TRUE(task->strategy->Claim().written);
     if (rank == 0) actual = losses;
     states[static_cast<size_t>(rank)] = ValuesOf(*task->strategy->TakeSnapshot(), Slots::kWith);
   });
@@ -362,6 +377,60 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
     EXPECT_NEAR(actual[i], expected[i], 1e-5 * expected[i]);
   EXPECT_EQ(states[1], states[0]);
   EXPECT_EQ(states[2], states[0]);
+}
+
+// An exchange of the fifth step fails. Both tasks then drop their states.
+TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
+  constexpr int64_t kSaved = 2, kSteps = 6, kGradientsOfTheFifthStep = 15 + 4 * 3 + 2;
+  TestJob undisturbed(2);
+  const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps)[0];
+  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
+    if (generation > 1) return {};
+    return [](int64_t operation, int rank) {
+      return operation == kGradientsOfTheFifthStep && rank == 1;
+    };
+  });
+  std::optional<state::Snapshot> checkpoint;
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task, 0, [&](auto& options) {
+      options.goes_back = true;
+      options.common.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+        return checkpoint ? *checkpoint : InitialState(Define());
+      };
+    });
+    StepOutcome outcome = *task.strategy->Start();
+    LossesTo(task, outcome, kSaved);
+    if (rank == 0) checkpoint = *task.strategy->TakeSnapshot();
+    EXPECT_EQ(LossesTo(task, outcome, kSteps).size(), 2 + 4) << "steps 3 and 4, then 3 to 6";
+    EXPECT_EQ(ValuesOf(*task.strategy->TakeSnapshot(), Slots::kWith), expected);
+  });
+}
+
+// The leader is lost before it has saved the last state, and the other task drops this state.
+TEST(MultiWorkerMirrored, ATaskThatLeavesTrainsOnIfTheGroupGoesBack) {
+  constexpr int64_t kSteps = 4;
+  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
+    if (generation != 2) return {};
+    return [](int64_t operation, int rank) { return operation == 1 && rank == 1; };
+  });
+  OnThreads(2, [&](int rank) {
+    if (rank == 0) TrainAndDie(job, 2, 0, kSteps);
+    Task task;
+    Create(job, 2, rank, task, 0, [](auto& options) { options.goes_back = true; });
+    auto state = TrainTo(task, 2, kSteps);
+    ASSERT_TRUE(state.ok()) << state.status();
+    if (rank == 1) {
+      EXPECT_TRUE(absl::IsAborted(task.strategy->Leave()));
+      state = TrainTo(task, 2, kSteps);
+      ASSERT_TRUE(state.ok()) << state.status();
+    }
+    EXPECT_EQ(state->global_step, kSteps);
+    if (rank == 0) {
+      EXPECT_TRUE(task.strategy->Finish().ok());
+    }
+    EXPECT_TRUE(task.strategy->Leave().ok());
+  });
 }
 
 TEST(MultiWorkerMirrored, AnErrorThatComesBackInEveryGenerationEndsTheTask) {
@@ -410,22 +479,13 @@ TEST(MultiWorkerMirrored, WorkersKeepTheLastStateUntilTheJobHasEnded) {
 }
 
 // Starts two tasks, the second one with changed options. Returns whether exactly one was refused.
-bool IsRefused(const std::function<void(MultiWorkerMirroredOptions&)>& change) {
+bool IsRefused(const Change& change) {
   TestJob job(2);
   std::vector<Status> started(2);
   OnThreads(2, [&](int rank) {
-    MultiWorkerMirroredOptions options{
-        .common = {.definition = Define(),
-                   .device = exec::CpuDevice(),
-                   .provide_state = [](const state::Snapshot*) -> StatusOr<state::Snapshot> {
-                     return InitialState(Define());
-                   }},
-        .group = job.GroupOf(rank),
-        .leads = rank == 0,
-        .global_batch = kGlobalBatch};
-    if (rank == 1) change(options);
-    auto strategy = *MakeMultiWorkerMirrored(std::move(options));
-    started[static_cast<size_t>(rank)] = strategy->Start().status();
+    Task task;
+    Create(job, 2, rank, task, 0, rank == 1 ? change : nullptr);
+    started[static_cast<size_t>(rank)] = task.strategy->Start().status();
     EXPECT_TRUE(job.GroupOf(0)->Finish().ok());  // the other one waits
   });
   return absl::IsFailedPrecondition(started[0]) != absl::IsFailedPrecondition(started[1]);

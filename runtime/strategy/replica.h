@@ -70,6 +70,8 @@ class Replica {
   // Returns whether all variables and slots belong to the same step. This is false before Load or
   // Broadcast has filled them, and after Load, Broadcast or Apply has failed midway.
   bool has_state() const { return has_state_; }
+  // Drops the state.
+  void Forget() { has_state_ = false; }
   // Returns FailedPrecondition if there is no state.
   Status CheckState() const;
   // See Strategy::BeginSnapshot. Call between steps. Propagates the error from CheckState.

@@ -38,6 +38,10 @@ struct TrainingTask {
   std::function<void()> on_late_step;
   // Created by the strategy's entry; null if the entry creates none. Must outlive the strategy.
   collectives::Endpoint* endpoint = nullptr;
+  // Chooses a first_term that is not less than any term of earlier runs in model_dir, and tries to
+  // write it to model_dir. Called only by a task that provides the state, and only if another task
+  // may take over the chief's duties.
+  std::function<StatusOr<RunClaim>()> claim_run;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop
   // The settings and properties of the data that determine which examples a step uses, one per

@@ -40,6 +40,13 @@ struct StepOutcome {
   int rank = 0, ranks = 0;
 };
 
+// Describes a run in a model_dir to which several tasks may write in turn.
+struct RunClaim {
+  int64_t first_term = 0;  // less than all terms (io::WriteRight) of the run
+  // The task that provided the run's first state has written first_term to its model_dir.
+  bool written = false;
+};
+
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -65,7 +72,9 @@ class Strategy {
   // copies the value itself or, if another thread is copying the value, waits for that thread. The
   // copy may outlive the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
-  // Announces that this task takes no further steps. Other tasks may continue.
+  // Announces that this task takes no further steps. Other tasks may continue. Returns Aborted if
+  // the variables have gone back to an earlier step: this task must then train on, beginning with
+  // Start.
   virtual Status Leave() = 0;
   // Leaves because the task was asked to end. If another task is the chief, the chief then saves a
   // checkpoint.
@@ -90,6 +99,12 @@ class Strategy {
   virtual std::function<bool()> WriteGuard() {
     return [] { return true; };
   }
+  // Returns the term (io::WriteRight) of the present state of the variables if this task has the
+  // chief's duties. Returns 0 if no other task can take over these duties.
+  virtual int64_t WriteTerm() const { return 0; }
+  // Returns what the task that provided the first state has written (TrainingTask::claim_run). Call
+  // after Start.
+  virtual RunClaim Claim() const { return {}; }
   // Returns a clause for user messages that says how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {

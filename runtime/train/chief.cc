@@ -48,18 +48,14 @@ SavePolicy PolicyOf(const config::TrainingConfig& config) {
           .final_patience = Seconds(config.final_save_secs)};
 }
 
-// Returns whether the error may go away while the task trains. A full or failing disk may recover,
-// unlike a folder that this task has no permission to write to.
-bool MayPass(const Status& status) {
-  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-         absl::IsDeadlineExceeded(status);
-}
-
-Status CheckMayWrite(const std::function<bool()>& guard) {
-  if (guard()) return OkStatus();
-  return Unavailable(
-      "this task may not write to model_dir now: it is cut off from most tasks of its group, which "
-      "may continue without it");
+std::function<Status()> RightToWrite(const config::TrainingConfig& config, Trainer& trainer) {
+  if (config.strategy.on_failure != config::OnFailure::kShrink) return nullptr;
+  return [guard = trainer.strategy().WriteGuard()] {
+    if (guard()) return OkStatus();
+    return Unavailable(
+        "this task may not write to model_dir now: it is cut off from most tasks of its group, "
+        "which may continue without it");
+  };
 }
 
 }  // namespace
@@ -67,6 +63,8 @@ Status CheckMayWrite(const std::function<bool()>& guard) {
 Chief::Chief(TaskContext& context, Trainer& trainer)
     : context_(context),
       trainer_(trainer),
+      may_write_(RightToWrite(context.config(), trainer)),
+      directory_(MakeDirectory()),
       saver_(SaverOptionsOf(), context.clock()),
       window_(context.clock()) {}
 
@@ -77,23 +75,28 @@ bool Chief::Evaluates() const {
          (context_.inputs().eval != nullptr || context_.config().data.eval.present());
 }
 
-SaverOptions Chief::SaverOptionsOf() const {
+std::shared_ptr<ModelDirectory> Chief::MakeDirectory() const {
   const config::TrainingConfig& config = context_.config();
-  SaverOptions options{.policy = PolicyOf(config)};
-  if (config.model_dir.empty()) return options;
-  FileSystem* const files = &context_.files();
-  options.write = [folder = config.model_dir, training = trainer_.state(), files,
-                   guard = trainer_.strategy().WriteGuard(),
-                   keep = static_cast<int>(std::min<int64_t>(config.keep_checkpoint_max,
-                                                             std::numeric_limits<int>::max()))](
-                      const state::Snapshot& snapshot, Time now) {
-    return SaveCheckpoint(folder, training, snapshot, keep, now, *files,
-                          [&guard] { return CheckMayWrite(guard); });
+  if (config.model_dir.empty()) return nullptr;
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  return std::make_shared<ModelDirectory>(
+      ModelDirectoryOptions{.folder = config.model_dir,
+                            .training = trainer_.state(),
+                            .keep = static_cast<int>(std::min(config.keep_checkpoint_max, kMost)),
+                            .run = context_.run(),
+                            .files = &context_.files(),
+                            .may_write = may_write_});
+}
+
+SaverOptions Chief::SaverOptionsOf() const {
+  SaverOptions options{.may_write = may_write_, .policy = PolicyOf(context_.config())};
+  if (directory_ == nullptr) return options;
+  options.write = [directory = directory_](const state::Snapshot& snapshot, Time now,
+                                           int64_t term) {
+    return directory->Save(snapshot, now, term);
   };
-  options.mark = [folder = config.model_dir, run = context_.run(), files,
-                  guard = trainer_.strategy().WriteGuard()](int64_t step, Time now) {
-    RETURN_IF_ERROR(CheckMayWrite(guard));
-    return MarkFinished(folder, run, step, now, *files);
+  options.mark = [directory = directory_](int64_t step, Time now) {
+    return directory->Mark(step, now);
   };
   options.show = [board = &context_.board()](const std::string& problem) {
     board->ShowProblem("checkpoints", problem);
@@ -116,40 +119,25 @@ Status Chief::Prepare() {
     RETURN_IF_ERROR(
         CheckLatestCheckpoint(config.model_dir, trainer_.state(), trainer_.strategy().tables()));
   }
-  if (Evaluates()) {
-    ASSIGN_OR_RETURN(auto dataset,
-                     DataOf(context_.inputs(), config, Split::kEval, trainer_.definition().model));
-    ASSIGN_OR_RETURN(const exec::Device device, context_.device());
-    ASSIGN_OR_RETURN(evaluation_,
-                     Evaluation::Create(config, trainer_.definition(), dataset, device));
-  }
-  const bool others_may_write = context_.config().strategy.on_failure == config::OnFailure::kShrink;
-  return others_may_write ? OkStatus() : PrepareModelDirectory();
+  if (Evaluates()) RETURN_IF_ERROR(PrepareEvaluation());
+  return may_write_ || directory_ == nullptr ? OkStatus() : directory_->Prepare();
 }
 
-Status Chief::PrepareModelDirectory() {
-  const std::string& folder = context_.config().model_dir;
-  if (folder.empty() || directory_prepared_) return OkStatus();
-  directory_prepared_ = true;
-  RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
-  const std::string probe = folder + "/.writable";
-  const Status written = WriteFileAtomically(probe, "", context_.files());
-  if (MayPass(written)) {
-    kChiefLog.Warning("model_dir cannot be written; training goes on", {{"error", written}});
-  } else {
-    RETURN_IF_ERROR(Annotate(written, "model_dir"));
-  }
-  RETURN_IF_ERROR(context_.files().Remove(probe));
-  RETURN_IF_ERROR(ClearFinished(folder + "/eval"));
-  RETURN_IF_ERROR(ClearFinished(folder));
-  const StatusOr<std::vector<std::string>> swept = io::SweepLeftovers(folder, context_.files());
-  if (!swept.ok()) {
-    kChiefLog.Warning("interrupted writes may have left files", {{"error", swept.status()}});
-  } else if (!swept->empty()) {
-    kChiefLog.Info("removed what interrupted writes had left",
-                   {{"files", absl::StrJoin(*swept, ", ")}});
-  }
+Status Chief::PrepareEvaluation() {
+  const config::TrainingConfig& config = context_.config();
+  ASSIGN_OR_RETURN(auto dataset,
+                   DataOf(context_.inputs(), config, Split::kEval, trainer_.definition().model));
+  ASSIGN_OR_RETURN(const exec::Device device, context_.device());
+  ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, trainer_.definition(), dataset, device));
   return OkStatus();
+}
+
+void Chief::GiveUp() {
+  saver_.Abandon();
+  context_.board().ShowProblem("checkpoints", "");
+  if (summaries_ == nullptr) return;
+  summaries_->Abandon();
+  context_.board().ShowProblem("summaries", "");
 }
 
 void Chief::SummariseGraph() {
@@ -168,7 +156,6 @@ void Chief::SummariseGraph() {
 }
 
 Status Chief::OnStart(int64_t step) {
-  RETURN_IF_ERROR(PrepareModelDirectory());
   window_.Reset(step);
   const config::TrainingConfig& config = context_.config();
   if (config.model_dir.empty()) return OkStatus();
@@ -179,10 +166,12 @@ Status Chief::OnStart(int64_t step) {
     }
     if (step > 0) summaries_->AddStart(step);
   }
-  const StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(config.model_dir);
-  if (latest.ok() && *latest && (*latest)->step == step) {
-    saver_.Restored(step);
-    return OkStatus();
+  if (!may_write_) {
+    const StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(config.model_dir);
+    if (latest.ok() && *latest && (*latest)->step == step) {
+      saver_.Restored(step);
+      return OkStatus();
+    }
   }
   saver_.Require();  // so that a lost state can always be restored
   return SaveIfDue(step);
@@ -216,12 +205,12 @@ Status Chief::SaveIfDue(int64_t step) {
   if (step >= trainer_.total_steps()) {
     ASSIGN_OR_RETURN(state::Snapshot last, trainer_.strategy().TakeSnapshot());
     state::UseAverages(trainer_.state(), last);
-    saver_.Save(std::move(last));
+    saver_.Save(std::move(last), trainer_.strategy().WriteTerm());
     begun_save_ = step;
     return OkStatus();
   }
   ASSIGN_OR_RETURN(state::SnapshotCopy snapshot, trainer_.strategy().BeginSnapshot());
-  saver_.Save(std::move(snapshot));
+  saver_.Save(std::move(snapshot), trainer_.strategy().WriteTerm());
   begun_save_ = step;
   return OkStatus();
 }
@@ -255,7 +244,9 @@ Status Chief::OnStop() {
     std::optional<state::Snapshot> copied = saver_.InFlight();
     if (copied && copied->global_step >= step) last = *std::move(copied);
   }
-  const Status saved = last.ok() ? saver_.SaveBeforeExit(*std::move(last)) : last.status();
+  const Status saved =
+      last.ok() ? saver_.SaveBeforeExit(*std::move(last), trainer_.strategy().WriteTerm())
+                : last.status();
   if (!saved.ok()) {
     kChiefLog.Error("ends without a checkpoint of its last step",
                     {{"step", step}, {"error", saved}});
@@ -271,7 +262,7 @@ Status Chief::OnOthersEnding(bool servers) {
   }
   save_at_.reset();
   ASSIGN_OR_RETURN(state::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
-  saver_.SaveNext(std::move(snapshot));
+  saver_.SaveNext(std::move(snapshot), trainer_.strategy().WriteTerm());
   return OkStatus();
 }
 
@@ -295,7 +286,12 @@ StatusOr<bool> Chief::SaveLast() {
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
-  const Status saved = saver_.SaveLast(last_, context_.stop());
+  const Status saved = saver_.SaveLast(last_, context_.stop(), trainer_.strategy().WriteTerm());
+  if (absl::IsAborted(saved)) {
+    kChiefLog.Warning("joins the group again before the last state is saved", {{"because", saved}});
+    last_ = {};
+    return false;
+  }
   if (!saved.ok() && state::IsLost(last_) && !context_.stop().requested()) {
     kChiefLog.Warning("takes the last state again", {{"because", saved}});
     last_ = {};
@@ -357,6 +353,7 @@ Status Chief::EvaluateHere() {
   const std::string& folder = context_.config().model_dir;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
   RETURN_IF_ERROR(context_.BeforeEvaluation());
+  if (evaluation_ == nullptr) RETURN_IF_ERROR(PrepareEvaluation());
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals, EvaluateLast());
   std::unique_ptr<SummaryWriter> summaries;
   if (!folder.empty()) summaries = WriteSummariesTo(folder + "/eval");

@@ -2,9 +2,11 @@
 // the chief is lost and its group continues, another task has these duties (stand_in.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "runtime/train/model_dir/checkpoint_saver.h"
+#include "runtime/train/model_dir/model_directory.h"
 #include "runtime/train/trainer.h"
 
 namespace tfjob::progress {
@@ -22,12 +24,12 @@ class Chief : public StepObserver {
   Chief(TaskContext& context, Trainer& trainer);
   ~Chief() override;
 
-  // Call before the first step, after Trainer::Prepare. Returns an error if the newest checkpoint
-  // is incompatible with the model, if this task is to evaluate but the evaluation data is
-  // unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
-  // earlier run's end (run_mark.h) only after all checks have passed. If another task may act for
-  // this one, all operations on model_dir happen in OnStart instead, because the other task may be
-  // writing there until then.
+  // Call in the chief before the first step, after Trainer::Prepare. Returns an error if the newest
+  // checkpoint is incompatible with the model, if this task is to evaluate but the evaluation data
+  // is unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
+  // earlier run's end (run_mark.h) only after all checks have passed. If several tasks may have the
+  // chief's duties in turn, the first save changes model_dir instead (ModelDirectory::Save),
+  // because another task may be writing there until then.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -40,7 +42,8 @@ class Chief : public StepObserver {
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
   // saves the last checkpoint, and marks the run as ended. Returns false if training must continue
   // because the variables were rolled back to an older checkpoint while the state was being saved,
-  // or if the state must be taken again because a server was lost before its tables were saved.
+  // or if the state must be taken again because a server was lost before its tables were saved, or
+  // because this task has lost the right to write: another task may have taken over.
   // Returns Unavailable, with a message that names the step, if the checkpoint could not be saved
   // within final_save_secs, and Cancelled if the task was asked to stop.
   StatusOr<bool> SaveLast();
@@ -50,10 +53,15 @@ class Chief : public StepObserver {
   // parameter-server tasks exit, even if the evaluation failed, and returns the evaluation's error.
   Status EndJob();
 
+  // Gives the duties back without waiting for the disk. Afterwards, only the destructor may be
+  // called.
+  void GiveUp();
+
  private:
   // Returns whether this task evaluates the last checkpoint itself.
   bool Evaluates() const;
-  Status PrepareModelDirectory();
+  Status PrepareEvaluation();
+  std::shared_ptr<ModelDirectory> MakeDirectory() const;
   SaverOptions SaverOptionsOf() const;
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   void SummariseGraph();
@@ -72,9 +80,13 @@ class Chief : public StepObserver {
 
   TaskContext& context_;
   Trainer& trainer_;
+  // If several tasks may have the chief's duties in turn, returns an error unless this task has
+  // the right to write. Otherwise null.
+  const std::function<Status()> may_write_;
+  // Null without model_dir. The saver's thread may use it until that thread ends.
+  const std::shared_ptr<ModelDirectory> directory_;
   CheckpointSaver saver_;
-  bool directory_prepared_ = false;
-  std::unique_ptr<Evaluation> evaluation_;    // null unless Evaluates()
+  std::unique_ptr<Evaluation> evaluation_;    // null until PrepareEvaluation
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
   int64_t begun_save_ = -1;          // the step of the last save that has begun between steps

@@ -9,7 +9,11 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/state/run_failure.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/test_job.h"
+#include "runtime/wire/test_connections.h"
+#include "tests/faults/faulty_files.h"
 
 namespace tfjob::train {
 namespace {
@@ -103,12 +107,24 @@ TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   }
 }
 
+// A task with another disk or another model_dir.
+struct Special {
+  size_t task = 0;
+  FileSystem* files = &RealFileSystem();
+  std::string model_dir;  // "": that of the others
+};
+
 class TakeoverTest : public GroupTest {
  protected:
-  void StartAll(const config::TrainingConfig& config) {
+  void StartAll(const config::TrainingConfig& config, const Special& special = {}) {
     for (const Task& task : tasks_) clusters_.push_back(Static(task, tasks_));
     for (const cluster::TfConfig& cluster : clusters_) {
-      running_.push_back(std::make_unique<RunningTask>(config, cluster));
+      TaskOptions options{.config = config, .tf_config = cluster, .job = {"uid", 0}};
+      if (running_.size() == special.task) {
+        options.files = special.files;
+        if (!special.model_dir.empty()) options.config.model_dir = special.model_dir;
+      }
+      running_.push_back(std::make_unique<RunningTask>(std::move(options)));
     }
   }
   config::TrainingConfig Shrinking(const std::string& model_dir, int max_steps) const {
@@ -139,12 +155,15 @@ class TakeoverTest : public GroupTest {
 
 TEST_F(TakeoverTest, TheOthersGoOnAndSaveUntilTheChiefReturns) {
   constexpr int kSteps = 20000;
-  const config::TrainingConfig config = Shrinking("taken_over", kSteps);
+  config::TrainingConfig config = Shrinking("taken_over", kSteps);
+  config.save_checkpoints_steps = 500;
   StartAll(config);
   ASSERT_TRUE(running_[0]->AwaitStep(100));
   EXPECT_EQ(running_[0]->Stop().code(), StatusCode::kCancelled);
-  const int64_t stopped = running_[0]->Progress().step;
-  EXPECT_TRUE(AwaitCheckpointAfter("taken_over", stopped)) << "worker 0 saves";
+  const int64_t saved = LatestStep("taken_over");
+  EXPECT_GE(saved, 100) << "the chief saves when it is stopped";
+  EXPECT_TRUE(AwaitCheckpointAfter("taken_over", saved)) << "worker 0 saves";
+  EXPECT_GT(io::RecordedTerm(folder_ + "/taken_over").value(), 0);
   const int64_t alone = running_[1]->Progress().step;
   running_[0] = std::make_unique<RunningTask>(config, clusters_[0]);
   ASSERT_TRUE(running_[0]->AwaitStep(alone));
@@ -167,6 +186,9 @@ TEST_F(TakeoverTest, TheOthersGoOnAndSaveUntilTheChiefReturns) {
 TEST_F(TakeoverTest, AnotherTaskEndsTheRunAndAChiefThatReturnsLaterEnds) {
   constexpr int kSteps = 3000;
   const config::TrainingConfig config = Shrinking("ended", kSteps);
+  const RunMark earlier{.job_uid = "an earlier job"};
+  ASSERT_TRUE(MakeDirectories(folder_ + "/ended/eval").ok());
+  ASSERT_EQ(MarkFinished(folder_ + "/ended/eval", earlier, kSteps, Time(1s)), OkStatus());
   StartAll(config);
   ASSERT_TRUE(running_[0]->AwaitStep(10));
   EXPECT_EQ(running_[0]->Stop().code(), StatusCode::kCancelled);
@@ -176,10 +198,138 @@ TEST_F(TakeoverTest, AnotherTaskEndsTheRunAndAChiefThatReturnsLaterEnds) {
   }
   EXPECT_TRUE(running_[1]->Progress().run_end);
   EXPECT_EQ(LatestStep("ended"), kSteps);
+  EXPECT_EQ(*FinishedStep(folder_ + "/ended/eval", earlier), std::nullopt);
   RunningTask late(config, clusters_[0]);
   ASSERT_TRUE(late.AwaitEnd());
   EXPECT_EQ(late.End(), OkStatus());
   EXPECT_EQ(LatestStep("ended"), kSteps);
+}
+
+// Holds every write of a checkpoint of this step until the test opens it.
+class Gate : public faults::FaultyFiles {
+ public:
+  explicit Gate(int64_t step) : name_(StrCat("model.ckpt-", step, ".")) {}
+  StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) override {
+    if (path.find(name_) != std::string::npos) {
+      reached_.Set();
+      open_.WaitFor(120s);
+    }
+    return FaultyFiles::Create(path);
+  }
+  void AwaitWrite() const { reached_.WaitFor(60s); }
+  void Open() { open_.Set(); }
+
+ private:
+  const std::string name_;
+  Event reached_, open_;
+};
+
+TEST_F(TakeoverTest, AChiefThatLosesItsMajorityDuringTheLastSaveJoinsAgain) {
+  constexpr int kSteps = 30;
+  Gate gate(kSteps);
+  StartAll(Shrinking("cut_off", kSteps), {.task = 0, .files = &gate});
+  gate.AwaitWrite();
+  const auto saves = [this] { return running_[0]->Progress().state == progress::State::kSaving; };
+  const Duration deadline = RealClock().Monotonic() + 60s;
+  while (!saves() && RealClock().Monotonic() < deadline) std::this_thread::yield();
+  EXPECT_GT(wire::BreakConnections(AddressOf(tasks_[0])), 0);
+  while (saves() && RealClock().Monotonic() < deadline) std::this_thread::yield();
+  EXPECT_LT(RealClock().Monotonic(), deadline) << "it joins again although the disk hangs";
+  gate.Open();
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+  }
+  EXPECT_EQ(LatestStep("cut_off"), kSteps);
+  EXPECT_EQ(*FinishedStep(folder_ + "/cut_off", {"uid", 0}), kSteps);
+}
+
+// Worker 0 takes over and hands back while its disk hangs.
+TEST_F(TakeoverTest, TheDiskOfATaskThatTakesOverStopsNoStep) {
+  static faults::FaultyFiles disk;  // its last write may end after the test
+  config::TrainingConfig config = Shrinking("hangs", 100'000'000);
+  StartAll(config, {.task = 1, .files = &disk});
+  ASSERT_TRUE(running_[0]->AwaitStep(100));
+  disk.Hang(true);
+  EXPECT_EQ(running_[0]->Stop().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(disk.AwaitHangingWrite()) << "worker 0 takes over";
+  const int64_t alone = running_[2]->Progress().step;
+  EXPECT_TRUE(running_[2]->AwaitStep(alone + 500));
+  const Duration began = RealClock().Monotonic();
+  running_[0] = std::make_unique<RunningTask>(config, clusters_[0]);
+  EXPECT_TRUE(running_[0]->AwaitStep(alone + 1000));
+  EXPECT_LT(RealClock().Monotonic() - began, 45s) << "the return does not wait for the disk";
+  disk.Hang(false);
+}
+
+// Worker 0 takes over, but cannot write to its model_dir.
+TEST_F(TakeoverTest, AWorkerWhoseTakeoverFailsTrainsOn) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/file", "").ok());
+  config::TrainingConfig config = Shrinking("fails", 100'000'000);
+  StartAll(config, {.task = 1, .model_dir = folder_ + "/file/model"});
+  ASSERT_TRUE(running_[0]->AwaitStep(100));
+  EXPECT_EQ(running_[0]->Stop().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(running_[1]->Await(
+      [](const progress::Progress& p) { return p.problems.contains("checkpoints"); }));
+  const int64_t alone = running_[2]->Progress().step;
+  EXPECT_TRUE(running_[2]->AwaitStep(alone + 500));
+  running_[0] = std::make_unique<RunningTask>(config, clusters_[0]);
+  EXPECT_TRUE(running_[0]->AwaitStep(alone + 1000));
+  EXPECT_TRUE(running_[1]->Await([](const progress::Progress& p) {
+    return !p.problems.contains("checkpoints");
+  })) << "the duties are the chief's again";
+}
+
+// A chief that returned after the end would wait forever.
+TEST_F(TakeoverTest, EveryTaskMustShareTheFolder) {
+  StartAll(Shrinking("own", 100'000'000), {.task = 1, .model_dir = folder_ + "/another"});
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    const Status end = task->End();
+    EXPECT_TRUE(state::IsRunFailure(end)) << end;
+    EXPECT_NE(Message(end).find("worker/task:0 does not see in " + folder_ + "/another what"),
+              std::string::npos)
+        << end;
+    EXPECT_NE(Message(end).find("mount the same volume in all tasks"), std::string::npos) << end;
+  }
+}
+
+TEST_F(TakeoverTest, WithoutAFolderATaskEndsAtOnce) {
+  config::TrainingConfig config = Shrinking("none", 100);
+  config.model_dir = "";
+  StartAll(config);
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    const Status end = task->End();
+    EXPECT_EQ(end.code(), StatusCode::kInvalidArgument) << end;
+    EXPECT_NE(Message(end).find("set model_dir"), std::string::npos) << end;
+  }
+}
+
+// The chief is cut off for a moment. All tasks repeat the steps since the last checkpoint, which
+// gives the same result.
+TEST_F(TakeoverTest, AfterALossAGroupThatRestartsGoesBackToTheLastCheckpoint) {
+  constexpr int kSteps = 5000;
+  const std::string restarts =
+      StrCat("batch_size: 8\nmax_steps: ", kSteps,
+             "\nstrategy: {name: multi_worker_mirrored, on_failure: restart}\n");
+  testing::internal::CaptureStderr();
+  StartAll(Config("restarted", restarts));
+  ASSERT_TRUE(running_[0]->AwaitStep(1000));
+  EXPECT_GT(wire::BreakConnections(AddressOf(tasks_[0])), 0);
+  for (const auto& task : running_) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("the group goes back to a saved state step=0 steps_lost="), std::string::npos)
+      << log;
+  const std::vector<float> values = Variables("restarted", kSteps);
+  running_.clear();
+  clusters_.clear();
+  StartAll(Config("undisturbed", restarts));
+  for (const auto& task : running_) ASSERT_TRUE(task->AwaitEnd());
+  EXPECT_EQ(values, Variables("undisturbed", kSteps));
 }
 
 TEST_F(GroupTest, RefusesATaskWithAnotherTrainingFile) {

@@ -6,34 +6,58 @@
 
 namespace tfjob::train {
 
+namespace {
+
+constexpr Duration kRetryTakeover = 1s;
+
+}  // namespace
+
 StandIn::StandIn(TaskContext& context, Trainer& trainer) : context_(context), trainer_(trainer) {}
 
 StandIn::~StandIn() = default;
 
-Status StandIn::FollowGroup(int64_t step) {
+void StandIn::FollowGroup(int64_t step) {
   const bool leads = trainer_.strategy().Leads();
-  if (leads == (chief_ != nullptr)) return OkStatus();
+  if (leads == (chief_ != nullptr)) return;
   if (!leads) {
     kChiefLog.Info("gives the chief's duties back", {{"step", step}});
+    chief_->GiveUp();
     chief_ = nullptr;
-    return OkStatus();
+    return;
   }
+  const Duration now = context_.clock().Monotonic();
+  if (now < retry_at_) return;
+  const Status taken = TakeOver(step);
+  if (taken.ok()) return;
+  retry_at_ = now + kRetryTakeover;
+  kChiefLog.Error("could not take over the chief's duties; tries again after a step",
+                  {{"step", step}, {"error", taken}});
+}
+
+// Does not call Chief::Prepare, which waits for the disk and reads the evaluation's data. The first
+// save does what is necessary.
+Status StandIn::TakeOver(int64_t step) {
   kChiefLog.Warning("takes over the chief's duties: the group goes on without the chief",
                     {{"step", step}});
   auto chief = std::make_unique<Chief>(context_, trainer_);
-  RETURN_IF_ERROR(chief->Prepare());
-  RETURN_IF_ERROR(chief->OnStart(step));
-  chief_ = std::move(chief);
-  return OkStatus();
+  const Status started = chief->OnStart(step);
+  if (started.ok()) {
+    chief_ = std::move(chief);
+  } else {
+    chief->GiveUp();
+  }
+  return started;
 }
 
 Status StandIn::OnStart(int64_t step) {
-  return FollowGroup(step);
+  const bool had_duties = chief_ != nullptr;
+  FollowGroup(step);
+  return had_duties && chief_ != nullptr ? chief_->OnStart(step) : OkStatus();
 }
 
 Status StandIn::OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
   const bool had_duties = chief_ != nullptr;
-  RETURN_IF_ERROR(FollowGroup(outcome.global_step));
+  FollowGroup(outcome.global_step);
   return had_duties && chief_ != nullptr ? chief_->OnStep(batch, outcome) : OkStatus();
 }
 
@@ -53,12 +77,13 @@ bool StandIn::Saves(int64_t step) const {
   return chief_ != nullptr && chief_->Saves(step);
 }
 
-Status StandIn::EndIfLeading() {
-  if (!trainer_.joined() || !trainer_.strategy().Leads()) return OkStatus();
-  RETURN_IF_ERROR(FollowGroup(trainer_.global_step()));
+StatusOr<bool> StandIn::EndIfLeading() {
+  if (!trainer_.joined() || !trainer_.strategy().Leads()) return true;
+  if (chief_ == nullptr) RETURN_IF_ERROR(TakeOver(trainer_.global_step()));
   ASSIGN_OR_RETURN(const bool saved, chief_->SaveLast());
-  if (!saved) return Internal("the last state went back to an earlier step");
-  return chief_->EndJob();
+  if (!saved) return false;
+  RETURN_IF_ERROR(chief_->EndJob());
+  return true;
 }
 
 }  // namespace tfjob::train

@@ -1,5 +1,7 @@
 // Gives a worker the chief's duties while its group continues without the chief
-// (strategy::Strategy::Leads): saving checkpoints, writing summaries, and ending the job.
+// (strategy::Strategy::Leads): saving checkpoints, writing summaries, and ending the job. The
+// worker trains on whether or not it can carry out these duties, and waits for no disk when it
+// takes them over or gives them back.
 #pragma once
 
 #include <memory>
@@ -25,16 +27,20 @@ class StandIn : public StepObserver {
   bool Saves(int64_t step) const override;
 
   // Call after the last step, once the task has left. If the task leads its group, saves the last
-  // checkpoint and ends the job. Otherwise, does nothing.
-  Status EndIfLeading();
+  // checkpoint and ends the job. Otherwise, does nothing. Returns false if training must continue
+  // (Chief::SaveLast).
+  StatusOr<bool> EndIfLeading();
 
  private:
-  // Takes over the chief's duties, or gives them back, if the group's leader has changed.
-  Status FollowGroup(int64_t step);
+  // Takes over the chief's duties, or gives them back, if the group's leader has changed. If the
+  // takeover fails, logs the error, and tries again later.
+  void FollowGroup(int64_t step);
+  Status TakeOver(int64_t step);
 
   TaskContext& context_;
   Trainer& trainer_;
   std::unique_ptr<Chief> chief_;  // null unless this task has the chief's duties
+  Duration retry_at_{0};          // no takeover is tried before then
 };
 
 }  // namespace tfjob::train

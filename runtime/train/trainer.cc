@@ -13,11 +13,15 @@
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/run_claim.h"
 
 namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowEvery = 250ms;
+// How long a file that another task has written may take to appear in a shared folder.
+constexpr Duration kSharePatience = 20s;
+constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
 }  // namespace
@@ -44,6 +48,7 @@ Status Trainer::Prepare() {
   const config::TrainingConfig& config = context_.config();
   ASSIGN_OR_RETURN(const config::StrategyKind kind,
                    strategy::Select(config.strategy.kind, context_.tf_config()));
+  RETURN_IF_ERROR(CheckHasModelDir());
   const bool together = strategy::MakesGlobalBatches(kind);
   ASSIGN_OR_RETURN(model::Model model, ModelOf(context_.inputs(), config));
   ASSIGN_OR_RETURN(source_, DataOf(context_.inputs(), config, Split::kTrain, model));
@@ -99,6 +104,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
+      .claim_run = [this] { return ClaimRun(); },
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
@@ -141,8 +147,10 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved, SavedState(into));
   if (saved) {
     if (joined_) {
+      const bool servers = context_.tf_config().cluster.size("ps") > 0;
       kTrainLog.Warning(
-          "variables that a parameter server has lost go back to a saved state",
+          servers ? "variables that a parameter server has lost go back to a saved state"
+                  : "the group goes back to a saved state",
           {{"step", saved->global_step}, {"steps_lost", global_step_ - saved->global_step}});
     }
     return *std::move(saved);
@@ -160,6 +168,58 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   kTrainLog.Info("initialised the variables",
                  {{"count", definition_->variables.size()}, {"seed", definition_->seed}});
   return start;
+}
+
+// The time tells this run from an earlier one whose last terms were not recorded.
+StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
+  const int64_t now = context_.clock().Now().time_since_epoch().count();
+  const std::string& folder = context_.config().model_dir;
+  ASSIGN_OR_RETURN(const int64_t recorded, io::RecordedTerm(folder));
+  strategy::RunClaim claim{.first_term = std::max(now, recorded)};
+  const Status written = WriteClaim(folder, claim.first_term, context_.files());
+  claim.written = written.ok();
+  if (!written.ok()) {
+    kTrainLog.Warning("cannot check whether all tasks share model_dir", {{"error", written}});
+  }
+  return claim;
+}
+
+Status Trainer::CheckHasModelDir() const {
+  const config::TrainingConfig& config = context_.config();
+  if (config.strategy.on_failure != config::OnFailure::kShrink || !config.model_dir.empty()) {
+    return OkStatus();
+  }
+  return InvalidArgument(
+      "strategy.on_failure: shrink needs a folder that all tasks share, in which a task that "
+      "returns "
+      "late finds out that the run has ended: set model_dir (in C++, pass BackupAndRestore), or "
+      "use "
+      "on_failure: wait");
+}
+
+// The folder may be damaged or out of reach at present, which does not mean that it is not shared.
+Status Trainer::CheckSharesModelDir() {
+  const strategy::RunClaim claim = strategy_->Claim();
+  if (!claim.written) return OkStatus();
+  const std::string& folder = context_.config().model_dir;
+  const Duration deadline = context_.clock().Monotonic() + kSharePatience;
+  for (;;) {
+    const StatusOr<int64_t> seen = ReadClaim(folder);
+    if (seen.ok() && *seen >= claim.first_term) return OkStatus();
+    if (!seen.ok() && !absl::IsNotFound(seen.status())) {
+      kTrainLog.Warning("cannot check whether all tasks share model_dir",
+                        {{"error", seen.status()}});
+      return OkStatus();
+    }
+    if (context_.stop().WaitFor(kShareRetry)) return OkStatus();
+    if (context_.clock().Monotonic() >= deadline) break;
+  }
+  const std::string task = cluster::ToString(context_.tf_config().task);
+  return state::RunFailure(StrCat(
+      "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ", task,
+      " does not see in ", folder, " what another task has written to group.json there ",
+      FormatDuration(kSharePatience), " ago: mount the same volume in all tasks (ReadWriteMany), ",
+      "or use on_failure: wait"));
 }
 
 Status Trainer::EndHere() {
@@ -206,18 +266,21 @@ Status Trainer::Stopped() {
 
 Status Trainer::Train(StepObserver* observer) {
   observer_ = observer;
+  const bool again = joined_;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
   const StatusOr<strategy::StepOutcome> start = strategy_->Start();
   joined_ = start.ok();
   if (state::IsRunFailure(start.status())) return start.status();
   RETURN_IF_ERROR(run_end_.Failure());
-  if (!start.ok() && context_.stop().requested()) return Stopped();
+  // A task that has trained before may still save its state.
+  if (!start.ok() && context_.stop().requested()) return again ? Stop() : Stopped();
   if (absl::IsCancelled(start.status()) && !context_.stop().requested()) {
     kTrainLog.Info("nothing to do", {{"because", Message(start.status())}});
     job_over_ = true;
     return OkStatus();
   }
   RETURN_IF_ERROR(start.status());
+  if (!again) RETURN_IF_ERROR(CheckSharesModelDir());
   global_step_ = start->global_step;
   Reposition(*start);
   kTrainLog.Info("training", {{"from_step", global_step_},
@@ -320,10 +383,15 @@ void Trainer::Reposition(const strategy::StepOutcome& outcome) {
   pipeline_->Seek(outcome.drawn);
 }
 
-void Trainer::Leave() {
-  if (!joined_ || job_over_) return;
+bool Trainer::Leave() {
+  if (!joined_ || job_over_) return true;
   const Status left = strategy_->Leave();
+  if (absl::IsAborted(left)) {
+    kTrainLog.Warning("trains on after the last step", {{"because", left}});
+    return false;
+  }
   if (!left.ok()) kTrainLog.Info("left without notifying all servers", {{"because", left}});
+  return true;
 }
 
 void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {

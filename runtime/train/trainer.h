@@ -24,6 +24,7 @@ class Source;
 }  // namespace tfjob::data
 namespace tfjob::strategy {
 struct ModelDefinition;
+struct RunClaim;
 class Strategy;
 }  // namespace tfjob::strategy
 
@@ -66,8 +67,9 @@ class Trainer {
   // Train may be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
   // Announces that this task takes no further steps. If the announcement fails, closing the
-  // connection has the same effect.
-  void Leave();
+  // connection has the same effect. Returns false if training must continue because the variables
+  // have gone back to an earlier step.
+  bool Leave();
 
   // The next three functions may be called only after Prepare has succeeded.
   strategy::Strategy& strategy() { return *strategy_; }
@@ -93,6 +95,13 @@ class Trainer {
   StatusOr<std::optional<state::Snapshot>> SavedState(const state::Snapshot* into);
   // Returns the state with which to fill the parameter servers, or this task's variables.
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
+  // See strategy::TrainingTask::claim_run.
+  StatusOr<strategy::RunClaim> ClaimRun();
+  // If any task may take over the chief's duties, returns InvalidArgument if there is no model_dir.
+  Status CheckHasModelDir() const;
+  // If any task may take over the chief's duties, waits until model_dir contains what the task that
+  // provided the first state has written. Returns state::RunFailure if it does not appear.
+  Status CheckSharesModelDir();
   // Returns whether a worker should stop waiting for others because it was asked to stop or the run
   // is over.
   bool ShouldNotWait();

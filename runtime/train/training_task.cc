@@ -119,10 +119,14 @@ Status RunChief(TaskContext& context, Trainer& trainer, RunGuest* guest) {
 
 Status RunWorker(TaskContext& context, Trainer& trainer, RunGuest* guest) {
   StandIn stand_in(context, trainer);
-  RETURN_IF_ERROR(TrainWith(trainer, &stand_in, guest));
-  if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
-  trainer.Leave();
-  return trainer.job_over() ? OkStatus() : stand_in.EndIfLeading();
+  while (true) {
+    RETURN_IF_ERROR(TrainWith(trainer, &stand_in, guest));
+    if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
+    if (!trainer.Leave()) continue;
+    if (trainer.job_over()) return OkStatus();
+    ASSIGN_OR_RETURN(const bool ended, stand_in.EndIfLeading());
+    if (ended) return OkStatus();
+  }
 }
 
 // Ends the run with this failure in all tasks. The chief records it before the servers exit, so

@@ -9,6 +9,9 @@ namespace {
 
 // The interval at which a wait that continues is reported again.
 constexpr Duration kRepeatReport{2s};
+// How long the messages that have arrived while this process was paused may take to be read: twice
+// the interval of heartbeats (rpc::ConnectionOptions).
+constexpr Duration kSettles{1s};
 // How long a task whose operation has failed waits for the leader's reason.
 constexpr Duration kReasonPatience{1s};
 
@@ -67,6 +70,7 @@ Endpoint::State::State(EndpointOptions endpoint_options)
       task(RequireTask(options)),
       member(MemberOf(options.tasks[static_cast<size_t>(task)], options.identity.incarnation),
              MemberOf(options.tasks[0]), options.shrinks),
+      pauses(options.liveness.lease / 2, kSettles),
       intake(NamesOf(options.tasks), TaskNameOf(options.tasks[static_cast<size_t>(task)])),
       watch([this] { Tick(); }, options.liveness) {
   MutexLock lock(mutex);
@@ -91,7 +95,21 @@ void Endpoint::State::StopLeading(const std::string& why) {
 
 bool Endpoint::State::MayWrite() {
   MutexLock lock(mutex);
-  return machine != nullptr && member.LedLastShared() && machine->HasMajority(member.past());
+  return HasRightToWrite();
+}
+
+// The watcher may not have noticed yet that a member is silent or that this process was paused.
+bool Endpoint::State::HasRightToWrite() {
+  const Duration now = MonotonicNow();
+  pauses.Note(now);
+  if (machine == nullptr || !member.LedLastShared()) return false;
+  const auto is_heard = [this, now](SessionId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto session = sessions.find(id);
+    if (session == sessions.end()) return false;
+    const Duration silence = session->second.connection->Silence();
+    return silence < options.liveness.lease && pauses.IsFresh(now - silence);
+  };
+  return machine->HasMajority(member.past(), is_heard);
 }
 
 Member Endpoint::State::DescriptionOf(int number) const {
@@ -228,6 +246,7 @@ void Endpoint::State::Tick() {
   {
     MutexLock lock(mutex);
     const Duration now = MonotonicNow();
+    pauses.Note(now);
     if (machine != nullptr) machine->Tick(now);
     if (!asked_at && asked_to_end && asked_to_end()) asked_at = now;
     if (communicator != nullptr) {

@@ -14,6 +14,7 @@
 #include "runtime/collectives/membership/leader.h"
 #include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
+#include "runtime/collectives/membership/pause_watch.h"
 #include "runtime/collectives/membership/socket_intake.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/peer_watch.h"
@@ -52,6 +53,7 @@ struct Endpoint::State {
   void StopLeading(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // See Group::WriteGuard.
   bool MayWrite() ABSL_LOCKS_EXCLUDED(mutex);
+  bool HasRightToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Returns the task's index in options.tasks, or -1 if the task does not train.
   int TaskOf(const rpc::Identity& identity) const;
   const std::string& AddressOf(int number) const {
@@ -84,6 +86,8 @@ struct Endpoint::State {
   rpc::Connection* to_leader ABSL_GUARDED_BY(mutex) = nullptr;
   bool leader_suspected ABSL_GUARDED_BY(mutex) = false;
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
+
+  PauseWatch pauses ABSL_GUARDED_BY(mutex);
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
   // The generation's channel; its sockets by rank, which move into the communicator when the

@@ -1,6 +1,7 @@
 // Tests groups whose tasks run in one process, with real servers and sockets on loopback.
 #include "runtime/collectives/endpoint/endpoint.h"
 
+#include <algorithm>
 #include <latch>
 
 #include "runtime/collectives/endpoint/test_tasks.h"
@@ -232,29 +233,6 @@ TEST_F(StuckTest, NamesTheRankThatTheOthersWaitFor) {
   EXPECT_NE(At(1).Await(Kind::kReturned), "");
 }
 
-// Uses the same communicator as real training tasks.
-class SocketGroupTest : public EndpointTest {
- protected:
-  static constexpr int64_t kValues = 300'000;  // more than socket buffers hold
-
-  void SetUp() override {
-    make_communicator_ = MakeSockets;
-    EndpointTest::SetUp();
-  }
-
-  // Sums rank + 1 over all ranks.
-  static Status Sum(TestTask& task) {
-    std::vector<float> values(kValues, static_cast<float>(task.generation().rank + 1));
-    RETURN_IF_ERROR(task.generation().communicator->AllReduce(
-        std::as_writable_bytes(std::span(values)), DType::kFloat32, Reduction::kSum));
-    const auto ranks = static_cast<float>(task.generation().members.size());
-    const float sum = ranks * (ranks + 1) / 2;
-    if (values == std::vector<float>(kValues, sum)) return OkStatus();
-    return Internal("expected ", sum, " everywhere, got ", values.front(), " … ", values.back());
-  }
-  void ExpectSum() { EXPECT_EQ(All(Sum), std::vector<Status>(running_.size())); }
-};
-
 TEST_F(SocketGroupTest, SumsBeforeAndAfterAMemberIsReplaced) {
   JoinAll();
   ExpectSum();
@@ -317,97 +295,6 @@ TEST_F(SocketGroupTest, ARankThatDropsItsCommunicatorEndsNoOperationOfTheOthers)
               }),
               std::vector<Status>(running_.size()));
   }
-}
-
-class ShrinkingGroupTest : public SocketGroupTest {
- protected:
-  void SetUp() override {
-    shrinks_ = true;
-    SocketGroupTest::SetUp();
-  }
-};
-
-TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
-  JoinAll();
-  ExpectSum();
-  running_[1].reset();
-  (void)All(Sum);
-  JoinAll();
-  EXPECT_EQ(At(2).generation().members.size(), 2u);
-  EXPECT_EQ(At(2).generation().rank, 1);
-  ExpectSum();
-  Start(1);
-  std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
-  // The generation continues until its members end it.
-  const auto deadline = SteadyNow() + 20s;
-  while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
-    std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
-    EXPECT_EQ(Sum(At(0)), OkStatus());
-    other.join();
-  }
-  std::thread other([this] { EXPECT_EQ(At(2).Join(7), OkStatus()); });
-  EXPECT_EQ(At(0).Join(7), OkStatus());
-  other.join();
-  replacement.join();
-  EXPECT_EQ(At(1).generation().members.size(), 3u);
-  ExpectSum();
-}
-
-// The others go on without the chief: worker 0 leads. When the chief returns, it leads again.
-TEST_F(ShrinkingGroupTest, GoesOnWithoutTheLeaderUntilItReturns) {
-  JoinAll();
-  ExpectSum();
-  EXPECT_TRUE(At(0).group().WriteGuard()());
-  EXPECT_FALSE(At(1).group().WriteGuard()());
-  const auto guard = At(0).group().WriteGuard();
-  running_[0].reset();
-  EXPECT_FALSE(guard()) << "the lost leader";
-  (void)All(Sum);
-  JoinAll();
-  for (const size_t i : {size_t{1}, size_t{2}}) {
-    EXPECT_EQ(At(i).generation().rank, static_cast<int>(i) - 1);
-    EXPECT_EQ(At(i).generation().members.size(), 2u);
-    EXPECT_EQ(At(i).group().WriteGuard()(), i == 1) << i;
-  }
-  EXPECT_GT(At(1).generation().number, 1);
-  ExpectSum();
-  Start(0);
-  std::thread chief([this] { EXPECT_EQ(At(0).Join(-1), OkStatus()); });
-  const auto deadline = SteadyNow() + 20s;
-  while (!At(1).group().TaskWaits() && SteadyNow() < deadline) {
-    std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
-    EXPECT_EQ(Sum(At(1)), OkStatus());
-    other.join();
-  }
-  std::thread other([this] { EXPECT_EQ(At(2).Join(7), OkStatus()); });
-  EXPECT_EQ(At(1).Join(7), OkStatus());
-  other.join();
-  chief.join();
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(At(i).generation().rank, static_cast<int>(i));
-    EXPECT_EQ(At(i).group().WriteGuard()(), i == 0) << i;
-  }
-  EXPECT_NE(At(0).generation().source, 0) << "the chief has no state";
-  ExpectSum();
-}
-
-// One task of three is no majority, so it waits, and never writes.
-TEST_F(ShrinkingGroupTest, ATaskThatIsLeftAloneWaits) {
-  JoinAll();
-  running_[0].reset();
-  running_[2].reset();
-  (void)Sum(At(1));
-  std::thread waits([this] { EXPECT_EQ(At(1).Join(7), OkStatus()); });
-  EXPECT_NE(At(1).Await(Kind::kWaiting).find("chief 0"), std::string::npos);
-  EXPECT_FALSE(At(1).group().WriteGuard()());
-  Start(0);
-  Start(2);
-  std::thread chief([this] { EXPECT_EQ(At(0).Join(-1), OkStatus()); });
-  EXPECT_EQ(At(2).Join(-1), OkStatus());
-  chief.join();
-  waits.join();
-  EXPECT_EQ(At(0).generation().source, 1);
-  ExpectSum();
 }
 
 class StuckSocketTest : public SocketGroupTest {

@@ -51,10 +51,6 @@ class RemoteGroup : public Group {
   std::vector<state::PeerState> Peers() override;
 
  private:
-  bool Leads() ABSL_LOCKS_EXCLUDED(state_->mutex) {
-    MutexLock lock(state_->mutex);
-    return state_->machine != nullptr;
-  }
   bool Stopped() const { return stop_requested_ && stop_requested_(); }
   // A generation that has begun, without its communicator.
   struct Begun {
@@ -73,15 +69,16 @@ class RemoteGroup : public Group {
   // Returns OK if it is still useful to connect the ranks of this generation. Otherwise, returns an
   // error with the reason.
   Status WhyNotBegin(int64_t generation) ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Tells the leader that this task ends. Returns Cancelled.
+  // Tells the leader that this task ends, unless it leads and may write: then it keeps its right
+  // until it departs. Returns Cancelled.
   Status DepartInWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
   void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Passes the communicator on to the caller, unless the generation has ended.
   std::unique_ptr<Communicator> Adopt(const Generation& generation,
                                       std::unique_ptr<Communicator> made)
       ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Ends the job. Called on the leader.
-  Status End(const Status& failure) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Ends the job. Returns false if this task does not lead.
+  bool End(const Status& failure) ABSL_LOCKS_EXCLUDED(state_->mutex);
   void ReportWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
 
   const std::shared_ptr<Endpoint::State> state_;
@@ -157,7 +154,12 @@ Status RemoteGroup::WhyNotBegin(int64_t generation) {
 
 Status RemoteGroup::DepartInWait() {
   MutexLock lock(state_->mutex);
-  state_->member.Depart();
+  if (state_->options.shrinks && state_->HasRightToWrite()) {
+    state_->member.HoldBack();
+    state_->machine->HoldBack(RealClock().Monotonic());
+  } else {
+    state_->member.Depart();
+  }
   state_->Pump();
   return Cancelled("this task was asked to stop while it waited for its group");
 }
@@ -240,26 +242,28 @@ Status RemoteGroup::Depart() {
   return OkStatus();
 }
 
-Status RemoteGroup::End(const Status& failure) {
+bool RemoteGroup::End(const Status& failure) {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
+  if (state_->machine == nullptr) return false;
   state_->machine->Finish(failure);
   state_->Pump();
-  while (!state_->machine->EndIsKnown()) {
+  // Another task may begin to lead meanwhile.
+  while (state_->machine != nullptr && !state_->machine->EndIsKnown()) {
     if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
   }
-  return OkStatus();
+  return true;
 }
 
 Status RemoteGroup::Finish() {
-  if (Leads()) return End(OkStatus());
+  if (End(OkStatus())) return OkStatus();
   MutexLock lock(state_->mutex);
   return FailedPrecondition("only the leader of a group, ", state_->Place(state_->leader),
                             ", ends the job");
 }
 
 Status RemoteGroup::Fail(const Status& failure) {
-  if (Leads()) return End(failure);
+  if (End(failure)) return OkStatus();
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
   state_->member.FailRun(failure);

@@ -248,4 +248,27 @@ class EndpointTest : public testing::Test {
   int64_t incarnation_ = 100;
 };
 
+// Uses the same communicator as real training tasks.
+class SocketGroupTest : public EndpointTest {
+ protected:
+  static constexpr int64_t kValues = 300'000;  // more than socket buffers hold
+
+  void SetUp() override {
+    make_communicator_ = MakeSockets;
+    EndpointTest::SetUp();
+  }
+
+  // Sums rank + 1 over all ranks.
+  static Status Sum(TestTask& task) {
+    std::vector<float> values(kValues, static_cast<float>(task.generation().rank + 1));
+    RETURN_IF_ERROR(task.generation().communicator->AllReduce(
+        std::as_writable_bytes(std::span(values)), DType::kFloat32, Reduction::kSum));
+    const auto ranks = static_cast<float>(task.generation().members.size());
+    const float sum = ranks * (ranks + 1) / 2;
+    if (values == std::vector<float>(kValues, sum)) return OkStatus();
+    return Internal("expected ", sum, " everywhere, got ", values.front(), " … ", values.back());
+  }
+  void ExpectSum() { EXPECT_EQ(All(Sum), std::vector<Status>(running_.size())); }
+};
+
 }  // namespace tfjob::collectives

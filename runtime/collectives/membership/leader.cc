@@ -103,10 +103,6 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
     output_.closed.push_back(seat.session);
     Lose(now, seat, restarted ? "it was restarted" : "it has connected again");
   }
-  const bool starts = &seat == &seats_[self_] && !seat.seen;
-  for (Seat& other : seats_) {
-    if (starts && !other.seen) other.lost = now;
-  }
   seat.member.incarnation = incarnation;
   seat.session = session;
   seat.seen = true;
@@ -215,6 +211,11 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   // `heard_` affects only the number of the next generation; a generation that is forming or
   // running keeps its number.
   heard_ = std::max(heard_, join.last_generation);
+  // The leader may have read its data for a long time before its task joins, and others connect
+  // only then.
+  if (&seat == &seats_[self_] && !std::exchange(has_joined_, true)) {
+    for (Seat& other : seats_) other.lost = std::max(other.lost, now);
+  }
   seat.left = seat.departed = false;
   seat.known = std::max(seat.known, join.last_generation);
   seat.join = join;
@@ -274,6 +275,14 @@ bool Leader::HasResigned(const Participant& process, int64_t generation) const {
   if (seat == nullptr) return false;
   const auto found = seat->resigned.find(process.incarnation);
   return found != seat->resigned.end() && generation <= found->second;
+}
+
+void Leader::HoldBack(Duration now) {
+  Seat& own = seats_[self_];
+  if (own.rank >= 0) Withdraw(StrCat(Describe(own.member), " was asked to end"));
+  own.join.reset();
+  memory_.reset();
+  Proceed(now);
 }
 
 void Leader::Finish(const Status& failure) {

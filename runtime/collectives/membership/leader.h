@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,7 +43,8 @@ struct LeaderRules {
   bool shrinks = false;
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
-  // How long a leader waits for members of the last generation that have never connected to it.
+  // How long a leader waits, after its own task has joined, for members of the last generation that
+  // have never connected to it.
   Duration gather_patience{3s};
   // How long a group that shrinks continues without a returning task to which the other members
   // could not connect. The pause doubles after each further failure, up to longest_pause.
@@ -81,6 +83,9 @@ class Leader {
   void OnMessage(Duration now, SessionId session, const ToLeader& message);
   // Call several times per second.
   void Tick(Duration now);
+  // Forms no further generation until the leader's task joins again, and withdraws the present one,
+  // but keeps the sessions: the task was asked to end, and still saves its state.
+  void HoldBack(Duration now);
   // Ends the job for all tasks that are connected, and for all that connect later. `failure` is OK
   // or state::RunFailure.
   void Finish(const Status& failure);
@@ -102,8 +107,10 @@ class Leader {
   bool ShouldStepAside() const { return steps_aside_; }
   // Returns whether a majority of the members of each of these generations, which this task
   // remembers, are still connected since the latest generation began. As long as that is so, no
-  // other leader can have formed a generation.
-  bool HasMajority(const std::vector<PastGeneration>& past) const;
+  // other leader can have formed a generation. If `is_heard` is given, it says whether the member
+  // in a session is known to have sent something recently; others do not count.
+  bool HasMajority(const std::vector<PastGeneration>& past,
+                   const std::function<bool(SessionId)>& is_heard = nullptr) const;
   // Returns whether a generation is running.
   bool goes() const { return phase_ == Phase::kGoing; }
   // Returns the latest notice sent to the members, which names the tasks that the group waits for.
@@ -129,7 +136,7 @@ class Leader {
     // The task was in the latest generation that has begun, and has not left or departed since.
     bool was_member = false;
     bool seen = false;  // it has had a session
-    Duration lost{0};   // when the session was lost
+    Duration lost{0};   // when the session was lost, or when the wait for the first one began
     // The task was a member, and has had this session since the latest generation began.
     bool stays = false;
     int64_t known = 0;  // the latest generation that its process can remember
@@ -203,6 +210,7 @@ class Leader {
   bool hands_back_ = false;
   bool steps_aside_ = false;
   Phase phase_ = Phase::kGathering;
+  bool has_joined_ = false;    // the leader's task has joined
   bool has_begun_ = false;     // a generation has begun
   int64_t number_ = 0;         // the number of the latest generation
   int64_t heard_ = 0;          // the highest number that any member knows of

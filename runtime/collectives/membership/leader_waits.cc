@@ -59,13 +59,17 @@ const Leader::Memory& Leader::Remembered() const {
   return *memory_;
 }
 
-bool Leader::HasMajority(const std::vector<PastGeneration>& past) const {
-  return std::ranges::all_of(past, [this](const PastGeneration& generation) {
+bool Leader::HasMajority(const std::vector<PastGeneration>& past,
+                         const std::function<bool(SessionId)>& is_heard) const {
+  const auto counts = [&](const Seat& seat) {
+    return seat.stays && (!is_heard || &seat == &seats_[self_] || is_heard(seat.session));
+  };
+  return std::ranges::all_of(past, [&](const PastGeneration& generation) {
     return IsMajority(
         generation,
         [&](const Participant& process) {
           const Seat* const seat = SeatOf(process.task);
-          return seat != nullptr && seat->stays &&
+          return seat != nullptr && counts(*seat) &&
                  seat->member.incarnation == process.incarnation &&
                  !HasResigned(process, generation.generation);
         },

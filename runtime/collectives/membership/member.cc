@@ -46,6 +46,12 @@ void GroupMember::Depart() {
   Say(Farewell::kDeparts, Cancelled(self_.task, " was asked to end"));
 }
 
+void GroupMember::HoldBack() {
+  if (phase_ == Phase::kEnded) return;
+  LeaveGeneration(Cancelled(self_.task, " was asked to end"));
+  phase_ = Phase::kIdle;
+}
+
 void GroupMember::FailRun(const Status& failure) {
   failure_ = failure;
   Say(Farewell::kFails, failure);

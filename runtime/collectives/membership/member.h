@@ -46,6 +46,9 @@ class GroupMember {
   // Announces that the process ends, and that another one will continue in its place. The task is
   // in no generation until the next Join.
   void Depart();
+  // Leaves the generation, or withdraws the request to join, without announcing anything: this task
+  // leads, was asked to end, and still saves its state. The caller tells the leader (HoldBack).
+  void HoldBack();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
   // once the leader has done so.
   void FailRun(const Status& failure);

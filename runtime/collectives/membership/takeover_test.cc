@@ -50,6 +50,37 @@ TEST_F(TakeoverTest, GoesOnWithAMajorityAfterAMomentAndCountsOn) {
   EXPECT_EQ(next_.generation(), generation_ + 1);
 }
 
+// The first task reads its data for a minute before it joins. Only then do the others connect.
+TEST_F(TakeoverTest, TheFirstTaskWaitsForMembersFromTheTimeWhenItJoins) {
+  Leader first(
+      {{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}, {.task = "worker 3"}},
+      {.shrinks = true});
+  const std::vector<PastGeneration> past = {
+      {.generation = 7,
+       .shared = true,
+       .members = {{"worker 1", 11}, {"worker 2", 12}, {"worker 3", 13}}}};
+  const auto join = [&](int task, const JoinRequest& request) {
+    const auto session = static_cast<SessionId>(task + 1);
+    if (task > 0) {
+      ASSERT_EQ(first.Connect(now_, task, 10 + task, session), OkStatus());
+    }
+    first.OnMessage(now_, session, request);
+  };
+  ASSERT_EQ(first.Connect(now_, 0, 99, 1), OkStatus());
+  now_ += 60s;
+  join(0, {});
+  const JoinRequest remembers{.step = 5, .state_generation = 7, .last_generation = 7, .past = past};
+  join(1, remembers);
+  join(2, remembers);
+  EXPECT_EQ(first.generation(), 0) << "worker 3 may still connect";
+  now_ += 3s - 1ms;
+  first.Tick(now_);
+  EXPECT_EQ(first.generation(), 0);
+  now_ += 1ms;
+  first.Tick(now_);
+  EXPECT_EQ(first.generation(), 8);
+}
+
 TEST_F(TakeoverTest, WaitsWithoutAMajority) {
   Connect(1, 2);
   Join(2, past_);
@@ -152,10 +183,30 @@ TEST_F(TakeoverTest, LosesTheMajorityWithItsSessions) {
                                              .shared = true,
                                              .members = {{"worker 2", 12}, {"worker 1", 11}}}};
   EXPECT_TRUE(next_.HasMajority(past));
+  EXPECT_FALSE(next_.HasMajority(past, [](SessionId) { return false; })) << "worker 2 is silent";
+  EXPECT_TRUE(next_.HasMajority(past, [](SessionId session) { return session == 3; }));
   next_.Disconnect(now_, 3, "the connection broke");
   EXPECT_FALSE(next_.HasMajority(past));
   Connect(2, 5);
   EXPECT_FALSE(next_.HasMajority(past)) << "it may have been in another generation meanwhile";
+}
+
+// The leader is asked to end while it waits for worker 2, and saves its state before it departs.
+TEST_F(ShrinkingTest, ALeaderThatHoldsBackFormsNoGenerationAndKeepsItsMajority) {
+  leader_.OnMessage(now_, 3, DepartNotice());
+  Join(1);
+  leader_.HoldBack(now_);
+  Join(2);
+  EXPECT_EQ(Formed(), "");
+  EXPECT_TRUE(leader_.HasMajority(past_));
+  leader_.OnMessage(now_, 2, DepartNotice());
+  EXPECT_TRUE(leader_.HasMajority(past_)) << "the others have resigned";
+  Join(1);
+  EXPECT_EQ(Formed(), "0") << "it joins again";
+  leader_.HoldBack(now_);
+  EXPECT_FALSE(leader_.goes()) << "the generation that was forming is withdrawn";
+  leader_.OnMessage(now_, 1, ReadyReport{leader_.generation()});
+  EXPECT_FALSE(leader_.goes());
 }
 
 }  // namespace

@@ -254,8 +254,8 @@ StatusOr<std::optional<state::LossScale>> ReadLossScale(const io::BundleReader& 
 
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now, FileSystem& files,
-                      const std::function<Status()>& may_write) {
-  const auto check = [&may_write] { return may_write ? may_write() : OkStatus(); };
+                      const io::WriteRight& right) {
+  const auto check = [&] { return io::CheckRight(folder, snapshot.global_step, right); };
   RETURN_IF_ERROR(check());
   RETURN_IF_ERROR(state::CheckFits(snapshot, training));
   RETURN_IF_ERROR(CheckLedger(snapshot.global_step, snapshot.ledger));
@@ -271,10 +271,8 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
   RETURN_IF_ERROR(AddText(kLedger, snapshot.ledger, *writer));
   RETURN_IF_ERROR(AddText(kOptimizer, RecordSlots(training.optimizer), *writer));
   RETURN_IF_ERROR(AddLossScale(snapshot, *writer));
-  RETURN_IF_ERROR(check());
-  RETURN_IF_ERROR(writer->Finish());
-  RETURN_IF_ERROR(check());
-  return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now, files);
+  RETURN_IF_ERROR(writer->Finish({.term = right.term, .check = check}));
+  return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now, files, right);
 }
 
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,

@@ -10,7 +10,6 @@
 //                              missing
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "runtime/base/file_system.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/stored_tensor.h"
+#include "runtime/io/write_right.h"
 #include "runtime/state/snapshot.h"
 
 namespace tfjob {
@@ -31,12 +31,12 @@ namespace tfjob::train {
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
 // oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
 // one cannot be read, returns that error. Returns InvalidArgument, and writes nothing, if the
-// ledger is longer than what LoadCheckpoint reads (256 MiB). `may_write`, if set, is called before
-// the checkpoint appears under its name, and before it is registered; an error ends the save.
+// ledger is longer than what LoadCheckpoint reads (256 MiB). Checks the right (io::CheckRight)
+// first, before the checkpoint appears under its name, and before it is registered; an error ends
+// the save.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
-                      FileSystem& files = RealFileSystem(),
-                      const std::function<Status()>& may_write = nullptr);
+                      FileSystem& files = RealFileSystem(), const io::WriteRight& right = {});
 
 // The resources that a load may use.
 struct LoadOptions {

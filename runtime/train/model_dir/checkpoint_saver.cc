@@ -1,5 +1,6 @@
 #include "runtime/train/model_dir/checkpoint_saver.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/mutex.h"
@@ -11,8 +12,15 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kLeavePatience = 60s;
+// The interval at which a wait asks whether another task has taken over.
+constexpr Duration kAskEvery = 500ms;
 
 }  // namespace
+
+struct CheckpointSaver::Pending {
+  state::SnapshotCopy snapshot;
+  int64_t term = 0;
+};
 
 struct CheckpointSaver::Shared {
   Shared(SaverOptions given, Clock& its_clock)
@@ -25,15 +33,14 @@ struct CheckpointSaver::Shared {
     if (!actions.note.empty()) kCheckpointLog.Info(actions.note);
     if (options.show && shown != schedule.problem()) options.show(shown = schedule.problem());
   }
-  void Begin(state::SnapshotCopy snapshot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    kCheckpointLog.Info("saving a checkpoint", {{"step", snapshot.global_step()}});
-    schedule.OnBegin(snapshot.global_step(), clock->Monotonic());
-    Hand(std::move(snapshot), false);
+  void Begin(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    kCheckpointLog.Info("saving a checkpoint", {{"step", pending.snapshot.global_step()}});
+    schedule.OnBegin(pending.snapshot.global_step(), clock->Monotonic());
+    Hand(std::move(pending), false);
   }
   // Starts the write that the actions request, if any. Returns actions that contain the result, or
   // the time of the next check.
-  SaveActions Obey(SaveActions actions, const state::Snapshot& last)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  SaveActions Obey(SaveActions actions, const Pending& last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Log(actions);
     if (!actions.write && !actions.mark) return actions;
     if (actions.write) {
@@ -44,8 +51,8 @@ struct CheckpointSaver::Shared {
     }
     return schedule.OnTime(clock->Monotonic());
   }
-  void Hand(state::SnapshotCopy snapshot, bool only_mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    state = std::move(snapshot);
+  void Hand(Pending pending, bool only_mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    state = std::move(pending);
     mark = only_mark;
     begun_at = clock->Now();
     written.Clear();
@@ -58,9 +65,9 @@ struct CheckpointSaver::Shared {
   Event written;  // set when a write ends
   Clock* clock ABSL_GUARDED_BY(mutex);
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
-  std::optional<state::SnapshotCopy> state ABSL_GUARDED_BY(mutex);  // being written
-  std::optional<state::SnapshotCopy> next ABSL_GUARDED_BY(mutex);   // written after `state`
-  bool mark ABSL_GUARDED_BY(mutex) = false;  // only the mark is being written
+  std::optional<Pending> state ABSL_GUARDED_BY(mutex);  // being written
+  std::optional<Pending> next ABSL_GUARDED_BY(mutex);   // written after `state`
+  bool mark ABSL_GUARDED_BY(mutex) = false;             // only the mark is being written
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
@@ -108,17 +115,29 @@ bool CheckpointSaver::Due(int64_t step) {
   return actions.write;
 }
 
-void CheckpointSaver::Save(state::SnapshotCopy snapshot) {
-  MutexLock lock(shared_->mutex);
-  shared_->Begin(std::move(snapshot));
+void CheckpointSaver::Abandon() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(shared_->mutex);
+    shared_->leaving = shared_->abandoned = true;
+    shared_->next.reset();
+    shared_->work.NotifyAll();
+  }
+  thread_.detach();
 }
 
-void CheckpointSaver::SaveNext(state::SnapshotCopy snapshot) {
+void CheckpointSaver::Save(state::SnapshotCopy snapshot, int64_t term) {
   MutexLock lock(shared_->mutex);
+  shared_->Begin({std::move(snapshot), term});
+}
+
+void CheckpointSaver::SaveNext(state::SnapshotCopy snapshot, int64_t term) {
+  MutexLock lock(shared_->mutex);
+  Pending pending{std::move(snapshot), term};
   if (shared_->state) {
-    shared_->next = std::move(snapshot);
+    shared_->next = std::move(pending);
   } else {
-    shared_->Begin(std::move(snapshot));
+    shared_->Begin(std::move(pending));
   }
 }
 
@@ -129,18 +148,18 @@ void CheckpointSaver::Require() {
 
 void CheckpointSaver::Restored(int64_t step) {
   MutexLock lock(shared_->mutex);
-  if (shared_->next && shared_->next->global_step() == step) return;  // not yet saved
+  if (shared_->next && shared_->next->snapshot.global_step() == step) return;  // not yet saved
   shared_->schedule.OnRestored(step, clock_.Monotonic());
 }
 
 std::optional<state::Snapshot> CheckpointSaver::InFlight() const {
-  std::optional<state::SnapshotCopy> newest;
+  std::optional<Pending> newest;
   {
     MutexLock lock(shared_->mutex);
     newest = shared_->next || shared_->mark ? shared_->next : shared_->state;
   }
   if (!newest) return std::nullopt;
-  return newest->Finish();
+  return newest->snapshot.Finish();
 }
 
 bool CheckpointSaver::AwaitWrites(Duration patience, const StopSource& stop) {
@@ -161,20 +180,35 @@ std::optional<int64_t> CheckpointSaver::saved_step() const {
   return shared_->schedule.saved_step();
 }
 
-Status CheckpointSaver::SaveBeforeExit(state::Snapshot last) {
-  return enabled() ? Await(last, nullptr) : OkStatus();
+Status CheckpointSaver::SaveBeforeExit(state::Snapshot last, int64_t term) {
+  return enabled() ? Await(last, term, nullptr) : OkStatus();
 }
 
-Status CheckpointSaver::SaveLast(state::Snapshot last, const StopSource& stop) {
-  return enabled() ? Await(last, &stop) : OkStatus();
+Status CheckpointSaver::SaveLast(state::Snapshot last, const StopSource& stop, int64_t term) {
+  return enabled() ? Await(last, term, &stop) : OkStatus();
 }
 
-Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* stop) {
+Status CheckpointSaver::WhyNotAwait(const state::Snapshot& last, bool ending) const {
+  if (ending && shared_->options.may_write) {
+    const Status right = shared_->options.may_write();
+    if (!right.ok()) return Aborted(Message(right));
+  }
+  MutexLock lock(shared_->mutex);
+  SaveSchedule& schedule = shared_->schedule;
+  if (schedule.writing() || schedule.saved_step() == last.global_step || !state::IsLost(last)) {
+    return OkStatus();
+  }
+  return Unavailable("the state of step ", last.global_step,
+                     " was lost before it was saved: the tasks that held it were lost");
+}
+
+Status CheckpointSaver::Await(const state::Snapshot& last, int64_t term, const StopSource* stop) {
   const int64_t step = last.global_step;
   bool ending = stop != nullptr;
   bool asked = !ending;  // the stop request has not been passed to the schedule yet
   for (bool first = true;; first = false) {
     Duration timeout;
+    const Status useless = WhyNotAwait(last, ending);
     {
       MutexLock lock(shared_->mutex);
       shared_->written.Clear();
@@ -184,13 +218,11 @@ Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* sto
       SaveActions actions = asked   ? schedule.OnStop(step, now)
                             : first ? schedule.OnEnd(step, now)
                                     : schedule.OnTime(now);
-      const bool saved = schedule.saved_step() == step;
-      if (!actions.result && !schedule.writing() && !saved && state::IsLost(last)) {
+      if (!actions.result && !useless.ok()) {
         schedule.Resume();
-        return Unavailable("the state of step ", step,
-                           " was lost before it was saved: the tasks that held it were lost");
+        return useless;
       }
-      actions = shared_->Obey(std::move(actions), last);
+      actions = shared_->Obey(std::move(actions), {last, term});
       if (actions.result) {
         shared_->abandoned = schedule.writing();
         const bool stopped = stop != nullptr && !ending;
@@ -199,6 +231,7 @@ Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* sto
       }
       timeout = *actions.wake_at - now;
     }
+    if (ending && shared_->options.may_write) timeout = std::min(timeout, kAskEvery);
     asked = ending && stop->WaitFor(timeout, shared_->written);
     if (!ending) shared_->written.WaitFor(timeout);
     ending = ending && !asked;
@@ -211,21 +244,22 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
     while (!shared->state && !shared->leaving) shared->work.Wait(shared->mutex);
     if (!shared->state) return;
     // Only this thread resets the state, so the reference stays valid while the lock is released.
-    const state::SnapshotCopy& snapshot = *shared->state;
+    const state::SnapshotCopy& snapshot = shared->state->snapshot;
+    const int64_t term = shared->state->term;
     const bool mark = shared->mark;
     const Time now = shared->begun_at;
     shared->mutex.Unlock();
     const Status result = [&] {
       const trace::Span span(trace::Category::kState, mark ? "mark the end" : "write a checkpoint");
       return mark ? shared->options.mark(snapshot.global_step(), now)
-                  : shared->options.write(snapshot.Finish(), now);
+                  : shared->options.write(snapshot.Finish(), now, term);
     }();
     shared->mutex.Lock();
     shared->state.reset();
     if (!shared->abandoned)
       shared->Log(shared->schedule.OnWritten(result, shared->clock->Monotonic()));
     if (shared->next && !shared->abandoned) {
-      state::SnapshotCopy next = *std::move(shared->next);
+      Pending next = *std::move(shared->next);
       shared->next.reset();
       shared->Begin(std::move(next));
       continue;

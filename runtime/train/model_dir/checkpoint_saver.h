@@ -21,9 +21,13 @@ namespace tfjob::train {
 struct SaverOptions {
   // `write` writes a checkpoint, and `mark` writes the mark that the run is over. These functions
   // run on the saver's thread. A hanging function may outlive the saver, so the functions must own
-  // the objects that they use. If `write` is null, nothing is saved.
-  std::function<Status(const state::Snapshot& snapshot, Time now)> write;
+  // the objects that they use. If `write` is null, nothing is saved. `term` is that of the state
+  // (io::WriteRight).
+  std::function<Status(const state::Snapshot& snapshot, Time now, int64_t term)> write;
   std::function<Status(int64_t step, Time now)> mark;
+  // If set, returns an error once another task may have taken over, after which no attempt can
+  // succeed. Any thread may call it.
+  std::function<Status()> may_write;
   // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is
   // none.
   std::function<void(const std::string& problem)> show;
@@ -42,11 +46,12 @@ class CheckpointSaver {
 
   // Call after each step. Returns true if the caller should pass the state to Save now.
   bool Due(int64_t step);
-  // Call only if Due has just returned true.
-  void Save(state::SnapshotCopy snapshot);
+  // Call only if Due has just returned true. `term`, here and below, is passed to
+  // SaverOptions::write.
+  void Save(state::SnapshotCopy snapshot, int64_t term = 0);
   // Saves a state that cannot be copied again. If a write is in progress, this state is written
   // directly after it. Replaces any state that is still waiting to be written.
-  void SaveNext(state::SnapshotCopy snapshot);
+  void SaveNext(state::SnapshotCopy snapshot, int64_t term = 0);
   // Makes Due return true as soon as no write is in progress.
   void Require();
   // Reports that the variables now have the state of a checkpoint of `step`.
@@ -65,19 +70,28 @@ class CheckpointSaver {
   // Saves the last state of a task that was asked to stop: waits for the write in progress, then
   // makes one attempt. Does nothing if a checkpoint of this step exists. Returns Unavailable, with
   // a message that names the step, if the state is not saved.
-  Status SaveBeforeExit(state::Snapshot last);
+  Status SaveBeforeExit(state::Snapshot last, int64_t term = 0);
   // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
   // `final_patience`, then returns Unavailable, like SaveBeforeExit. Also returns Unavailable as
-  // soon as the state is lost (state::IsLost). If `stop` is requested before then, continues like
-  // SaveBeforeExit, and returns Cancelled if the state is saved.
-  Status SaveLast(state::Snapshot last, const StopSource& stop);
+  // soon as the state is lost (state::IsLost), and Aborted as soon as SaverOptions::may_write
+  // fails; saving may then continue with another state. If `stop` is requested before then,
+  // continues like SaveBeforeExit, and returns Cancelled if the state is saved.
+  Status SaveLast(state::Snapshot last, const StopSource& stop, int64_t term = 0);
+
+  // Ends the saver without waiting: drops the state that is waiting to be written, and leaves the
+  // write in progress to its thread. Afterwards, only the destructor may be called.
+  void Abandon();
 
  private:
   struct Shared;
+  struct Pending;
   static void Run(const std::shared_ptr<Shared>& shared);
-  // Waits until `last` is saved or the schedule gives up. `stop` is null if the task was already
-  // asked to stop.
-  Status Await(const state::Snapshot& last, const StopSource* stop);
+  // Waits until `last` is saved or the schedule gives up. `stop` is null in a task that was asked
+  // to stop.
+  Status Await(const state::Snapshot& last, int64_t term, const StopSource* stop);
+  // Returns an error if it is useless to wait any longer for `last` to be saved. `ending` is false
+  // in a task that was asked to stop.
+  Status WhyNotAwait(const state::Snapshot& last, bool ending) const;
 
   Clock& clock_;
   const std::shared_ptr<Shared> shared_;  // shared with the thread, which may outlive the saver

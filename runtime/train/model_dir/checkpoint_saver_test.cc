@@ -32,22 +32,23 @@ class CheckpointSaverTest : public testing::Test {
   }
 
   SaverOptions Options(SavePolicy policy) {
-    return {
-        .write = [this](const state::Snapshot& snapshot,
-                        Time now) { return SaveCheckpoint(folder_, {}, snapshot, 5, now, disk_); },
-        .mark =
-            [this](int64_t step, Time) {
-              MutexLock lock(mutex_);
-              marked_ = step;
-              return OkStatus();
-            },
-        .show =
-            [this](const std::string& problem) {
-              MutexLock lock(mutex_);
-              problem_ = problem;
-              changed_.NotifyAll();
-            },
-        .policy = policy};
+    return {.write =
+                [this](const state::Snapshot& snapshot, Time now, int64_t term) {
+                  return SaveCheckpoint(folder_, {}, snapshot, 5, now, disk_, {.term = term});
+                },
+            .mark =
+                [this](int64_t step, Time) {
+                  MutexLock lock(mutex_);
+                  marked_ = step;
+                  return OkStatus();
+                },
+            .show =
+                [this](const std::string& problem) {
+                  MutexLock lock(mutex_);
+                  problem_ = problem;
+                  changed_.NotifyAll();
+                },
+            .policy = policy};
   }
   // Waits for a problem whose text contains `text`; if `text` is "", waits until there is no
   // problem.
@@ -115,7 +116,7 @@ class Lost : public state::StreamedValue {
 TEST_F(CheckpointSaverTest, AStateThatIsLostIsNotTriedAgain) {
   const state::TrainingState training{.variables = {{"table", DType::kFloat32, Shape({4})}}};
   SaverOptions options = Options({.retry = 1ms, .final_patience = 600s});
-  options.write = [&](const state::Snapshot& snapshot, Time now) {
+  options.write = [&](const state::Snapshot& snapshot, Time now, int64_t) {
     return SaveCheckpoint(folder_, training, snapshot, 5, now, disk_);
   };
   state::Snapshot snapshot = EmptySnapshot(5);
@@ -124,6 +125,67 @@ TEST_F(CheckpointSaverTest, AStateThatIsLostIsNotTriedAgain) {
   EXPECT_EQ(Message(saver.SaveLast(snapshot, stop_)),
             "the state of step 5 was lost before it was saved: the tasks that held it were lost");
   EXPECT_EQ(Newest(), -1);
+}
+
+// Each state is written in the term in which it was handed over, however late that is.
+TEST_F(CheckpointSaverTest, AStateKeepsItsTerm) {
+  CheckpointSaver saver(Options({.every_steps = 10}), clock_);
+  disk_.Hang(true);
+  ASSERT_TRUE(saver.Due(10));
+  saver.Save(EmptySnapshot(10), 3);
+  ASSERT_TRUE(disk_.AwaitHangingWrite());
+  saver.SaveNext(EmptySnapshot(13), 4);
+  disk_.Hang(false);
+  ASSERT_TRUE(saver.AwaitWrites(60s, stop_));
+  EXPECT_EQ(io::RecordedTerm(folder_).value(), 4);
+  EXPECT_EQ(saver.SaveBeforeExit(EmptySnapshot(14), 5), OkStatus());
+  EXPECT_EQ(io::RecordedTerm(folder_).value(), 5);
+  EXPECT_EQ(Newest(), 14);
+}
+
+// Another task has taken over, so no further attempt can succeed until the group has formed again.
+TEST_F(CheckpointSaverTest, TheLastSaveEndsAtOnceIfTheRightIsLost) {
+  std::atomic<bool> may_write = true;
+  SaverOptions options = Options({.final_patience = 20s});
+  options.may_write = [&] { return may_write ? OkStatus() : Unavailable("cut off"); };
+  CheckpointSaver saver(std::move(options), RealClock());
+  disk_.Hang(true);
+  std::thread loses([&] {
+    EXPECT_TRUE(disk_.AwaitHangingWrite());
+    may_write = false;
+  });
+  EXPECT_EQ(saver.SaveLast(EmptySnapshot(5), stop_), Aborted("cut off"));
+  loses.join();
+  disk_.Hang(false);
+  may_write = true;
+  EXPECT_EQ(saver.SaveLast(EmptySnapshot(5), stop_), OkStatus());
+  EXPECT_EQ(Newest(), 5);
+  EXPECT_EQ(Marked(), 5);
+}
+
+TEST_F(CheckpointSaverTest, AnAbandonedSaverDoesNotWaitForTheDisk) {
+  auto disk = std::make_shared<faults::FaultyFiles>();
+  auto ended = std::make_shared<Event>();
+  SaverOptions options = Options({});
+  options.write = [disk, ended, folder = folder_](const state::Snapshot& snapshot, Time now,
+                                                  int64_t) {
+    const Status saved = SaveCheckpoint(folder, {}, snapshot, 5, now, *disk);
+    ended->Set();
+    return saved;
+  };
+  const auto began = std::chrono::steady_clock::now();
+  {
+    CheckpointSaver saver(std::move(options), RealClock());
+    disk->Hang(true);
+    saver.SaveNext(EmptySnapshot(5));
+    ASSERT_TRUE(disk->AwaitHangingWrite());
+    saver.SaveNext(EmptySnapshot(6));
+    saver.Abandon();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+  disk->Hang(false);
+  ended->WaitFor(60s);
+  EXPECT_EQ(Newest(), 5) << "the state that was waiting is dropped";
 }
 
 TEST_F(CheckpointSaverTest, AwaitsTheWriteInProgress) {
@@ -145,7 +207,7 @@ TEST_F(CheckpointSaverTest, TheCopyIsFinishedBeforeItIsWritten) {
   Event write, finished;
   std::atomic<int> copies = 0;
   SaverOptions options = Options({});
-  options.write = [&](const state::Snapshot& snapshot, Time) {
+  options.write = [&](const state::Snapshot& snapshot, Time, int64_t) {
     EXPECT_GT(copies, 0);
     EXPECT_EQ(snapshot.global_step, 5);
     finished.Set();
@@ -300,7 +362,7 @@ TEST_F(CheckpointSaverTest, AWriteThatNeverEndsIsGivenUp) {
   {
     SaverOptions options = Options({.final_patience = 50ms});
     options.show = nullptr;
-    options.write = [](const state::Snapshot&, Time) {
+    options.write = [](const state::Snapshot&, Time, int64_t) {
       disk.hangs.Set();
       disk.released.WaitFor(600s);
       disk.done.Set();

@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
+#include "runtime/train/model_dir/run_claim.h"
 #include "runtime/train/model_dir/run_mark.h"
 
 namespace tfjob::train {
@@ -87,12 +88,26 @@ TEST_F(TrainCheckpointTest, OneThatMayNoLongerBeWrittenIsNotRegistered) {
     int asked = 0;
     const auto may_write = [&] { return asked++ < allowed ? OkStatus() : Unavailable("cut off"); };
     EXPECT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(13, training_), 5, Time(2s),
-                             RealFileSystem(), may_write),
+                             RealFileSystem(), {.check = may_write}),
               Unavailable("cut off"));
     EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 12) << allowed;
-    const bool named = std::filesystem::exists(io::CheckpointPrefix(folder_, 13) + ".index");
-    EXPECT_EQ(named, allowed == 2);
+    EXPECT_FALSE(std::filesystem::exists(io::CheckpointPrefix(folder_, 13) + ".index"));
   }
+}
+
+// The files of a checkpoint of the same step must not be replaced, either.
+TEST_F(TrainCheckpointTest, OneOfAnEarlierTermReplacesNothing) {
+  const auto save = [this](int64_t term, float value) {
+    state::Snapshot snapshot = SnapshotAt(12, training_);
+    snapshot.variables[0].value.data<float>()[0] = value;
+    return SaveCheckpoint(folder_, training_, snapshot, 5, Time(1s), RealFileSystem(),
+                          {.term = term});
+  };
+  ASSERT_EQ(save(4, 1), OkStatus());
+  EXPECT_EQ(save(3, 2).code(), StatusCode::kFailedPrecondition);
+  const auto kept = LoadCheckpoint(io::CheckpointPrefix(folder_, 12), training_);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->variables[0].value.data<float>()[0], 1);
 }
 
 TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
@@ -354,6 +369,17 @@ TEST_F(TrainCheckpointTest, ALedgerThatCouldNotBeReadBackIsNotWritten) {
   const auto latest = io::LatestCheckpoint(folder_);
   ASSERT_TRUE(latest.ok() && latest->has_value());
   EXPECT_EQ((*latest)->prefix, io::CheckpointPrefix(folder_, 3));
+}
+
+TEST_F(TrainCheckpointTest, AClaimIsANumberInAFileOfItsOwn) {
+  EXPECT_TRUE(absl::IsNotFound(ReadClaim(folder_).status()));
+  ASSERT_EQ(WriteClaim(folder_, 5), OkStatus());
+  ASSERT_EQ(WriteClaim(folder_, 1'764'000'000'000'000), OkStatus());
+  EXPECT_EQ(ReadClaim(folder_).value(), 1'764'000'000'000'000);
+  for (const char* text : {"", "{}", "{\"first_term\": \"5\"}", "[5"}) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/group.json", text).ok());
+    EXPECT_TRUE(absl::IsDataLoss(ReadClaim(folder_).status())) << text;
+  }
 }
 
 TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {

@@ -83,7 +83,18 @@ SummaryWriter::SummaryWriter(SummaryOptions options, Clock& clock)
         Run(shared);
       }) {}
 
+void SummaryWriter::Abandon() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(shared_->mutex);
+    shared_->leaving = shared_->abandoned = true;
+    shared_->changed.NotifyAll();
+  }
+  thread_.detach();
+}
+
 SummaryWriter::~SummaryWriter() {
+  if (!thread_.joinable()) return;
   const auto deadline = std::chrono::steady_clock::now() + kFlushPatience;
   bool ended = false;
   {

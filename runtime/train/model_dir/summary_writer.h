@@ -44,6 +44,9 @@ class SummaryWriter {
   void AddStart(int64_t step);
   // Waits until everything is written, an attempt has failed, or `timeout` has passed.
   void Flush(Duration timeout);
+  // Ends the writer without waiting: its thread writes what it can. Afterwards, only the destructor
+  // may be called.
+  void Abandon();
 
  private:
   struct Entry;

@@ -1,0 +1,22 @@
+// Describes the right to write checkpoints to a folder, if several processes may have it in turn.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::io {
+
+// By default, only one process ever writes to the folder.
+struct WriteRight {
+  // Grows each time that the right passes to another process. A folder records the term of its
+  // newest checkpoint, and refuses checkpoints of earlier terms. 0: the folder records nothing.
+  int64_t term = 0;
+  // If set, returns an error once this process may no longer write. Any thread may call it.
+  std::function<Status()> check;
+
+  Status Check() const { return check ? check() : OkStatus(); }
+};
+
+}  // namespace tfjob::io
