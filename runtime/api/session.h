@@ -98,7 +98,8 @@ struct FitOptions {
   // Layers without variables, such as RandomCrop, that change the model's only input before it
   // becomes part of a batch. Random layers change only examples for training. Their random numbers
   // depend only on the seed of the session, the epoch and the index of the example. These layers
-  // are not part of the model: pass them to Evaluate, too, if the model needs them.
+  // are not part of the model: pass them to Evaluate, too, if the model needs them. Predict takes
+  // what they return.
   std::vector<Layer> augment = {};
   // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the
   // previous one ended, even if that was in an earlier Fit. If the number of batches in a pass has

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,10 +14,13 @@
 #include "runtime/base/philox.h"
 #include "runtime/data/row_memory.h"
 #include "runtime/data/row_pool.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/keras.h"
 
 namespace tfjob::augment {
 namespace {
+
+constexpr int kMostThreads = 512;  // each has a program
 
 using data::Column;
 using data::Field;
@@ -53,9 +57,13 @@ class AugmentedReader : public data::RowReader {
     if (rows.empty()) return OkStatus();
     const std::span<NamedTensor> read = Staged(static_cast<int64_t>(rows.size()), tensors);
     RETURN_IF_ERROR(reader_->Read(rows, read));
-    return pool_.ForEach(rows.size(), [&](size_t lane, size_t row) {
+    const Status changed = pool_.ForEach(rows.size(), [&](size_t lane, size_t row) {
       return Change(*programs_[lane], rows, row, read, tensors);
     });
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (!IsChanged(i)) read[i].value = Tensor();  // belongs to the caller
+    }
+    return changed;
   }
 
  private:
@@ -73,11 +81,15 @@ class AugmentedReader : public data::RowReader {
     const bool made = staged.empty();
     if (made) staged.assign(tensors.begin(), tensors.end());
     for (size_t i = 0; i < staged.size() && !made; ++i) {
-      if (std::ranges::find(changed_, i) == changed_.end()) staged[i].value = tensors[i].value;
+      if (!IsChanged(i)) staged[i].value = tensors[i].value;
     }
     for (size_t i = 0; i < changed_.size() && made; ++i)
       staged[changed_[i]].value = memory_[i].First(rows);
     return staged;
+  }
+
+  bool IsChanged(size_t column) const {
+    return std::ranges::find(changed_, column) != changed_.end();
   }
 
   Status Change(ExampleProgram& program, std::span<const int64_t> rows, size_t row,
@@ -106,11 +118,13 @@ class AugmentedReader : public data::RowReader {
 
 class Augmented : public data::Source {
  public:
-  Augmented(std::shared_ptr<const data::Source> source, Options options, const Field& read,
-            Shape made)
+  // `in` and `made` are the shapes of an example before and after the layers.
+  Augmented(std::shared_ptr<const data::Source> source, Options options, Shape in, Shape made,
+            graph::Graph graph)
       : source_(std::move(source)),
         options_(std::move(options)),
-        read_(read),
+        in_(std::move(in)),
+        graph_(std::move(graph)),
         fields_(source_->fields()) {
     for (Field& field : fields_) {
       if (field.name != options_.field) continue;
@@ -149,39 +163,55 @@ class Augmented : public data::Source {
       if (columns[i].array != options_.field) continue;
       RETURN_IF_ERROR(CheckColumn(columns[i]));
       changed.push_back(i);
-      read[i].shape = read_.shape;
+      read[i].shape = in_;
     }
     ASSIGN_OR_RETURN(std::unique_ptr<data::RowReader> reader, source_->Open(read));
     if (changed.empty()) return reader;
     std::vector<std::unique_ptr<ExampleProgram>> programs(static_cast<size_t>(options_.threads));
     for (auto& program : programs) {
-      ASSIGN_OR_RETURN(program,
-                       ExampleProgram::Create(options_.layers, read_.shape, options_.training));
+      ASSIGN_OR_RETURN(program, ExampleProgram::Create(graph_));
     }
     return std::make_unique<AugmentedReader>(std::move(reader), std::move(changed),
-                                             std::move(programs), read_.shape, options_.seed);
+                                             std::move(programs), in_, options_.seed);
   }
 
  private:
   Status CheckColumn(const Column& column) const {
     if (column.dtype != DType::kFloat32) {
-      return InvalidArgument("expected a model that takes ", options_.field, " as float32, got ",
-                             Name(column.dtype));
+      return InvalidArgument("data.augment: expected a model that takes ", options_.field,
+                             " as float32, got ", Name(column.dtype));
     }
     const Shape& made = Find(options_.field)->shape;
     if (column.shape.num_elements() == made.num_elements()) return OkStatus();
-    return InvalidArgument("expected ", options_.field, " of shape ", column.shape.ToString(),
-                           " after the layers, got ", made.ToString());
+    return InvalidArgument("data.augment: expected ", options_.field, " of shape ",
+                           column.shape.ToString(), " after the layers, got ", made.ToString());
   }
 
   const std::shared_ptr<const data::Source> source_;
   const Options options_;
-  const Field read_;  // before the change
+  const Shape in_;
+  const graph::Graph graph_;
   std::vector<Field> fields_;
 };
 
-// Returns the shape of an example after the layers.
-StatusOr<Shape> ShapeAfter(const model::Model& layers, const Shape& in) {
+// Returns the shape after the layers, or nullopt if they do not accept the shape.
+std::optional<Shape> ShapeAfter(const model::Model& layers, const Shape& in) {
+  const auto out = model::OutputTypes(layers, model::Features(in));
+  return out.ok() && !out->empty() ? std::optional((*out)[0].shape) : std::nullopt;
+}
+
+// Returns the shape in which the layers take examples of the field. As with models, a last axis of
+// length 1 may be missing from the data.
+Shape ShapeBefore(const model::Model& layers, const Shape& field) {
+  const std::optional<model::TensorType> stated = model::StatedInputs(layers)[0];
+  if (stated) return model::TakenAs(stated->shape, field);
+  std::vector<int64_t> dims = field.dims();
+  dims.push_back(1);
+  const Shape longer(std::move(dims));
+  return !ShapeAfter(layers, field) && ShapeAfter(layers, longer) ? longer : field;
+}
+
+Status CheckLayers(const model::Model& layers, const Shape& in) {
   const std::vector<model::TensorType> features = model::Features(in);
   ASSIGN_OR_RETURN(const auto out, model::OutputTypes(layers, features));
   if (out.size() != 1 || out[0].dtype != DType::kFloat32) {
@@ -191,12 +221,9 @@ StatusOr<Shape> ShapeAfter(const model::Model& layers, const Shape& in) {
   // Variables would have to be trained, and saved with the model.
   ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,
                    model::Variables(layers, features));
-  if (!variables.empty()) {
-    return InvalidArgument(
-        "expected layers without variables, such as RandomFlip, got the variable ",
-        variables[0].name, "; move its layer to the model");
-  }
-  return out[0].shape;
+  if (variables.empty()) return OkStatus();
+  return InvalidArgument("expected layers without variables, such as RandomFlip, got the variable ",
+                         variables[0].name, "; move its layer to the model");
 }
 
 }  // namespace
@@ -205,12 +232,15 @@ StatusOr<std::shared_ptr<const data::Source>> Augment(std::shared_ptr<const data
                                                       Options options) {
   const Field* const field = source->Find(options.field);
   if (field == nullptr) return InvalidArgument("the examples have no field ", options.field);
-  ASSIGN_OR_RETURN(Shape made, ShapeAfter(options.layers, field->shape));
-  // Compile now, so that an op without a kernel is reported before the data are read.
-  RETURN_IF_ERROR(ExampleProgram::Create(options.layers, field->shape, options.training).status());
-  const Field read = *field;
-  return std::make_shared<const Augmented>(std::move(source), std::move(options), read,
-                                           std::move(made));
+  Shape in = ShapeBefore(options.layers, field->shape);
+  RETURN_IF_ERROR(CheckLayers(options.layers, in));
+  Shape made = *ShapeAfter(options.layers, in);
+  ASSIGN_OR_RETURN(graph::Graph graph, ExampleGraph(options.layers, in, options.training));
+  // Compile now, so that an op without a kernel is reported before the first batch is read.
+  RETURN_IF_ERROR(ExampleProgram::Create(graph).status());
+  options.threads = std::min(options.threads, kMostThreads);
+  return std::make_shared<const Augmented>(std::move(source), std::move(options), std::move(in),
+                                           std::move(made), std::move(graph));
 }
 
 }  // namespace tfjob::augment

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -12,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/augment/example_program.h"
 #include "runtime/base/json.h"
 #include "runtime/base/yaml.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/data/table_source.h"
 #include "runtime/model/keras.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::augment {
 namespace {
@@ -139,16 +142,35 @@ TEST(Augment, DependsOnlyOnSeedEpochAndExample) {
   EXPECT_NE(Read(*Open(*Changed(layers, true, 1, /*seed=*/6)), 2, AllRows()), images);
 }
 
+// Returns what RandomBrightness has added to the first value of each image.
+std::vector<float> Brightness(RowReader& reader, int64_t epoch) {
+  std::vector<float> added;
+  for (const Image& image : Read(reader, epoch, AllRows()))
+    added.push_back(image[0] - 10 * static_cast<float>(added.size()));
+  return added;
+}
+
 TEST(Augment, DrawsDifferentNumbersForEachExampleAndEpoch) {
-  const SourcePtr source = *Changed("[{RandomBrightness: {factor: 0.2, value_range: [0, 1000]}}]");
+  const SourcePtr source =
+      *Changed("[{RandomBrightness: {factor: 0.2, value_range: [-1000, 2000]}}]");
   const auto reader = Open(source);
-  std::set<float> brightness;
-  for (const int64_t epoch : {0, 1}) {
-    const std::vector<Image> images = Read(*reader, epoch, AllRows());
-    for (size_t i = 0; i < images.size(); ++i)
-      brightness.insert(images[i].back() - static_cast<float>(10 * i));
+  const std::vector<float> first = Brightness(*reader, 0), second = Brightness(*reader, 1);
+  // The values are rounded differently, so compare them with a tolerance.
+  std::set<int> distinct;
+  for (const auto& epoch : {first, second}) {
+    for (const float value : epoch) distinct.insert(static_cast<int>(std::lround(value * 100)));
   }
-  EXPECT_GT(brightness.size(), size_t{kRows});  // apart from values that were clipped
+  EXPECT_EQ(distinct.size(), size_t{2 * kRows});
+}
+
+TEST(Augment, DrawsDifferentNumbersForEachLayer) {
+  const std::string brightness = "{RandomBrightness: {factor: 0.2, value_range: [-1000, 2000]}}";
+  const std::vector<float> one = Brightness(*Open(*Changed("[" + brightness + "]")), 0);
+  const std::vector<float> two =
+      Brightness(*Open(*Changed("[" + brightness + ", " + brightness + "]")), 0);
+  int doubled = 0;
+  for (size_t i = 0; i < one.size(); ++i) doubled += std::fabs(two[i] - 2 * one[i]) < 0.01 ? 1 : 0;
+  EXPECT_LE(doubled, 1);
 }
 
 TEST(Augment, CropsAtRandomOnlyInTraining) {
@@ -162,8 +184,63 @@ TEST(Augment, CropsAtRandomOnlyInTraining) {
     first.insert(image[0]);
   }
   EXPECT_GT(first.size(), size_t{6});
-  const auto reader = Open(evaluation);
-  EXPECT_EQ(Read(*reader, 0, AllRows(), {2, 1, 1}), Read(*reader, 1, AllRows(), {2, 1, 1}));
+  // The first two columns have the aspect ratio of the result. Each value of it is the mean of two
+  // by two pixels.
+  const std::vector<Image> resized = Read(*Open(evaluation), 0, {0, 3}, {2, 1, 1});
+  EXPECT_THAT(resized, ElementsAre(ElementsAre(2, 8), ElementsAre(32, 38)));
+}
+
+TEST(Augment, RandomLayersDoNothingInEvaluation) {
+  for (const char* layers :
+       {"[{RandomFlip: {}}]", "[{Reshape: {target_shape: [4, 3, 1]}}, {RandomFlip: {}}]"}) {
+    const auto reader = Open(*Changed(layers, /*training=*/false));
+    EXPECT_THAT(Read(*reader, 0, {4, 9}), ElementsAre(ImageOf(4), ImageOf(9))) << layers;
+    EXPECT_THAT(Read(*reader, 1, {2}), ElementsAre(ImageOf(2))) << layers;
+  }
+}
+
+TEST(Augment, TakesDataWithoutTheChannelAxis) {
+  Tensor images(DType::kUInt8, {kRows, kHeight, kWidth});
+  std::iota(images.data<uint8_t>().begin(), images.data<uint8_t>().end(), uint8_t{0});
+  const SourcePtr grey = data::TableSource(std::make_shared<const data::Dataset>(
+      data::Dataset{.arrays = {{"features", "images.npy", images}}}));
+  for (const char* layers :
+       {"[{CenterCrop: {height: 4, width: 1}}]",
+        "[{InputLayer: {batch_shape: [null, 4, 3, 1]}}, {CenterCrop: {height: 4, width: 1}}]"}) {
+    const auto source = Augment(grey, {.field = "features", .layers = Layers(layers)});
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_EQ((*source)->Find("features")->shape, Shape({4, 1, 1}));
+    const auto reader = *(*source)->Open({{.name = "x", .array = "features", .shape = {4, 1, 1}}});
+    std::vector<NamedTensor> tensors = {{"x", Tensor(DType::kFloat32, {1, 4, 1, 1})}};
+    ASSERT_EQ(reader->Read(std::vector<int64_t>{1}, tensors), OkStatus());
+    EXPECT_THAT(std::as_const(tensors[0].value).data<float>(), ElementsAre(13, 16, 19, 22));
+  }
+}
+
+TEST(Augment, TellsExamplesApartWhoseIndicesDifferBy2To32) {
+  const StatusOr<graph::Graph> graph =
+      ExampleGraph(Layers("[{RandomBrightness: {factor: 0.2, value_range: [-1000, 2000]}}]"),
+                   {1, 1, 1}, /*training=*/true);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto program = *ExampleProgram::Create(*graph);
+  const float zero = 0;
+  std::set<float> values;
+  for (const int64_t example : {int64_t{7}, 7 + (int64_t{1} << 32), 7 + (int64_t{2} << 32)}) {
+    float value = 0;
+    ASSERT_EQ(program->Run({.seed = 1, .example = example}, {&zero, 1}, {&value, 1}), OkStatus());
+    values.insert(value);
+  }
+  EXPECT_EQ(values.size(), 3u);
+}
+
+TEST(Augment, IsNoPartOfAProfile) {
+  const auto reader = Open(*Changed("[{RandomFlip: {}}]"));
+  trace::Start();
+  Read(*reader, 0, AllRows());
+  for (const trace::ThreadEvents& thread : trace::Stop().threads) {
+    for (const trace::Event& event : thread.events)
+      EXPECT_NE(event.category, trace::Category::kOp) << event.name.view();
+  }
 }
 
 TEST(Augment, AppliesTheScaleBeforeTheLayers) {
@@ -211,6 +288,10 @@ TEST(Augment, RefusesLayersThatDoNotFit) {
   EXPECT_EQ(Message(variables),
             "expected layers without variables, such as RandomFlip, got the variable dense/kernel; "
             "move its layer to the model");
+  EXPECT_THAT(Message(Changed("[{Reshape: {target_shape: [12, 1]}}, {Masking: {}}]").status()),
+              HasSubstr("expected layers that return no mask"));
+  EXPECT_THAT(Message(Changed("[{ActivityRegularization: {l2: 0.1}}]").status()),
+              HasSubstr("expected layers that do not add to the loss"));
   EXPECT_THAT(Message(Changed("[{RandomCrop: {height: 9, width: 1, }}, {Flatten: {}}, "
                               "{RandomFlip: {}}]")
                           .status()),
@@ -225,7 +306,7 @@ TEST(Augment, RefusesLayersThatDoNotFit) {
                                  .dtype = DType::kInt64,
                                  .shape = {kHeight, kWidth, 1}}})
                         .status()),
-            "expected a model that takes features as float32, got int64");
+            "data.augment: expected a model that takes features as float32, got int64");
 }
 
 }  // namespace

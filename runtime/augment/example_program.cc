@@ -6,18 +6,22 @@
 #include <vector>
 
 #include "runtime/base/check.h"
+#include "runtime/base/philox.h"
 #include "runtime/exec/device.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/build.h"
 #include "runtime/model/layer/layer.h"
+#include "runtime/trace/trace.h"
 
 namespace tfjob::augment {
 namespace {
 
 constexpr size_t kMostFeeds = 3;  // the example, the step and the seed
 
-StatusOr<graph::Graph> GraphOf(const model::Model& layers, const Shape& in, bool training) {
+}  // namespace
+
+StatusOr<graph::Graph> ExampleGraph(const model::Model& layers, const Shape& in, bool training) {
   graph::Builder b;
   const graph::Output example =
       Placeholder(b, model::kFeatures, DType::kFloat32, model::Batched(1, in));
@@ -27,24 +31,33 @@ StatusOr<graph::Graph> GraphOf(const model::Model& layers, const Shape& in, bool
     call.seed = Placeholder(b, model::kSeed, DType::kInt64, {});
   }
   const std::vector<graph::Output> outputs = Forward(layers, call);
-  if (b.ok()) b.AddFetch(model::kPrediction, outputs[0]);
+  if (b.ok()) {
+    if (call.output_masks && call.output_masks->at(0).valid()) {
+      return InvalidArgument("expected layers that return no mask, which the model would not see; ",
+                             "move the layer that makes the mask, such as Masking, to the model");
+    }
+    if (!call.penalties.empty()) {
+      return InvalidArgument("expected layers that do not add to the loss; move the layer that ",
+                             "does, such as ActivityRegularization, to the model");
+    }
+    b.AddFetch(model::kPrediction, outputs[0]);
+  }
   return std::move(b).Finish();
 }
 
-}  // namespace
-
-StatusOr<std::unique_ptr<ExampleProgram>> ExampleProgram::Create(const model::Model& layers,
-                                                                 const Shape& in, bool training) {
-  ASSIGN_OR_RETURN(const graph::Graph graph, GraphOf(layers, in, training));
+StatusOr<std::unique_ptr<ExampleProgram>> ExampleProgram::Create(const graph::Graph& graph) {
   std::unique_ptr<ExampleProgram> made(new ExampleProgram());
   ASSIGN_OR_RETURN(made->program_, exec::Compile(graph, made->store_, exec::CpuDevice()));
-  ENFORCE(made->program_->feeds().size() <= kMostFeeds, "the placeholders of GraphOf");
+  ENFORCE(made->program_->feeds().size() <= kMostFeeds, "the placeholders of ExampleGraph");
   return made;
 }
 
 Status ExampleProgram::Run(const RandomKey& key, std::span<const float> from, std::span<float> to) {
-  // The random ops hash the seed and the step, which stands here for the example.
-  const auto seed = static_cast<int64_t>(key.seed);
+  // The random ops hash the seed and the lower half of the step, which stands here for the example.
+  const auto upper = static_cast<uint64_t>(key.example) >> 32;
+  const auto seed =
+      static_cast<int64_t>(upper == 0 ? key.seed : PhiloxKey(key.seed + upper, "examples"));
+  const trace::Paused paused;  // these ops are no part of the model's step
   std::array<exec::Feed, kMostFeeds> feeds;
   const auto feed = [&](const char* name, const exec::Feed& value) {
     const int at = program_->FindFeed(name);

@@ -7,6 +7,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/exec/program.h"
+#include "runtime/graph/graph.h"
 #include "runtime/model/model.h"
 #include "runtime/variables/variable_store.h"
 
@@ -18,13 +19,17 @@ struct RandomKey {
   int64_t example = 0;
 };
 
+// Returns the graph of the layers for one example, whose shape is `in`. Requires layers that accept
+// this shape as float32, and that have no variables. Returns InvalidArgument if they return a mask,
+// or change the loss.
+StatusOr<graph::Graph> ExampleGraph(const model::Model& layers, const Shape& in, bool training);
+
 // Owned by one thread.
 class ExampleProgram {
  public:
-  // `in` is the shape of an example. Requires layers that accept it as float32, and that have no
-  // variables. Propagates errors from exec::Compile.
-  static StatusOr<std::unique_ptr<ExampleProgram>> Create(const model::Model& layers,
-                                                          const Shape& in, bool training);
+  // `graph` is a result of ExampleGraph. Programs of the same graph share its constants. Propagates
+  // errors from exec::Compile.
+  static StatusOr<std::unique_ptr<ExampleProgram>> Create(const graph::Graph& graph);
 
   // Fills `to` with the output of the layers. `from` and `to` have the sizes of the input and the
   // output. Allocates nothing. Propagates errors from exec::Program::Run.

@@ -120,6 +120,8 @@ StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data) {
 
 StatusOr<float> ScaleOf(const LoadedModel& loaded) {
   if (!loaded.config) return 1;
+  // The layers of data.augment take scaled inputs, so what they return is scaled.
+  if (loaded.config->data.augment != nullptr) return 1;
   ASSIGN_OR_RETURN(const std::optional<InputScale> scale,
                    ScaleIn(loaded.config->data.train, "data.train", /*zipped=*/false));
   return scale ? scale->factor : 1;

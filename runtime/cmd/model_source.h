@@ -39,7 +39,8 @@ struct LoadedModel {
 StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
 
 // Returns the factor by which training multiplies the float32 inputs: the training file's
-// data.train.scale, times the scale of its datasets. Returns InvalidArgument, with a message that
+// data.train.scale, times the scale of its datasets. Returns 1 with data.augment, whose layers take
+// the scaled inputs and return what the model takes. Returns InvalidArgument, with a message that
 // names the datasets, if their scales differ.
 StatusOr<float> ScaleOf(const LoadedModel& loaded);
 

@@ -65,6 +65,11 @@ class PredictVerb : public Verb {
     RETURN_IF_ERROR(
         Annotate(inference::CheckArraysPath(output_, loaded.model.outputs.size()), "--output"));
     ASSIGN_OR_RETURN(const float scale, ScaleOf(loaded));
+    if (loaded.config && loaded.config->data.augment != nullptr) {
+      kLog.Warn(
+          "neither data.train.scale nor data.augment is applied; the inputs must be what the "
+          "layers of data.augment return");
+    }
     io::NamedTensors arrays;
     for (const std::string& input : inputs_) RETURN_IF_ERROR(AddInput(input, arrays));
     ASSIGN_OR_RETURN(const std::vector<Tensor> inputs,

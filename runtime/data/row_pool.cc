@@ -39,7 +39,7 @@ RowPool::RowPool(int threads) : lanes_(static_cast<size_t>(threads)), pool_("dec
   ENFORCE(threads >= 1, "the caller's thread counts");
 }
 
-Status RowPool::ForEach(size_t rows, const std::function<Status(size_t lane, size_t row)>& read) {
+Status RowPool::ForEach(size_t rows, absl::FunctionRef<Status(size_t lane, size_t row)> read) {
   std::atomic<size_t> next = 0;
   FirstError error;
   // Some examples take longer than others, so a lane takes the next example once it has finished

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thread_pool.h"
 
@@ -20,7 +20,7 @@ class RowPool {
   // different lanes may run at the same time; calls with the same lane never do, so that each lane
   // can have buffers of its own. After an error, no further calls begin. Returns the error of the
   // lowest row that has one.
-  Status ForEach(size_t rows, const std::function<Status(size_t lane, size_t row)>& read);
+  Status ForEach(size_t rows, absl::FunctionRef<Status(size_t lane, size_t row)> read);
 
  private:
   size_t lanes_;

@@ -63,6 +63,8 @@ Buffer& BufferOfThisThread() {
   return *buffer;
 }
 
+thread_local bool thread_paused = false;
+
 }  // namespace
 
 std::string_view Name(Category category) {
@@ -114,7 +116,16 @@ Trace Stop() {
   return trace;
 }
 
+Paused::Paused() : outer_(thread_paused) {
+  thread_paused = true;
+}
+
+Paused::~Paused() {
+  thread_paused = outer_;
+}
+
 void Span::Begin(Category category, std::string_view name, std::string_view kind) {
+  if (thread_paused) return;
   recording_ = TheRegistry().recording;
   event_.category = category;
   event_.name.Set(name);

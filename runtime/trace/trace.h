@@ -86,4 +86,17 @@ class Span {
   Event event_;
 };
 
+// While an object of this class exists, the calling thread records no spans: for work that would
+// otherwise count as the computation of a step, or whose spans are too many and too short.
+class Paused {
+ public:
+  Paused();
+  ~Paused();
+  Paused(const Paused&) = delete;
+  Paused& operator=(const Paused&) = delete;
+
+ private:
+  const bool outer_;  // whether the thread was already paused
+};
+
 }  // namespace tfjob::trace

@@ -91,17 +91,30 @@ StatusOr<std::shared_ptr<const data::Source>> WithMasks(
   return data::MaskTokens(std::move(source), std::move(options));
 }
 
-StatusOr<std::shared_ptr<const data::Source>> WithLayers(
-    const config::TrainingConfig& config, Split split, const model::Model& model,
-    std::shared_ptr<const data::Source> source) {
+StatusOr<model::Model> AugmentLayers(const config::TrainingConfig& config,
+                                     const model::Model& model) {
   const std::vector<std::string> inputs = model::InputNames(model);
   if (inputs.size() != 1) {
-    return InvalidArgument("expected a model with one input, which the layers change, got ",
-                           inputs.size(), " inputs");
+    return InvalidArgument("data.augment: expected a model with one input, which the layers ",
+                           "change, got ", inputs.size(), " inputs");
+  }
+  const std::optional<graph::TensorType> stated = model::StatedInputs(model)[0];
+  if (stated && stated->dtype != DType::kFloat32) {
+    return InvalidArgument("data.augment: expected a model whose input is float32, got ",
+                           Name(stated->dtype));
   }
   ASSIGN_OR_RETURN(model::Model layers,
                    model::ReadLayers(JsonField(*config.data.augment, "data.augment")));
-  augment::Options options{.field = inputs[0],
+  if (layers.inputs.size() == 1) return layers;
+  return InvalidArgument("data.augment: expected layers that take one input, got ",
+                         layers.inputs.size());
+}
+
+StatusOr<std::shared_ptr<const data::Source>> WithLayers(
+    const config::TrainingConfig& config, Split split, const model::Model& model,
+    std::shared_ptr<const data::Source> source) {
+  ASSIGN_OR_RETURN(model::Model layers, AugmentLayers(config, model));
+  augment::Options options{.field = model::InputNames(model)[0],
                            .layers = std::move(layers),
                            .training = split == Split::kTrain,
                            .seed = static_cast<uint64_t>(config.seed),
@@ -118,6 +131,11 @@ Status InKey(const Status& error, std::string_view key, Split split) {
 }
 
 }  // namespace
+
+Status CheckAugment(const config::TrainingConfig& config, const model::Model& model) {
+  if (config.data.augment == nullptr) return OkStatus();
+  return AugmentLayers(config, model).status();
+}
 
 StatusOr<std::shared_ptr<const data::Source>> AugmentedSource(
     const config::TrainingConfig& config, Split split, const model::Model& model,

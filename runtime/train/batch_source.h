@@ -20,6 +20,9 @@ StatusOr<std::shared_ptr<const data::Source>> BatchSource(
     const config::TrainingConfig& config, Split split, const model::Model& model,
     std::shared_ptr<const data::Source> source);
 
+// Returns InvalidArgument if the layers of data.augment are not valid, or if the model has several
+// inputs or one that is not float32: before data are read, which may take long.
+Status CheckAugment(const config::TrainingConfig& config, const model::Model& model);
 // Applies only data.augment, which may change the shape of the model's input.
 StatusOr<std::shared_ptr<const data::Source>> AugmentedSource(
     const config::TrainingConfig& config, Split split, const model::Model& model,

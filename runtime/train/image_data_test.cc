@@ -188,6 +188,7 @@ TEST(ImageData, ErrorsOfAugmentNameTheKey) {
   EXPECT_EQ(error("[{Dense: {units: 2}}]"),
             "data.augment (data.train): expected layers without variables, such as RandomFlip, "
             "got the variable dense/kernel; move its layer to the model");
+  std::filesystem::remove_all(folder.path());  // the layers are checked before the data
   EXPECT_EQ(error("[RandomFlap]"),
             "data.augment[0]: there is no layer RandomFlap; did you mean RandomFlip?");
 }

@@ -17,6 +17,7 @@ StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
                                                      Split split, const model::Model& model) {
   const auto& given = split == Split::kTrain ? inputs.train : inputs.eval;
   if (given != nullptr) return given;
+  RETURN_IF_ERROR(CheckAugment(config, model));
   ASSIGN_OR_RETURN(std::shared_ptr<const data::Source> source, LoadDataset(config, split, model));
   return BatchSource(config, split, model, std::move(source));
 }

@@ -219,7 +219,7 @@ TEST(Dataset, WrongLayersAreErrorsOfFit) {
             "got the variable dense/kernel; move its layer to the model");
   options.augment = {tj::Layer()};
   EXPECT_EQ(ErrorOf(Points({1, 2}), options),
-            "data.augment: expected layers, such as RandomFlip{}, got Layer{}");
+            "data.augment[0]: expected a layer, such as RandomFlip{}, got Layer{}");
 }
 
 TEST(Dataset, ErrorsOfFunctionsNameTheExample) {

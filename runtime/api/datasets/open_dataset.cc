@@ -123,11 +123,13 @@ tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
             {"rate", mask->rate}};
     if (!mask->special_tokens.empty()) keys["special_tokens"] = mask->special_tokens;
   }
-  for (const Layer& layer : augment) {
-    if (!layer.present())
-      return InvalidArgument("data.augment: expected layers, such as RandomFlip{}, got Layer{}");
-    RETURN_IF_ERROR(Access::Data(layer).error);
-    data["augment"].push_back(Access::Data(layer).form);
+  for (size_t i = 0; i < augment.size(); ++i) {
+    const std::string at = StrCat("data.augment[", i, "]");
+    if (!augment[i].present())
+      return InvalidArgument(at, ": expected a layer, such as RandomFlip{}, got Layer{}");
+    const LayerData& layer = Access::Data(augment[i]);
+    RETURN_IF_ERROR(Annotate(layer.error, at));
+    data["augment"].push_back(layer.form);
   }
   if (data.empty()) return OkStatus();
   RETURN_IF_ERROR(config::SetOpenKeys(config, {{"data", data}}));
@@ -145,6 +147,7 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
                                 const model::Model& model, config::TrainingConfig& config) {
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
+  RETURN_IF_ERROR(train::CheckAugment(config, model));
   if (data.open == nullptr) {
     ASSIGN_OR_RETURN(SourcePtr leaf, OpenLeaf(data, split, model, config));
     return train::BatchSource(config, split, model, std::move(leaf));
