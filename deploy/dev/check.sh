@@ -11,6 +11,14 @@ case ${1:-} in
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# files PATTERN…: prints the files that exist and that git does not ignore.
+files() {
+  local file
+  git ls-files --cached --others --exclude-standard "$@" | while read -r file; do
+    [ ! -e "$file" ] || echo "$file"
+  done
+}
+
 format() {
   local output
   output=$(clang-format-19 --dry-run -Werror "${sources[@]}" 2>&1) && return
@@ -35,13 +43,13 @@ status=0
 check() { timed "$@" || status=1; }
 
 install_packages build test
-mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh')
-sources=($(for f in "${sources[@]}"; do if [ -e "$f" ]; then echo "$f"; fi; done))
+mapfile -t sources < <(files '*.cc' '*.h' '*.cu' '*.cuh')
+mapfile -t pages < <(files '*.md')
 if [ ${#sources[@]} -eq 0 ]; then echo "git names no sources in $ROOT" >&2 && exit 1; fi
 
 if [ "${1:-}" = --fix ]; then timed "formatting" clang-format-19 -i "${sources[@]}"; fi
 check "format" format
-check "sizes" deploy/dev/sizes.py "${sources[@]}"
+check "sizes" deploy/dev/sizes.py "${sources[@]}" "${pages[@]}"
 check "scripts" scripts
 check "links of the documentation" deploy/dev/links.py
 check "example models" deploy/dev/write_models.py --check

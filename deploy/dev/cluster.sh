@@ -10,7 +10,7 @@
 #   deploy/dev/cluster.sh status         lists the components
 #   deploy/dev/cluster.sh load-image FILE…   loads images (OCI or docker archives) into the node
 #   deploy/dev/cluster.sh kubeconfig     prints the path of the administrator's kubeconfig
-#   deploy/dev/cluster.sh bin            prints the folder of etcd, kube-apiserver, kubectl, helm, …
+#   deploy/dev/cluster.sh bin [PROGRAM…]     builds helm, kubectl, etcd, … (default: all); prints their folder
 #
 # --state FOLDER (before or after the verb) selects another cluster. Several control planes can run
 # at once, on different ports; a machine has only one node. See docs/development.md.
@@ -26,7 +26,14 @@ while (($#)); do
     --state) mkdir -p "${2-}" && STATE=$(realpath "$2") && shift ;;
     -h | --help) usage && exit ;;
     -*) echo "cluster.sh: unknown option $1; try --help" >&2 && exit 2 ;;
-    *) if [ -z "$verb" ]; then verb=$1; else arguments+=("$(realpath "$1")"); fi ;;
+    *)
+      case $verb in
+        "") verb=$1 ;;
+        load-image) arguments+=("$(realpath "$1")") ;;  # lib.sh changes the current folder
+        bin) arguments+=("$1") ;;
+        *) echo "cluster.sh: \"$verb\" takes no argument \"$1\"; try --help" >&2 && exit 2 ;;
+      esac
+      ;;
   esac
   shift
 done
@@ -103,13 +110,23 @@ status() {
   kubectl get nodes
 }
 
+# bin [PROGRAM…]: builds those of the programs that are missing, and prints their folder. The default is all programs.
+bin() {
+  local name
+  for name in "$@"; do
+    [[ -v PACKAGES[$name] ]] || fail "there is no program \"$name\"; expected one of: ${!PACKAGES[*]}"
+  done
+  build_programs "$@" >&2
+  echo "$PROGRAMS"
+}
+
 case $verb in
   up) up ;;
   down) down ;;
   status) status ;;
   load-image) load_image "${arguments[@]}" ;;
   kubeconfig) [ -f "$STATE/admin.kubeconfig" ] && echo "$STATE/admin.kubeconfig" || fail "there is no cluster in $STATE" ;;
-  bin) build_programs >&2 && echo "$PROGRAMS" ;;
+  bin) bin "${arguments[@]}" ;;
   "") usage && exit 2 ;;
   *) fail "unknown command $verb; try --help" ;;
 esac

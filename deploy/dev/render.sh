@@ -5,11 +5,11 @@
 #   deploy/dev/render.sh            rewrites them
 #   deploy/dev/render.sh --check    checks that they are current and changes nothing
 #
-# HELM may name the helm program. The default is helm in PATH, or else in `deploy/dev/cluster.sh
-# bin`.
+# HELM may name the helm program. The default is helm in PATH, or else the one that
+# `deploy/dev/cluster.sh bin helm` builds.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-helm=${HELM:-$(command -v helm || echo "$(deploy/dev/cluster.sh bin)/helm")}
+helm=${HELM:-$(command -v helm || echo "$(deploy/dev/cluster.sh bin helm)/helm")}
 base=deploy/kustomize/base/operator.yaml
 whole=deploy/tfjob-operator.yaml
 

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
 """sizes.py FILE…: lists C++ files of more than 500 lines, functions of more than 60 lines, and
 comment lines of more than 100 columns. Skips files that contain the comment "Longer than the rule:"
-followed by a reason. A comment line that contains a URL may be longer."""
+followed by a reason. A comment line that contains a URL may be longer.
+
+In Markdown files (*.md), lists lines of more than 120 columns. A row of a table, a line of a code
+block, and a line that consists of one link or one word may be longer. Skips generated pages, which
+contain a comment that begins with "Made from"."""
 import re
 import sys
 
-MAX_FILE, MAX_FUNCTION, MAX_COMMENT = 500, 60, 100
+MAX_FILE, MAX_FUNCTION, MAX_COMMENT, MAX_MARKDOWN = 500, 60, 100, 120
 # Matches the text before the block of a namespace or type. Any other block directly inside such
 # blocks is a function.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
 STRIP = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//.*')
 RAW = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"')
+# Matches a Markdown line that cannot be wrapped: a row of a table, or one link or word.
+UNBREAKABLE = re.compile(r"\s*(\||([-*] |\d+\. )?(\[[^]]*\]\([^)\s]*\)\S*|\S+)\s*$)")
+FENCE = re.compile(r"\s*(```|~~~)")
 
 
 def functions(text):
@@ -43,25 +50,42 @@ def functions(text):
                 statement += char
 
 
+def code_problems(text):
+    """Yields (line, problem) pairs of a C++ file."""
+    if "Longer than the rule:" in text:
+        return
+    lines = text.count("\n")
+    if lines > MAX_FILE:
+        yield 1, f"{lines} lines, more than {MAX_FILE}"
+    for start, end in functions(text):
+        if end - start + 1 > MAX_FUNCTION:
+            yield start, f"a function of {end - start + 1} lines, more than {MAX_FUNCTION}"
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > MAX_COMMENT and line.lstrip().startswith("//") and "://" not in line:
+            yield number, f"a comment line of {len(line)} columns, more than {MAX_COMMENT}"
+
+
+def markdown_problems(text):
+    """Yields (line, problem) pairs of a Markdown file."""
+    if "<!-- Made from " in text:
+        return
+    in_code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if FENCE.match(line):
+            in_code = not in_code
+        elif not in_code and len(line) > MAX_MARKDOWN and not UNBREAKABLE.match(line):
+            yield number, f"a line of {len(line)} columns, more than {MAX_MARKDOWN}"
+
+
 def main():
     bad = 0
     for path in sys.argv[1:]:
         with open(path, encoding="utf-8") as source:
             text = source.read()
-        if "Longer than the rule:" in text:
-            continue
-        lines = text.count("\n")
-        if lines > MAX_FILE:
-            print(f"{path}: {lines} lines, more than {MAX_FILE}")
+        find = markdown_problems if path.endswith(".md") else code_problems
+        for number, problem in find(text):
+            print(f"{path}:{number}: {problem}")
             bad += 1
-        for start, end in functions(text):
-            if end - start + 1 > MAX_FUNCTION:
-                print(f"{path}:{start}: a function of {end - start + 1} lines, more than {MAX_FUNCTION}")
-                bad += 1
-        for number, line in enumerate(text.split("\n"), 1):
-            if len(line) > MAX_COMMENT and line.lstrip().startswith("//") and "://" not in line:
-                print(f"{path}:{number}: a comment line of {len(line)} columns, more than {MAX_COMMENT}")
-                bad += 1
     return 1 if bad else 0
 
 

@@ -7,6 +7,7 @@
 #include "operator/api/defaults.h"
 #include "operator/objects/service.h"
 #include "operator/policy/decide.h"
+#include "operator/policy/facts/restart_policy.h"
 #include "operator/policy/testing.h"
 #include "operator/render/cluster_spec.h"
 #include "operator/render/native_group.h"
@@ -248,16 +249,19 @@ TEST(Pod, AsItIsSent) {
       "training.kubeflow.org/job-role"));
 }
 
-// Checks how each restart policy is passed on to the kubelet.
+// The kubelet gets the policy that the table of restart policies names. restart_policy_test.cc
+// checks the table.
 TEST(Pod, MapsTheRestartPolicy) {
-  const std::pair<RestartPolicy, const char*> kCases[] = {{RestartPolicy::kAlways, "Always"},
-                                                          {RestartPolicy::kOnFailure, "OnFailure"},
-                                                          {RestartPolicy::kNever, "Never"},
-                                                          {RestartPolicy::kExitCode, "Never"}};
-  for (const auto& [policy, text] : kCases) {
-    const api::TFJob job = MakeJob({{kWorker, 2, policy}});
-    EXPECT_EQ(BuildFirst(job, Kind::kPod, "mnist-worker-1")["spec"]["restartPolicy"], text);
+  const auto rendered = [](RestartPolicy wanted) {
+    const api::TFJob job = MakeJob({{kWorker, 2, wanted}});
+    return BuildFirst(job, Kind::kPod, "mnist-worker-1")["spec"]["restartPolicy"];
+  };
+  for (const RestartPolicy wanted : api::kRestartPolicies) {
+    EXPECT_EQ(rendered(wanted), api::Name(policy::BehaviorOf(wanted).pod_policy))
+        << api::Name(wanted);
   }
+  EXPECT_EQ(rendered(RestartPolicy::kOnFailure), "OnFailure");
+  EXPECT_EQ(rendered(RestartPolicy::kExitCode), "Never");
 }
 
 // A job with one replica trains alone. Its pod has no TF_CONFIG, but does have the variables that

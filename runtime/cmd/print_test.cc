@@ -115,6 +115,8 @@ TEST(PrintStage, ShowsTheTransportOfEachStrategy) {
   const std::string mirrored = Collectives("{name: mirrored, devices: 3}", {});
   contains(mirrored, "\n3 ranks: the devices of this task\ntransport: threads; ");
   contains(mirrored, "\nbucket 0: ");
+  contains(Collectives("{name: central_storage, devices: 3}", {}),
+           "\n3 ranks: the devices of this task\ntransport: threads; ");
   contains(Collectives("auto", WorkerOfASmallCluster()),
            "strategy: parameter_server\nno gradients are exchanged between tasks");
   contains(Collectives("auto", {}), "strategy: one_device\nno gradients are exchanged");

@@ -170,13 +170,19 @@ StatusOr<std::string> DescribeExchange(const ModelDefinition& definition,
   ASSIGN_OR_RETURN(const StrategyKind kind, Select(config.kind, tf_config));
   const std::string start =
       StrCat("strategy: ", config::kStrategyNames[static_cast<size_t>(kind)], "\n");
-  if (kind == StrategyKind::kParameterServer) {
-    return start +
-           "no gradients are exchanged between tasks: each task sends its own to the "
-           "parameter servers (--print=placement)\n";
-  }
-  if (kind == StrategyKind::kOneDevice) {
-    return start + "no gradients are exchanged: this task trains alone with one device\n";
+  switch (kind) {
+    case StrategyKind::kMirrored:
+    case StrategyKind::kMultiWorkerMirrored:
+    case StrategyKind::kCentralStorage:
+      break;
+    case StrategyKind::kParameterServer:
+      return start +
+             "no gradients are exchanged between tasks: each task sends its own to the "
+             "parameter servers (--print=placement)\n";
+    case StrategyKind::kOneDevice:
+      return start + "no gradients are exchanged: this task trains alone with one device\n";
+    default:
+      return start + "no gradients are exchanged\n";
   }
   ModelDefinition unclipped = definition;
   unclipped.build.clipping = {};

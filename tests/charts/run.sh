@@ -6,11 +6,11 @@
 #   tests/charts/run.sh [RESULTS]    appends "<passed> <failed> <what>" to the file RESULTS
 #   tests/charts/run.sh --update     rewrites the golden files and the rendered manifests
 #
-# HELM and KUBECTL may name the programs. The defaults are those in PATH, or else in
-# `deploy/dev/cluster.sh bin`.
+# HELM and KUBECTL may name the programs. The defaults are those in PATH, or else those that
+# `deploy/dev/cluster.sh bin helm kubectl` builds.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
-program() { command -v "$1" || echo "$(deploy/dev/cluster.sh bin)/$1"; }
+program() { command -v "$1" || echo "$(deploy/dev/cluster.sh bin "$1")/$1"; }
 HELM=${HELM:-$(program helm)}
 KUBECTL=${KUBECTL:-$(program kubectl)}
 export HELM KUBECTL
