@@ -109,8 +109,8 @@ Output StepAndSeed(Builder& b) {
 
 std::vector<Case> ElementwiseCases() {
   std::vector<Case> cases;
-  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Identity", "Neg", "Abs", "Square", "Exp",
-                         "Erf", "Sin", "Cos"}) {
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Identity", "CheckNumerics", "Neg", "Abs",
+                         "Square", "Exp", "Erf", "Sin", "Cos"}) {
     cases.push_back(
         {op, {{3, 4}}, [op](Builder& b, const Inputs& in) { return Unary(b, op, in); }});
   }

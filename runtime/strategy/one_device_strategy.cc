@@ -63,8 +63,8 @@ class OneDevice : public Strategy {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
     if (check_.skips() && !scales_loss_) {
-      ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, optimizer::Clipping(),
-                                                        store_, options_.device));
+      ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, no_clipping_, store_,
+                                                        options_.device));
     }
     // The program with the updates has created the slots.
     ASSIGN_OR_RETURN(state_, LocalState::Find(options_.definition.state, store_));
@@ -156,6 +156,7 @@ class OneDevice : public Strategy {
   const rpc::Identity self_;
   const StrategyOptions options_;
   const bool scales_loss_;
+  const optimizer::Clipping no_clipping_;  // of contributions: the training graph has clipped them
   variables::VariableStore store_;
   NumberCheck check_;
   ProgramCache programs_;

@@ -87,18 +87,27 @@ TFJOB_DEVICE Positions PositionsOfThread(const ElementwiseParameter& p) {
   return at;
 }
 
+template <typename T>
 TFJOB_DEVICE float Read(const ElementInput& input, Position at) {
   if (!at.inside) return 0.0f;
-  return ReadFloat(input.data, input.type,
-                   at.row * input.row_stride + static_cast<int64_t>(at.col) * input.column_step);
+  return static_cast<float>(static_cast<const T*>(
+      input.data)[at.row * input.row_stride + static_cast<int64_t>(at.col) * input.column_step]);
+}
+
+template <typename T>
+TFJOB_DEVICE float4 Read(const ElementInput& input, const Positions& at) {
+  if (!at.quad)
+    return {Read<T>(input, at.x), Read<T>(input, at.y), Read<T>(input, at.z), Read<T>(input, at.w)};
+  if (input.column_step == 1)
+    return Load(static_cast<const T*>(input.data) + at.x.row * input.row_stride + at.x.col);
+  const float value = Read<T>(input, at.x);
+  return {value, value, value, value};
 }
 
 TFJOB_DEVICE float4 Read(const ElementInput& input, const Positions& at) {
-  if (!at.quad) return {Read(input, at.x), Read(input, at.y), Read(input, at.z), Read(input, at.w)};
-  if (input.column_step == 1)
-    return ReadQuad(input.data, input.type, at.x.row * input.row_stride + at.x.col);
-  const float value = Read(input, at.x);
-  return {value, value, value, value};
+  if (input.type == FloatType::kFloat32) return Read<float>(input, at);
+  if (input.type == FloatType::kBFloat16) return Read<BFloat16>(input, at);
+  return Read<Float16>(input, at);
 }
 
 TFJOB_DEVICE float* Slot(float* slots, int index) {
