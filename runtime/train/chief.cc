@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "absl/strings/str_join.h"
-#include "runtime/base/file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/device.h"
 #include "runtime/graph/graph_def/graph_def.h"
