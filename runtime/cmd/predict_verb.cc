@@ -66,7 +66,7 @@ class PredictVerb : public Verb {
         Annotate(inference::CheckArraysPath(output_, loaded.model.outputs.size()), "--output"));
     ASSIGN_OR_RETURN(const float scale, ScaleOf(loaded));
     if (loaded.config && loaded.config->data.augment != nullptr) {
-      kLog.Warn(
+      kLog.Warning(
           "neither data.train.scale nor data.augment is applied; the inputs must be what the "
           "layers of data.augment return");
     }
