@@ -172,10 +172,13 @@ class MultiWorkerMirrored : public Strategy {
   Status Join() {
     while (true) {
       Drop();
-      ASSIGN_OR_RETURN(generation_,
-                       options_.group->Join({.step = replica_->has_state() ? drawn_ : -1,
-                                             .state_generation = state_generation_,
-                                             .agreement = agreement_}));
+      const bool keeps = replica_->has_state() && !goes_back_;
+      ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = keeps ? drawn_ : -1,
+                                                          .state_generation = state_generation_,
+                                                          .agreement = agreement_}));
+      // Until now, the state could still be saved: the process may be asked to end while it waits.
+      if (goes_back_) replica_->Forget();
+      goes_back_ = false;
       Status shared = ShareState();
       if (shared.ok()) {
         state_generation_ = generation_.number;
@@ -302,10 +305,12 @@ class MultiWorkerMirrored : public Strategy {
   // not join again: an exchange has taken longer than strategy.timeout_seconds, or errors other
   // than the loss of a task have occurred in several generations in a row.
   Status DropFailed(const Status& why) {
-    kGroupLog.Warning("an exchange has failed; joining the next generation",
+    kGroupLog.Warning(options_.goes_back
+                          ? "an exchange has failed; going back to the last checkpoint"
+                          : "an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
     Drop();
-    if (options_.goes_back) replica_->Forget();
+    goes_back_ = options_.goes_back;
     if (absl::IsDeadlineExceeded(why)) return why;
     if (absl::IsUnavailable(why) || absl::IsCancelled(why)) return OkStatus();
     constexpr int kMostFailures = 3;
@@ -327,6 +332,7 @@ class MultiWorkerMirrored : public Strategy {
   int64_t state_generation_ = 0;  // see collectives::Joining
   RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
+  bool goes_back_ = false;        // the next generation begins with the last checkpoint
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones

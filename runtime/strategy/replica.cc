@@ -208,6 +208,7 @@ Status Replica::Load(const state::Snapshot& snapshot) {
   has_state_ = false;
   RETURN_IF_ERROR(state_->Load(snapshot));
   loss_scale_ = snapshot.loss_scale.value_or(state::LossScale());
+  check_.GoOnFrom(0);
   has_state_ = true;
   return OkStatus();
 }

@@ -189,8 +189,9 @@ TEST(ImageData, ErrorsOfAugmentNameTheKey) {
             "data.augment (data.train): expected layers without variables, such as RandomFlip, "
             "got the variable dense/kernel; move its layer to the model");
   std::filesystem::remove_all(folder.path());  // the layers are checked before the data
-  EXPECT_EQ(error("[RandomFlap]"),
-            "data.augment[0]: there is no layer RandomFlap; did you mean RandomFlip?");
+  EXPECT_EQ(
+      error("[RandomFlap]"),
+      "data.augment[0]: layer class RandomFlap is not supported; did you mean \"RandomFlip\"?");
 }
 
 }  // namespace

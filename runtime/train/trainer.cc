@@ -13,6 +13,7 @@
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/model_directory.h"
 #include "runtime/train/model_dir/run_claim.h"
 
 namespace tfjob::train {
@@ -174,11 +175,13 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
 StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   const int64_t now = context_.clock().Now().time_since_epoch().count();
   const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return strategy::RunClaim{.first_term = now};  // a task that trains alone
   ASSIGN_OR_RETURN(const int64_t recorded, io::RecordedTerm(folder));
   strategy::RunClaim claim{.first_term = std::max(now, recorded)};
   const Status written = WriteClaim(folder, claim.first_term, context_.files());
   claim.written = written.ok();
   if (!written.ok()) {
+    if (!MayPass(written)) return Annotate(written, "model_dir");
     kTrainLog.Warning("cannot check whether all tasks share model_dir", {{"error", written}});
   }
   return claim;
@@ -186,15 +189,11 @@ StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
 
 Status Trainer::CheckHasModelDir() const {
   const config::TrainingConfig& config = context_.config();
-  if (config.strategy.on_failure != config::OnFailure::kShrink || !config.model_dir.empty()) {
-    return OkStatus();
-  }
-  return InvalidArgument(
-      "strategy.on_failure: shrink needs a folder that all tasks share, in which a task that "
-      "returns "
-      "late finds out that the run has ended: set model_dir (in C++, pass BackupAndRestore), or "
-      "use "
-      "on_failure: wait");
+  const bool shrinks = config.strategy.on_failure == config::OnFailure::kShrink;
+  if (!shrinks || tasks_ == 1 || !config.model_dir.empty()) return OkStatus();
+  return InvalidArgument("strategy.on_failure: shrink needs a folder that all tasks share, in ",
+                         "which a task that returns late finds out that the run has ended: set ",
+                         "model_dir (in C++, pass BackupAndRestore), or use on_failure: wait");
 }
 
 // The folder may be damaged or out of reach at present, which does not mean that it is not shared.

@@ -9,16 +9,11 @@
 #include "runtime/train/model_dir/log.h"
 
 namespace tfjob::train {
-namespace {
 
-// Returns whether the error may go away while the task trains. A full or failing disk may recover,
-// unlike a folder that this task has no permission to write to.
 bool MayPass(const Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
          absl::IsDeadlineExceeded(status);
 }
-
-}  // namespace
 
 Status ModelDirectory::TryToWrite() const {
   const std::string probe = options_.folder + "/.writable";

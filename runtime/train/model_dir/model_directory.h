@@ -15,6 +15,10 @@
 
 namespace tfjob::train {
 
+// Returns whether an error of the disk may go away while the task trains. A full or failing disk may
+// recover, unlike a folder that this task has no permission to write to.
+bool MayPass(const Status& status);
+
 struct ModelDirectoryOptions {
   std::string folder;
   state::TrainingState training;
