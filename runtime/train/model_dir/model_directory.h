@@ -15,8 +15,8 @@
 
 namespace tfjob::train {
 
-// Returns whether an error of the disk may go away while the task trains. A full or failing disk may
-// recover, unlike a folder that this task has no permission to write to.
+// Returns whether an error of the disk may go away while the task trains. A full or failing disk
+// may recover, unlike a folder that this task has no permission to write to.
 bool MayPass(const Status& status);
 
 struct ModelDirectoryOptions {
