@@ -1,172 +1,17 @@
 // Tests the strategy with threads as tasks, and injects faults between any two operations.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <iterator>
 #include <latch>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
-#include "runtime/data/pipeline.h"
-#include "runtime/model/keras.h"
 #include "runtime/state/run_failure.h"
-#include "runtime/strategy/multi_worker_mirrored_strategy.h"
 #include "runtime/strategy/one_device_strategy.h"
-#include "runtime/strategy/test_group.h"
-#include "runtime/strategy/test_rows.h"
-#include "runtime/strategy/test_tables.h"
+#include "runtime/strategy/test_tasks.h"
 
 namespace tfjob::strategy {
 namespace {
-
-constexpr int64_t kGlobalBatch = 8;
-
-// A model with its data.
-struct Work {
-  ModelDefinition definition;
-  // Returns a rank's part of the global batch with this number. The batch `bad` has a NaN on the
-  // last rank.
-  data::Batch (*batch_of)(int64_t batch, int rank, int ranks, int64_t bad) = nullptr;
-};
-
-ModelDefinition Define() {
-  ModelDefinition definition;
-  const Json json = *ParseJson(
-      R"([{"Dense": {"units": 3, "activation": "tanh"}}, {"Dense": {"units": 1}}])", "layers");
-  definition.model = *model::ReadLayers(JsonField(json, "model.layers"));
-  definition.build.batch_size = kGlobalBatch / 2;
-  definition.build.features = model::Features({2});
-  definition.build.objectives = {
-      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
-  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
-  definition.seed = 5;
-  EXPECT_TRUE(DefineVariables(definition).ok());
-  return definition;
-}
-
-constexpr int64_t kNone = -1;
-
-data::Batch BatchOf(int64_t batch, int rank, int ranks, int64_t bad = kNone) {
-  const auto [begin, size] = collectives::SliceOf(kGlobalBatch, rank, ranks);
-  Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
-  for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-    const int64_t row = batch * kGlobalBatch + begin + static_cast<int64_t>(i);
-    x.data<float>()[2 * i] = static_cast<float>(row * 37 % 101) / 50 - 1;
-    x.data<float>()[2 * i + 1] = static_cast<float>(row * 53 % 101) / 50 - 1;
-    y.data<float>()[i] = x.data<float>()[2 * i] - 2 * x.data<float>()[2 * i + 1];
-  }
-  if (batch == bad && rank == ranks - 1) x.data<float>()[0] = NAN;
-  return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
-}
-
-Work DenseLayers() {
-  return {.definition = Define(), .batch_of = BatchOf};
-}
-
-// A lazy optimizer, which updates exactly the rows that at least one rank has.
-Work WithTable() {
-  optimizer::Optimizer lazy = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
-  lazy.lazy = true;
-  Work work{.definition = Pooled(lazy, true)};
-  work.definition.build.clipping = {.kind = optimizer::ClipKind::kGlobalNorm, .limit = 0.02};
-  work.batch_of = [](int64_t batch, int rank, int ranks, int64_t bad) {
-    const auto [begin, size] = collectives::SliceOf(kBatch, rank, ranks);
-    data::Batch part = PartOf(TableBatch(batch), begin, size);
-    if (batch == bad && rank == ranks - 1) part.tensors[1].value.data<float>()[0] = NAN;
-    return part;
-  };
-  return work;
-}
-
-struct Task {
-  int rank = 0;
-  Work work = DenseLayers();
-  std::unique_ptr<Strategy> strategy;
-  std::vector<state::PeerEvent> events;
-  bool provided = false;
-};
-
-using Change = std::function<void(MultiWorkerMirroredOptions&)>;
-
-void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0,
-            const Change& change = nullptr) {
-  task.rank = rank;
-  ModelDefinition definition = task.work.definition;
-  definition.build.batch_size = kGlobalBatch / ranks;
-  MultiWorkerMirroredOptions options{
-      .common = {.definition = definition,
-                 .device = exec::CpuDevice(),
-                 .on_non_finite = config::OnNonFinite::kSkip,
-                 .replica = rank,
-                 .provide_state =
-                     [&task, definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
-                   task.provided = true;
-                   return InitialState(definition);
-                 }},
-      .group = job.GroupOf(rank),
-      .leader = {"chief", 0},
-      .leads = rank == 0,
-      .global_batch = kGlobalBatch,
-      .last_step = last_step,
-      .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }};
-  if (change) change(options);
-  task.strategy = *MakeMultiWorkerMirrored(std::move(options));
-}
-
-// Trains from the outcome `first` to the step `last`. Returns the state, or the error of a step.
-// Expects the task to report every batch once, whether it applied the step itself or took over the
-// state of a task that did.
-StatusOr<state::Snapshot> TrainOn(Task& task, StepOutcome first, int ranks, int64_t last,
-                                  int64_t bad = kNone) {
-  StepOutcome outcome = first;
-  MetricTotals totals;
-  int64_t skipped = 0;
-  while (outcome.global_step < last) {
-    const data::Batch batch = task.work.batch_of(outcome.drawn, task.rank, ranks, bad);
-    ASSIGN_OR_RETURN(outcome, task.strategy->Step(batch, totals));
-    skipped += outcome.skipped ? 1 : 0;
-  }
-  EXPECT_EQ(outcome.drawn, last + (bad == kNone ? 0 : 1));
-  EXPECT_EQ(totals.examples, kGlobalBatch * (last - first.global_step));
-  EXPECT_EQ(skipped, outcome.drawn - first.drawn - (last - first.global_step));
-  return task.strategy->TakeSnapshot();
-}
-
-StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last, int64_t bad = kNone) {
-  ASSIGN_OR_RETURN(const StepOutcome first, task.strategy->Start());
-  return TrainOn(task, first, ranks, last, bad);
-}
-
-void OnThreads(int ranks, const std::function<void(int)>& work) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&, rank] { work(rank); });
-  for (std::thread& thread : threads) thread.join();
-}
-
-// Returns the final state of each task after `steps` steps. The entry of a worker is empty if the
-// leader did not wait for that worker.
-std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
-                                         int64_t bad = kNone, const Work& work = DenseLayers()) {
-  std::vector<std::vector<float>> states(static_cast<size_t>(ranks));
-  OnThreads(ranks, [&](int rank) {
-    Task task{.work = work};
-    Create(job, ranks, rank, task, steps);
-    const auto state = TrainTo(task, ranks, steps, bad);
-    // The leader has ended the job, and this task lacks the last step.
-    if (rank > 0 && absl::IsCancelled(state.status())) return;
-    ASSERT_TRUE(state.ok()) << state.status();
-    EXPECT_EQ(state->global_step, steps);
-    EXPECT_EQ(task.provided, rank == 0);
-    states[static_cast<size_t>(rank)] = ValuesOf(*state, Slots::kWith);
-    if (rank == 0) {
-      EXPECT_TRUE(task.strategy->Finish().ok());
-    }
-    EXPECT_TRUE(task.strategy->Leave().ok());
-  });
-  return states;
-}
 
 TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
   TestJob job(2);
@@ -379,9 +224,12 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   EXPECT_EQ(states[2], states[0]);
 }
 
+// Sharing the state takes 15 operations, and each of the first 4 steps takes 3.
+constexpr int64_t kGradientsOfTheFifthStep = 15 + 4 * 3 + 2;
+
 // An exchange of the fifth step fails. Both tasks then drop their states.
 TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
-  constexpr int64_t kSaved = 2, kSteps = 6, kGradientsOfTheFifthStep = 15 + 4 * 3 + 2;
+  constexpr int64_t kSaved = 2, kSteps = 6;
   TestJob undisturbed(2);
   const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps)[0];
   TestJob job(2, [](int64_t generation) -> Meeting::Fault {
@@ -404,6 +252,26 @@ TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
     if (rank == 0) checkpoint = *task.strategy->TakeSnapshot();
     EXPECT_EQ(LossesTo(task, outcome, kSteps).size(), 2 + 4) << "steps 3 and 4, then 3 to 6";
     EXPECT_EQ(ValuesOf(*task.strategy->TakeSnapshot(), Slots::kWith), expected);
+  });
+}
+
+// The job ends while both tasks wait for the next generation. A leader that was asked to end would
+// save its state now.
+TEST(MultiWorkerMirrored, ATaskThatGoesBackKeepsItsStateWhileItWaits) {
+  TestJob job(2, [&job](int64_t) -> Meeting::Fault {
+    return [&job](int64_t operation, int) {
+      if (operation != kGradientsOfTheFifthStep) return false;
+      EXPECT_TRUE(job.GroupOf(0)->Finish().ok());
+      return true;
+    };
+  });
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task, 0, [](auto& options) { options.goes_back = true; });
+    EXPECT_TRUE(absl::IsCancelled(TrainTo(task, 2, 6).status()));
+    const StatusOr<state::Snapshot> state = task.strategy->TakeSnapshot();
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(state->global_step, 4);
   });
 }
 

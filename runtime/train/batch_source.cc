@@ -103,11 +103,7 @@ StatusOr<model::Model> AugmentLayers(const config::TrainingConfig& config,
     return InvalidArgument("data.augment: expected a model whose input is float32, got ",
                            Name(stated->dtype));
   }
-  ASSIGN_OR_RETURN(model::Model layers,
-                   model::ReadLayers(JsonField(*config.data.augment, "data.augment")));
-  if (layers.inputs.size() == 1) return layers;
-  return InvalidArgument("data.augment: expected layers that take one input, got ",
-                         layers.inputs.size());
+  return model::ReadLayers(JsonField(*config.data.augment, "data.augment"));
 }
 
 StatusOr<std::shared_ptr<const data::Source>> WithLayers(

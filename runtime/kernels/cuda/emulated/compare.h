@@ -35,9 +35,9 @@ struct Comparison {
   double floor = 1;
 };
 
-// Returns the comparison and, unless it has no float32 operands or updates variables with an
-// optimizer, a second one with a half type in place of float32: bfloat16 if the seed is even, and
-// float16 if it is odd.
+// Returns the comparison and, in most cases, a second one with a half type in place of float32:
+// bfloat16 if the seed is even, float16 if it is odd. There is no second one if no operand is
+// float32, or if the op updates variables with an optimizer.
 std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed);
 
 // Prepares the op for both devices, and runs it on each, first with the given dtypes and then with
