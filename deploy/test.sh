@@ -22,14 +22,15 @@ case "${1:-}" in
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
-# The packages that use threads. The state machines of runtime/ps/protocol use none. cuda_program_test runs kernels on
-# fibers, which the thread sanitizer cannot follow. job_test runs programs that do not contain the suppressions for
+# The packages that use threads. The state machines of runtime/ps/protocol use none. The emulator of CUDA kernels runs
+# them on fibers, which the thread sanitizer cannot follow. job_test runs programs that do not contain the suppressions for
 # gRPC's library, which are compiled into tests.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
   //runtime/progress/... //runtime/api/... //tests/api/... //operator/control/... //operator/events/...
   //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...
-  -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test -//tests/api:job_test)
+  -//runtime/ps/protocol/... -//runtime/exec:cuda_program_test -//runtime/strategy:cuda_loss_scaling_test
+  -//tests/api:job_test)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
