@@ -86,7 +86,8 @@ class CallbackHooks {
   // trains, rather than when SetLearningRate is called.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
-  // Called after the training, unless Fit ends with an error.
+  // Called once after the training, unless Fit ends with an error. If a task of a group is lost
+  // after that, the group may train the last steps again, without further calls.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
   // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit ends with an error,
   // including Cancelled.

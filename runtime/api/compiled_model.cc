@@ -1,5 +1,5 @@
 // Implements CompiledModel, apart from Fit.
-#include "runtime/train/compiled_model.h"
+#include "runtime/train/job/compiled_model.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@
 #include "runtime/model/keras/weights.h"
 #include "runtime/model/keras/write.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::api {

@@ -15,7 +15,7 @@
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/metric_totals.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::api {

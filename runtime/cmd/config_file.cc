@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/base/file.h"
-#include "runtime/train/compiled_model.h"
+#include "runtime/train/job/compiled_model.h"
 
 namespace tfjob::cmd {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/config/tokenize.h"
 #include "runtime/data/inspect/file_format.h"
 #include "runtime/data/records/record_files.h"
-#include "runtime/train/text_data.h"
+#include "runtime/train/job/text_data.h"
 
 namespace tfjob::cmd {
 namespace {

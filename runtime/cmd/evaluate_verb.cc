@@ -12,8 +12,8 @@
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/job_definition.h"
-#include "runtime/train/job_inputs.h"
+#include "runtime/train/job/job_definition.h"
+#include "runtime/train/job/job_inputs.h"
 #include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::cmd {

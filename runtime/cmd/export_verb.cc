@@ -4,7 +4,7 @@
 #include "runtime/cmd/model_source.h"
 #include "runtime/cmd/verb.h"
 #include "runtime/model/keras/write.h"
-#include "runtime/train/compiled_model.h"
+#include "runtime/train/job/compiled_model.h"
 
 namespace tfjob::cmd {
 namespace {

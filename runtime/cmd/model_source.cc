@@ -11,8 +11,8 @@
 #include "runtime/model/freeze.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
-#include "runtime/train/batch_source.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/batch_source.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::cmd {
 namespace {

@@ -8,9 +8,9 @@
 #include "runtime/strategy/exchange_text.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/parameter_server_strategy.h"
-#include "runtime/train/batch_source.h"
-#include "runtime/train/data_text.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/batch_source.h"
+#include "runtime/train/job/data_text.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::cmd {
 namespace {

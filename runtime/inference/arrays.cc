@@ -26,7 +26,7 @@ std::string_view TakeLine(std::string_view& rest) {
 std::string_view Trim(std::string_view text) {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
   while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with("+") && !text.starts_with("+-")) text.remove_prefix(1);
   return text;
 }
 

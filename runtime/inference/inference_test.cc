@@ -258,6 +258,7 @@ TEST(Arrays, ATableMayHaveAHeader) {
     return std::string(Message(read(text).status()));
   };
   EXPECT_NE(error("1,2\n3,x\n").find("t.csv: line 2: expected only numbers"), std::string::npos);
+  EXPECT_NE(error("1,2\n3,+-4\n").find("t.csv: line 2: expected only numbers"), std::string::npos);
   EXPECT_NE(error("1,2\n3\n").find("t.csv: line 2: expected 2 numbers, got 1"), std::string::npos);
   EXPECT_NE(error("a,b\n").find("there is no row of numbers"), std::string::npos);
 }

@@ -168,8 +168,11 @@ Status BundleWriter::Finish(const WriteRight& right) {
   RETURN_IF_ERROR(right.Check());
   RETURN_IF_ERROR(RemoveOldIndex());
   RETURN_IF_ERROR(files_.Rename(temporary_data_, DataFileName(prefix_, 0, 1)));
-  unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};
+  unfinished_ = {temporary_index_};
+  // If several processes may write, the file of this name may later be that of another one.
+  if (!right.check) unfinished_.push_back(DataFileName(prefix_, 0, 1));
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
+  RETURN_IF_ERROR(right.Check());
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
   // Keeps the files even if the sync fails: the checkpoint is complete, and only a power failure
   // could still undo the rename.

@@ -49,8 +49,8 @@ class BundleWriter {
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);
 
-  // Asks `right`, if it is given, after the syncs, which may take a long time, and before the files
-  // get their names. Returns its error.
+  // Asks `right`, if it is given, after each sync, which may take a long time, and before each file
+  // gets its name. Returns its error. The data file may then stay, without an index.
   Status Finish(const WriteRight& right = {});
 
  private:

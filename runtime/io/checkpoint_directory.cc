@@ -250,6 +250,8 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   const std::string newest = StrCat(kOurPrefix, step);
   std::vector<std::string> doomed;
   const Status written = [&] {
+    ASSIGN_OR_RETURN(const bool complete, Exists(folder, newest));
+    if (!complete) return FailedPrecondition(folder, " has no complete checkpoint ", newest);
     ASSIGN_OR_RETURN(const StateFile old, ReadState(folder));
     RETURN_IF_ERROR(CheckTerm(folder, step, right, old));
     ASSIGN_OR_RETURN(const CheckpointState state,
@@ -258,8 +260,10 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   }();
   if (!written.ok()) {
     // Deletes an unlisted checkpoint, which only takes up space: the list may not have been written
-    // for lack of space.
-    if (!Lists(folder, newest)) DeleteCheckpoint(folder, newest, files);
+    // for lack of space. Without the right to write, the files may already be those of another
+    // process, which will list them.
+    if (!Lists(folder, newest) && CheckRight(folder, step, right).ok())
+      DeleteCheckpoint(folder, newest, files);
     return written;
   }
   if (!IsLast(folder, step, right)) return OkStatus();

@@ -40,7 +40,9 @@ StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 // Call this once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
 // the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and those of later
 // steps, which date from before a rollback. Writes the state file before it deletes anything; if
-// that fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before.
+// that fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before or
+// this process no longer has the right to write. Returns FailedPrecondition if the checkpoint has no
+// index.
 //
 // If `right` has a term, the state file records the term and the step in a comment. Propagates
 // errors from CheckRight, which it calls again after each operation that may take a long time.

@@ -10,7 +10,7 @@
 #include "runtime/progress/client.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/summary_writer.h"

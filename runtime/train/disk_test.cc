@@ -14,7 +14,7 @@
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/task.h"

@@ -5,8 +5,8 @@
 
 #include "runtime/data/images/test_folder.h"
 #include "runtime/data/pipeline.h"
-#include "runtime/train/job_definition.h"
-#include "runtime/train/job_inputs.h"
+#include "runtime/train/job/job_definition.h"
+#include "runtime/train/job/job_inputs.h"
 
 namespace tfjob::train {
 namespace {

@@ -10,10 +10,10 @@
 #include "runtime/exec/device.h"
 #include "runtime/io/npy.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/data_text.h"
+#include "runtime/train/job/data_text.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/job_definition.h"
-#include "runtime/train/job_inputs.h"
+#include "runtime/train/job/job_definition.h"
+#include "runtime/train/job/job_inputs.h"
 #include "runtime/train/test_job.h"
 
 namespace tfjob::train {

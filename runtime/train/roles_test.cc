@@ -21,7 +21,7 @@
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/parameter_server_strategy.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/task.h"

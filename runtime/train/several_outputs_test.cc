@@ -13,7 +13,7 @@
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/npz.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/test_job.h"
 
 namespace tfjob::train {

@@ -17,7 +17,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
-#include "runtime/train/job_inputs.h"
+#include "runtime/train/job/job_inputs.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/progress_board.h"
 #include "runtime/train/step_profile.h"

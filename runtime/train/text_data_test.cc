@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "runtime/base/file.h"
-#include "runtime/train/data_text.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/data_text.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/test_job.h"
 
 namespace tfjob::train {

@@ -10,7 +10,7 @@
 #include "runtime/strategy/select.h"
 #include "runtime/trace/trace.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/model_directory.h"

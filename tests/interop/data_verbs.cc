@@ -16,7 +16,7 @@
 #include "runtime/data/text/sequence_encoder.h"
 #include "runtime/data/text/vocabulary.h"
 #include "runtime/data/tfrecord/tfrecord.h"
-#include "runtime/train/text_data.h"
+#include "runtime/train/job/text_data.h"
 #include "tests/interop/json_tensor.h"
 
 namespace tfjob {

@@ -8,7 +8,7 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/model/build.h"
 #include "runtime/model/shape.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 

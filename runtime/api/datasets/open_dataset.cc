@@ -6,9 +6,9 @@
 #include "runtime/base/env.h"
 #include "runtime/config/token_keys.h"
 #include "runtime/data/operators/scale.h"
-#include "runtime/train/batch_source.h"
-#include "runtime/train/image_classes.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/batch_source.h"
+#include "runtime/train/job/image_classes.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/api/estimators/estimator_data.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {

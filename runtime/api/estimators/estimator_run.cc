@@ -11,7 +11,7 @@
 #include "runtime/api/fit/job_role.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {

@@ -24,8 +24,8 @@ std::string FolderOf(const BackupAndRestore& backup) {
 tfjob::Status RemoveCheckpoints(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {
-    const bool own =
-        name == "checkpoint" || name == "finished.json" || name.starts_with("model.ckpt-");
+    const bool own = name == "checkpoint" || name == "finished.json" || name == "group.json" ||
+                     name.starts_with("model.ckpt-");
     if (own) RETURN_IF_ERROR(RealFileSystem().Remove(StrCat(folder, "/", name)));
   }
   return OkStatus();

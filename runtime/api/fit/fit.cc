@@ -154,7 +154,7 @@ Status FitRun::StopTraining() {
   const tfjob::Status ended = run_->EndHere();
   if (!ended.ok()) return ToPublic(ended);
   stopping_ = true;
-  if (run_->global_step() < plan_.last_step) history_.stopped = true;
+  if (run_->global_step() < plan_.last_step) record_.Stop();
   return {};
 }
 
@@ -238,6 +238,7 @@ tfjob::Status FitRun::BeginTraining() {
 }
 
 tfjob::Status FitRun::EndTraining() {
+  if (std::exchange(ended_, true)) return OkStatus();
   return Each([&](CallbackHooks& hooks) {
     ++callbacks_ended_;
     return hooks.OnTrainEnd(*this);
@@ -275,7 +276,7 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
                                                             plan_.validation, device));
   }
   if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
-  if (run.global_step() >= run.total_steps()) return OkStatus();
+  if (ended_ || run.global_step() >= run.total_steps()) return OkStatus();
   return epoch_begun_ ? BeginBatch() : BeginEpoch();
 }
 
@@ -308,9 +309,12 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
   // If the members of the group have changed, the batch will be drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
+  // The group has gone back after the end, of which the callbacks have been told.
+  if (ended_) return OkStatus();
   batch_begun_ = false;
   if (outcome.rolled_back) {
     FindPlace(outcome.global_step);
+    record_.Remove(epoch_);
     return BeginEpoch();
   }
   AddTotals(batch, totals_);
@@ -361,8 +365,7 @@ tfjob::Status FitRun::EndEpoch() {
   if (!servers_) {
     ASSIGN_OR_RETURN(epoch_end_, Snapshot());
   }
-  history_.epoch.push_back(epoch_);
-  for (const auto& [name, value] : values) history_.values[name].push_back(value);
+  record_.Add(epoch_, values);
   const Metrics metrics(std::move(values));
   bar_.EndEpoch(metrics);
   return Each([&](CallbackHooks& hooks) { return hooks.OnEpochEnd(*this, epoch_, metrics); });
@@ -375,7 +378,6 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   if (servers_) taken_ = nullptr;  // other tasks may have changed the values since the last step
   if (servers_ && !is_chief()) {
     RETURN_IF_ERROR(EndTraining());
-    ended_ = true;
     completed_ = JobOver(Cancelled("this task has trained until the last step; the model with the ",
                                    "trained values is the chief's"));
     return OkStatus();
@@ -385,7 +387,6 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   result_ = *last;
   if (next_rate()) return OkStatus();
   RETURN_IF_ERROR(EndTraining());
-  ended_ = true;
   state::Snapshot averaged = end_with_ != nullptr ? *end_with_->snapshot : *result_;
   state::UseAverages(run.state(), averaged);
   result_ = std::make_shared<const state::Snapshot>(std::move(averaged));

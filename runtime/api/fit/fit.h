@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/api/compiled_state.h"
+#include "runtime/api/fit/epoch_record.h"
 #include "runtime/api/fit/progress_bar.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/metric_totals.h"
@@ -47,7 +48,7 @@ class FitRun : public train::RunGuest, private FitControl {
   tfjob::Status OnStop(train::Trainer& run) override;
   void OnError(train::Trainer& run, const tfjob::Status& error) override;
 
-  const History& history() const { return history_; }
+  const History& history() const { return record_.history(); }
   // Returns the values at the end of the run, even if it ended with an error, or null if there are
   // none.
   const std::shared_ptr<const state::Snapshot>& result() const { return result_; }
@@ -126,7 +127,7 @@ class FitRun : public train::RunGuest, private FitControl {
   strategy::MetricTotals totals_;
   int64_t epochs_begun_ = 0;
   bool cut_ = false;  // asked to stop before the validation of the epoch was complete
-  History history_;
+  EpochRecord record_;
   tfjob::Status callback_error_, completed_;
   std::shared_ptr<const FitValues> end_with_;
   std::shared_ptr<const state::Snapshot> taken_;      // after the last step, if it has been copied

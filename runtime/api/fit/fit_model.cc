@@ -12,7 +12,7 @@
 #include "runtime/api/fit/fit.h"
 #include "runtime/api/fit/job_role.h"
 #include "runtime/strategy/select.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {

@@ -13,7 +13,7 @@
 #include "runtime/api/optimizers.h"
 #include "runtime/io/npy.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/test_job.h"

@@ -8,7 +8,7 @@
 #include "runtime/api/loops/workspace.h"
 #include "runtime/base/log.h"
 #include "runtime/model/keras/model_file.h"
-#include "runtime/train/compiled_model.h"
+#include "runtime/train/job/compiled_model.h"
 
 namespace tfjob::api {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/api/optimizers.h"
 #include "runtime/io/npy.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/task.h"
 #include "runtime/wire/test_address.h"

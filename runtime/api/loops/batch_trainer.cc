@@ -7,7 +7,7 @@
 #include "runtime/model/apply_layer.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/evaluation.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {
 namespace {

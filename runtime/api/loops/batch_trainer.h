@@ -13,7 +13,7 @@
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/strategy.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::api {

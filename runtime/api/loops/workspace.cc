@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/base/thread_pool.h"
-#include "runtime/train/make_optimizer.h"
+#include "runtime/train/job/make_optimizer.h"
 
 namespace tfjob::api {
 namespace {

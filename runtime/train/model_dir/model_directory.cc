@@ -56,17 +56,17 @@ Status ModelDirectory::Prepare() {
 }
 
 // The folder may not be the one that the chief has checked.
-Status ModelDirectory::TakeOver() {
+Status ModelDirectory::TakeOver(int64_t term) {
   RETURN_IF_ERROR(Check());
   RETURN_IF_ERROR(CheckLatestCheckpoint(options_.folder, options_.training));
   RETURN_IF_ERROR(Prepare());
-  taken_over_ = true;
+  taken_over_in_ = term;
   return OkStatus();
 }
 
 Status ModelDirectory::Save(const state::Snapshot& snapshot, Time now, int64_t term) {
-  if (options_.may_write && !taken_over_) {
-    RETURN_IF_ERROR(TakeOver());
+  if (options_.may_write && taken_over_in_ != term) {
+    RETURN_IF_ERROR(TakeOver(term));
     ASSIGN_OR_RETURN(const auto latest, io::LatestCheckpoint(options_.folder));
     if (latest && latest->step == snapshot.global_step) return OkStatus();
   }

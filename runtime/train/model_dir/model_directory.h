@@ -39,9 +39,9 @@ class ModelDirectory {
   // have left. Returns an error if the folder cannot be written to. If that may change, only logs
   // a warning.
   Status Prepare();
-  // Saves a checkpoint (SaveCheckpoint). If several tasks may write, the first call also prepares
-  // the folder, and saves nothing if the newest checkpoint is of this step already: the task that
-  // had the right before has then saved it.
+  // Saves a checkpoint (SaveCheckpoint). If several tasks may write, the first call in a term also
+  // prepares the folder, and saves nothing if the newest checkpoint is of this step already: the
+  // task that had the right before has then saved it.
   Status Save(const state::Snapshot& snapshot, Time now, int64_t term);
   Status Mark(int64_t step, Time now);
 
@@ -52,11 +52,11 @@ class ModelDirectory {
   // task has ended the run.
   Status ClearMark(const std::string& folder) const;
   Status Sweep() const;
-  // Prepares the folder for a task that may not have written to it yet.
-  Status TakeOver();
+  // Prepares the folder for a task that may not have written to it in this term yet.
+  Status TakeOver(int64_t term);
 
   const ModelDirectoryOptions options_;
-  bool taken_over_ = false;
+  int64_t taken_over_in_ = -1;  // the term of the last successful TakeOver
 };
 
 }  // namespace tfjob::train

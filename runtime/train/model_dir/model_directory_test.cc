@@ -90,6 +90,20 @@ TEST_F(ModelDirectoryTest, DoesNotReplaceACheckpointThatTheTaskBeforeHasSaved) {
   EXPECT_EQ(Newest(), 9);
 }
 
+// Another task may have written in between.
+TEST_F(ModelDirectoryTest, PreparesTheFolderAgainWhenTheRightReturns) {
+  ModelDirectory directory = Shared();
+  ASSERT_EQ(directory.Save(StateAt(8), Time(2s), 3), OkStatus());
+  ASSERT_EQ(Shared().Save(StateAt(9), Time(3s), 4), OkStatus());
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint.tmp.1", "left").ok());
+  EXPECT_EQ(directory.Save(StateAt(9), Time(4s), 5), OkStatus());
+  EXPECT_EQ(io::RecordedTerm(folder_).value(), 4) << "step 9 has been saved";
+  EXPECT_FALSE(Has("checkpoint.tmp.1"));
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint.tmp.1", "of this task").ok());
+  EXPECT_EQ(directory.Save(StateAt(10), Time(5s), 5), OkStatus());
+  EXPECT_TRUE(Has("checkpoint.tmp.1")) << "only once per term";
+}
+
 TEST_F(ModelDirectoryTest, ATaskThatAloneWritesRemovesEveryMark) {
   ASSERT_EQ(MarkFinished(folder_, run_, 7, Time(1s)), OkStatus());
   ModelDirectory directory({.folder = folder_, .keep = 5, .run = run_});

@@ -1,4 +1,4 @@
-#include "runtime/train/data_text.h"
+#include "runtime/train/job/data_text.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,8 +9,8 @@
 #include "runtime/config/keys.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
-#include "runtime/train/batch_source.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/batch_source.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::train {
 namespace {

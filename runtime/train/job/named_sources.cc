@@ -1,4 +1,4 @@
-#include "runtime/train/named_sources.h"
+#include "runtime/train/job/named_sources.h"
 
 #include <algorithm>
 #include <map>

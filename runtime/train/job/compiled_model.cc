@@ -1,4 +1,4 @@
-#include "runtime/train/compiled_model.h"
+#include "runtime/train/job/compiled_model.h"
 
 #include <sys/stat.h>
 
@@ -13,8 +13,8 @@
 #include "runtime/model/keras/model_file.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/batch_columns.h"
-#include "runtime/train/make_optimizer.h"
+#include "runtime/train/job/batch_columns.h"
+#include "runtime/train/job/make_optimizer.h"
 #include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::train {

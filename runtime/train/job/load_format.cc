@@ -1,4 +1,4 @@
-#include "runtime/train/load_format.h"
+#include "runtime/train/job/load_format.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
-#include "runtime/train/text_data.h"
+#include "runtime/train/job/text_data.h"
 
 namespace tfjob::train {
 namespace {

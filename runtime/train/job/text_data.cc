@@ -1,4 +1,4 @@
-#include "runtime/train/text_data.h"
+#include "runtime/train/job/text_data.h"
 
 #include <utility>
 
@@ -9,7 +9,7 @@
 #include "runtime/data/text/word_piece.h"
 #include "runtime/data/texts/text_source.h"
 #include "runtime/model/build.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 
 namespace tfjob::train {
 namespace {

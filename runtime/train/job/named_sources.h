@@ -7,7 +7,7 @@
 
 #include "runtime/data/dataset.h"
 #include "runtime/model/model.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::train {
 

@@ -4,7 +4,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 
 namespace tfjob::train {
 

@@ -15,7 +15,7 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/data/source.h"
 #include "runtime/model/model.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 
 namespace tfjob::state {
 struct Snapshot;

@@ -5,8 +5,8 @@
 
 #include "runtime/data/source.h"
 #include "runtime/model/model.h"
-#include "runtime/train/job_definition.h"
-#include "runtime/train/named_sources.h"
+#include "runtime/train/job/job_definition.h"
+#include "runtime/train/job/named_sources.h"
 
 namespace tfjob::train {
 

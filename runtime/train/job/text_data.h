@@ -11,7 +11,7 @@
 #include "runtime/data/text/sequence_encoder.h"
 #include "runtime/data/text/vocabulary.h"
 #include "runtime/model/model.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::train {
 

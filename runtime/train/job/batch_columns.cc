@@ -1,4 +1,4 @@
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "runtime/train/make_optimizer.h"
+#include "runtime/train/job/make_optimizer.h"
 
 namespace tfjob::train {
 namespace {

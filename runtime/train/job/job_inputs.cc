@@ -1,9 +1,9 @@
-#include "runtime/train/job_inputs.h"
+#include "runtime/train/job/job_inputs.h"
 
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/positions.h"
-#include "runtime/train/batch_source.h"
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/batch_source.h"
+#include "runtime/train/job/job_definition.h"
 
 namespace tfjob::train {
 

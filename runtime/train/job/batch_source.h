@@ -7,7 +7,7 @@
 #include "runtime/config/training_config.h"
 #include "runtime/data/source.h"
 #include "runtime/model/model.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 
 namespace tfjob::train {
 

@@ -1,4 +1,4 @@
-#include "runtime/train/job_definition.h"
+#include "runtime/train/job/job_definition.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -17,8 +17,8 @@
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/compiled_model.h"
-#include "runtime/train/make_optimizer.h"
+#include "runtime/train/job/compiled_model.h"
+#include "runtime/train/job/make_optimizer.h"
 
 namespace tfjob::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/train/image_classes.h"
+#include "runtime/train/job/image_classes.h"
 
 #include <algorithm>
 #include <string>

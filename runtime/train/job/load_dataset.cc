@@ -10,9 +10,9 @@
 #include "runtime/data/operators/select.h"
 #include "runtime/data/operators/zip.h"
 #include "runtime/data/table_source.h"
-#include "runtime/train/image_classes.h"
-#include "runtime/train/job_definition.h"
-#include "runtime/train/load_format.h"
+#include "runtime/train/job/image_classes.h"
+#include "runtime/train/job/job_definition.h"
+#include "runtime/train/job/load_format.h"
 
 namespace tfjob::train {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/config/training_config.h"
 #include "runtime/model/model.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/train/batch_columns.h"
+#include "runtime/train/job/batch_columns.h"
 
 namespace tfjob::data {
 class Source;

@@ -1,4 +1,4 @@
-#include "runtime/train/batch_source.h"
+#include "runtime/train/job/batch_source.h"
 
 #include <algorithm>
 #include <cmath>
