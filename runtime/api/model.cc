@@ -6,7 +6,7 @@
 #include "runtime/inference/predictor.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/apply_layer.h"
-#include "runtime/model/freeze.h"
+#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
@@ -87,6 +87,14 @@ Model Model::Frozen(const std::vector<std::string>& patterns) const {
   model::Model model = *data_->model;
   const tfjob::Status frozen = model::Freeze(model, patterns);
   return Access::MakeModel(frozen.ok() ? StatusOr<model::Model>(std::move(model)) : frozen,
+                           data_->name, data_->values, data_->weights);
+}
+
+Model Model::Recomputed(const std::vector<std::string>& patterns) const {
+  if (data_->model == nullptr) return *this;
+  model::Model model = *data_->model;
+  const tfjob::Status marked = model::Recompute(model, patterns);
+  return Access::MakeModel(marked.ok() ? StatusOr<model::Model>(std::move(model)) : marked,
                            data_->name, data_->values, data_->weights);
 }
 

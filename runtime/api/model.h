@@ -38,6 +38,11 @@ class Model {
   // as "conv_*", or "encoder/*" for the layers of the model "encoder" inside this one.
   Model Frozen(const std::vector<std::string>& patterns) const;
 
+  // Returns a copy that needs less memory in training: layers whose names match one of the patterns
+  // are computed a second time for their gradients, and only their outputs are kept until then. A
+  // model inside this one that matches is recomputed as a whole. Files do not keep this setting.
+  Model Recomputed(const std::vector<std::string>& patterns) const;
+
   // Returns a copy in which layers without a dtype policy have this one: "float32",
   // "mixed_bfloat16" or "mixed_float16", as in Keras. Layers made with the API have no policy;
   // layers that Load has read from a file have one. If all layers have a policy, the status of the

@@ -231,6 +231,13 @@ TEST(Model, SomeOfItsLayersCanBeFrozen) {
   EXPECT_FALSE(model.Frozen({"nothing"}).status().ok());
 }
 
+TEST(Model, SomeOfItsLayersCanBeRecomputed) {
+  const Model model = Sequential({Input{.shape = {2}}, Dense{.units = 1, .name = "body"}});
+  EXPECT_TRUE(model.Recomputed({"bo*"}).status().ok());
+  EXPECT_EQ(model.Recomputed({"bode"}).status().message(),
+            "model.recompute: \"bode\" matches no layer; did you mean \"body\"?");
+}
+
 TEST(Model, CanBeUsedAfterAMove) {
   Model first = Sequential({Input{.shape = {2}}, Dense{.units = 1}}, "m");
   const Model second = std::move(first);

@@ -8,7 +8,7 @@
 #include "runtime/cmd/config_file.h"
 #include "runtime/data/source.h"
 #include "runtime/inference/predictor.h"
-#include "runtime/model/freeze.h"
+#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
 #include "runtime/train/job/batch_source.h"

@@ -117,6 +117,14 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                          "name matches are not trained, like those with `trainable: false`. The "
                          "name of a layer in a nested model begins with the name of that model.",
                   .unset_doc = "none"});
+  keys.push_back({.path = "model.recompute",
+                  .type = KeyType::kStrings,
+                  .binding = Bind<&C::model, &ModelConfig::recompute>(),
+                  .doc = "Patterns like those of `frozen`. To save memory, training computes the "
+                         "matching layers a second time for their gradients, and keeps only their "
+                         "outputs until then. A nested model that matches is recomputed as a "
+                         "whole.",
+                  .unset_doc = "none"});
   keys.push_back(
       {.path = "model.dtype_policy",
        .type = KeyType::kString,

@@ -135,7 +135,7 @@ TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
   EXPECT_EQ(
       ParseError("model: {zzz: 1}"),
       "t.yaml: model.zzz: unknown key; known: layers, keras_json, file, weights, optimizer_state, "
-      "weights_skip, frozen, dtype_policy");
+      "weights_skip, frozen, recompute, dtype_policy");
   EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/graph/family.h"
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
+#include "runtime/graph/recompute.h"
 
 namespace tfjob::graph {
 namespace {
@@ -82,16 +83,20 @@ bool DependsThroughInputs(const Node& node, const std::vector<bool>& depends) {
 
 // Appends the nodes that compute the gradient of node `id`, and adds the results to the gradients
 // of those inputs that depend on `wrt`.
-void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Accumulated& gradients) {
+void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Recomputation& recomputed,
+                   Accumulated& gradients) {
   const Node node = b.graph().node(id);
   if (!DependsThroughInputs(node, depends)) return;
-  GradientContext context{b, node, id, {}};
+  std::vector<Output> of_outputs;
   bool any = false;
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
-    context.gradients.push_back(gradients.Of({id, i}));
-    any = any || context.gradients.back().valid();
+    of_outputs.push_back(gradients.Of({id, i}));
+    any = any || of_outputs.back().valid();
   }
   if (!any) return;
+  const Recomputation::Source source = recomputed.SourceOf(id);
+  if (!b.ok()) return;
+  GradientContext context{b, source.node, source.id, std::move(of_outputs), {}};
   for (Output input : node.inputs)
     context.wanted.push_back(depends[static_cast<size_t>(input.node)] && IsFloat(b.dtype(input)));
   const Op* op = FindOp(node.op);
@@ -108,7 +113,7 @@ void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Accumul
     if (inputs[i].valid() && context.wanted[i]) gradients.Contribute(input, inputs[i]);
   }
   for (const IndexedSlices& slices : context.slices) {
-    const Output input = context.input(slices.input);
+    const Output input = node.inputs[static_cast<size_t>(slices.input)];
     if (context.wanted[static_cast<size_t>(slices.input)]) gradients.Contribute(input, slices);
   }
 }
@@ -122,8 +127,9 @@ std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> va
   for (Output value : values) last = std::max(last, value.node);
   const std::vector<bool> depends = DependsOn(b.graph(), last, wrt);
   Accumulated accumulated(b);
+  Recomputation recomputed(b, last);
   for (size_t i = 0; i < values.size(); ++i) accumulated.Contribute(values[i], gradients[i]);
-  for (int id = last; id >= 0 && b.ok(); --id) Differentiate(b, id, depends, accumulated);
+  for (int id = last; id >= 0 && b.ok(); --id) Differentiate(b, id, depends, recomputed, accumulated);
   std::vector<GradientOrRows> found;
   for (Output value : wrt) {
     if (!b.ok()) return std::vector<GradientOrRows>(wrt.size());

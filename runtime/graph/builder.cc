@@ -112,4 +112,15 @@ DeviceScope::~DeviceScope() {
   builder_.device_ = outer_;
 }
 
+RecomputeScope::RecomputeScope(Builder& builder)
+    : builder_(builder), begin_(static_cast<int>(builder.graph_.nodes().size())) {
+  ++builder.recompute_scopes_;
+}
+
+RecomputeScope::~RecomputeScope() {
+  if (--builder_.recompute_scopes_ > 0) return;
+  const int end = static_cast<int>(builder_.graph_.nodes().size());
+  if (begin_ < end) builder_.recomputed_.push_back({begin_, end});
+}
+
 }  // namespace tfjob::graph

@@ -23,6 +23,12 @@
 
 namespace tfjob::graph {
 
+// The nodes at the positions [begin, end).
+struct NodeRange {
+  int begin = 0;
+  int end = 0;
+};
+
 class Builder {
  public:
   Builder() = default;
@@ -58,11 +64,14 @@ class Builder {
   int64_t NextOpId() { return next_op_id_++; }
 
   const Graph& graph() const { return graph_; }
+  // Returns the nodes that were appended in each outermost RecomputeScope, in order.
+  const std::vector<NodeRange>& recomputed() const { return recomputed_; }
   StatusOr<Graph> Finish() &&;
 
  private:
   friend class NameScope;
   friend class DeviceScope;
+  friend class RecomputeScope;
   std::string UniqueName(std::string base);
 
   Graph graph_;
@@ -71,6 +80,8 @@ class Builder {
   std::string scope_;                              // "" or "dense/"
   std::string device_;                             // merged constraint of the open DeviceScopes
   std::map<std::string, int, std::less<>> names_;  // name → number of requests for it
+  std::vector<NodeRange> recomputed_;
+  int recompute_scopes_ = 0;  // how many are open
 };
 
 // While an object of this class exists, the names of new nodes get the prefix "name/", after the
@@ -99,6 +110,22 @@ class DeviceScope {
  private:
   Builder& builder_;
   std::string outer_;
+};
+
+// Gradients compute the nodes that are appended while an object of this class exists a second time,
+// instead of keeping their values. They keep only the values that other nodes use. This saves memory
+// and takes the time of one more forward pass through these nodes. A scope inside another one has no
+// effect of its own.
+class RecomputeScope {
+ public:
+  explicit RecomputeScope(Builder& builder);
+  ~RecomputeScope();
+  RecomputeScope(const RecomputeScope&) = delete;
+  RecomputeScope& operator=(const RecomputeScope&) = delete;
+
+ private:
+  Builder& builder_;
+  int begin_;
 };
 
 }  // namespace tfjob::graph

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "runtime/model/apply_layer.h"
 
@@ -58,10 +59,16 @@ class ForwardPass {
     }
     const size_t first = VariablesOf(at, part);
     const graph::NameScope scope(whole_.b, layer.name);
-    values_.push_back(ApplyLayer(layer, ConfigOf(model_, at), part));
+    values_.push_back(Apply(layer, ConfigOf(model_, at), part));
     Penalize(layer, values_.back(), part);
     masks_.push_back(*std::move(part.output_masks));
     Collect(part, first);
+  }
+
+  static std::vector<Output> Apply(const Layer& layer, const LayerConfig& config, LayerCall& part) {
+    std::optional<graph::RecomputeScope> recompute;
+    if (layer.recompute && part.training) recompute.emplace(part.b);
+    return ApplyLayer(layer, config, part);
   }
 
   // Passes the layer's variables to the call. Returns the index of the first one.

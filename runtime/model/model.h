@@ -20,13 +20,15 @@ struct Layer {
   LayerConfig config;
   bool trainable = true;
   // True if `trainable` is false only because the whole model is frozen, or because of Freeze
-  // (freeze.h).
+  // (layer_patterns.h).
   bool frozen_from_outside = false;
   // The input shape that the file states for this layer ("input_shape", "batch_input_shape",
   // "build_config"). Checked against the shape of the first input.
   std::optional<Shape> stated_input = {};
   // Applied to each output of each call (ActivityPenalty).
   Regularizer activity_regularizer = {};
+  // Set by Recompute (layer_patterns.h).
+  bool recompute = false;
   // If empty, the layer computes in float32, unless SetPolicy (apply_layer.h) sets a policy.
   std::optional<DTypePolicy> policy = {};
 };

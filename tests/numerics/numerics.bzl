@@ -2,7 +2,7 @@
 
 load("//deploy/bazel:room.bzl", "cc_library", "cc_test")
 
-def numerics_test(name, srcs, deps):
+def numerics_test(name, srcs, deps, data = []):
     """Compiles a test once. Links it with the CPU as `name`, and with the fake device as `name` + "_on_fake"."""
     cc_library(
         name = name + "_cases",
@@ -15,5 +15,6 @@ def numerics_test(name, srcs, deps):
         cc_test(
             name = name + suffix,
             size = "small",
+            data = data,
             deps = [":" + name + "_cases", device, "//tests:test_main"],
         )

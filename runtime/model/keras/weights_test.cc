@@ -7,7 +7,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/hdf5_file.h"
 #include "runtime/io/zip_writer.h"
-#include "runtime/model/freeze.h"
+#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/layout.h"

@@ -12,7 +12,7 @@
 #include "runtime/data/bucket_batches.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/model/apply_layer.h"
-#include "runtime/model/freeze.h"
+#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
@@ -196,6 +196,7 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   definition.seed = config.seed;
   definition.model = std::move(model);
   RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
+  RETURN_IF_ERROR(model::Recompute(definition.model, config.model.recompute));
   ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, source));
   ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, definition.model));
   for (const config::TrainingConfig& output : outputs) {

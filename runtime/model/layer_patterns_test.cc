@@ -1,4 +1,4 @@
-#include "runtime/model/freeze.h"
+#include "runtime/model/layer_patterns.h"
 
 #include <gtest/gtest.h>
 
@@ -45,6 +45,17 @@ TEST(Freeze, MatchesNamesWithTheNestedModelsAroundThem) {
 TEST(Freeze, RefusesAPatternThatMatchesNoLayer) {
   EXPECT_EQ(TrainedAfter({"dense", "encodr"}),
             "model.frozen: \"encodr\" matches no layer; did you mean \"encoder\"?");
+}
+
+TEST(Recompute, MarksTheMatchingLayers) {
+  Model model = Nested();
+  ASSERT_EQ(Recompute(model, std::vector<std::string>{"encoder/dense"}), OkStatus());
+  const Model& inner = *model.layers[1].config.As<NestedModel>()->model;
+  EXPECT_FALSE(model.layers[0].recompute || model.layers[1].recompute);
+  EXPECT_TRUE(inner.layers[0].recompute);
+  EXPECT_FALSE(inner.layers[1].recompute);
+  EXPECT_EQ(Message(Recompute(model, std::vector<std::string>{"dens"})),
+            "model.recompute: \"dens\" matches no layer; did you mean \"dense\"?");
 }
 
 }  // namespace
