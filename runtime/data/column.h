@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data/dataset.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
+
+struct Dataset;
 
 struct Column {
   std::string name;   // the name of the tensor in a batch

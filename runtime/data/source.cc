@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+
+#include "runtime/data/row_memory.h"
 
 namespace tfjob::data {
 namespace {
@@ -16,31 +19,47 @@ void Scatter(const Tensor& from, std::span<const int64_t> places, Tensor& to) {
 
 }  // namespace
 
-// Returns tensors like those of a batch, except that they have `rows` examples.
-std::span<NamedTensor> RowReader::Staged(int64_t rows, std::span<const NamedTensor> tensors) {
-  const int64_t batch = tensors[0].value.shape().dim(0);
-  if (std::max(rows, batch) > most_rows_) {
-    most_rows_ = std::max(rows, batch);
+// The buffer of ReadAt.
+class RowReader::Staging {
+ public:
+  // Returns tensors like those of a batch, except that they have `rows` examples.
+  std::span<NamedTensor> Of(int64_t rows, std::span<const NamedTensor> tensors) {
+    Reserve(std::max(rows, tensors[0].value.shape().dim(0)), tensors);
+    std::vector<NamedTensor>& staged = staged_[rows];
+    if (staged.empty()) {
+      for (size_t i = 0; i < tensors.size(); ++i)
+        staged.push_back({tensors[i].name, memory_[i].First(rows)});
+    }
+    return staged;
+  }
+
+ private:
+  void Reserve(int64_t rows, std::span<const NamedTensor> tensors) {
+    if (rows <= most_rows_) return;
+    most_rows_ = rows;
     memory_.clear();
     staged_.clear();
     for (const NamedTensor& tensor : tensors) {
       const std::vector<int64_t>& dims = tensor.value.shape().dims();
       memory_.emplace_back(tensor.value.dtype(),
-                           Shape(std::vector<int64_t>(dims.begin() + 1, dims.end())), most_rows_);
+                           Shape(std::vector<int64_t>(dims.begin() + 1, dims.end())), rows);
     }
   }
-  std::vector<NamedTensor>& staged = staged_[rows];
-  if (staged.empty()) {
-    for (size_t i = 0; i < tensors.size(); ++i)
-      staged.push_back({tensors[i].name, memory_[i].First(rows)});
-  }
-  return staged;
-}
+
+  int64_t most_rows_ = 0;  // for which there is memory
+  std::vector<RowMemory> memory_;
+  std::map<int64_t, std::vector<NamedTensor>> staged_;  // by the number of rows
+};
+
+RowReader::RowReader() = default;
+RowReader::~RowReader() = default;
 
 Status RowReader::ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                          std::span<NamedTensor> tensors) {
   if (rows.empty()) return OkStatus();
-  const std::span<NamedTensor> staged = Staged(static_cast<int64_t>(rows.size()), tensors);
+  if (staging_ == nullptr) staging_ = std::make_unique<Staging>();
+  const std::span<NamedTensor> staged =
+      staging_->Of(static_cast<int64_t>(rows.size()), tensors);
   RETURN_IF_ERROR(Read(rows, staged));
   for (size_t i = 0; i < tensors.size(); ++i) Scatter(staged[i].value, places, tensors[i].value);
   return OkStatus();

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,7 +14,6 @@
 
 #include "runtime/base/status.h"
 #include "runtime/data/column.h"
-#include "runtime/data/row_memory.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::data {
@@ -41,7 +39,8 @@ struct Field {
 // Reads the examples of a source. Owned by one thread.
 class RowReader {
  public:
-  virtual ~RowReader() = default;
+  RowReader();
+  virtual ~RowReader();
   // Begins an epoch; epochs count from 0. Only the values of sources that change them at random
   // (operators/mask_tokens.h) depend on the epoch. Operators on top of such a source need not
   // forward this call.
@@ -58,11 +57,8 @@ class RowReader {
                         std::span<NamedTensor> tensors);
 
  private:
-  std::span<NamedTensor> Staged(int64_t rows, std::span<const NamedTensor> tensors);
-
-  int64_t most_rows_ = 0;  // for which there is memory
-  std::vector<RowMemory> memory_;
-  std::map<int64_t, std::vector<NamedTensor>> staged_;  // by the number of rows
+  class Staging;
+  std::unique_ptr<Staging> staging_;  // null until ReadAt needs it
 };
 
 // Provides numbered examples. Immutable. Shared by the pipelines that read it.
