@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/base/check.h"
+#include "runtime/data/dataset.h"
 #include "runtime/tensor/half.h"
 
 namespace tfjob::data {

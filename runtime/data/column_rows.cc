@@ -5,6 +5,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/data/convert.h"
+#include "runtime/data/dataset.h"
 
 namespace tfjob::data {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/data/dataset.h"
 #include "runtime/io/npz.h"
 
 namespace tfjob::data {

@@ -20,7 +20,7 @@ void Scatter(const Tensor& from, std::span<const int64_t> places, Tensor& to) {
 }  // namespace
 
 // The buffer of ReadAt.
-class RowReader::Staging {
+class RowReader::ScatterBuffer {
  public:
   // Returns tensors like those of a batch, except that they have `rows` examples.
   std::span<NamedTensor> Of(int64_t rows, std::span<const NamedTensor> tensors) {
@@ -57,9 +57,9 @@ RowReader::~RowReader() = default;
 Status RowReader::ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                          std::span<NamedTensor> tensors) {
   if (rows.empty()) return OkStatus();
-  if (staging_ == nullptr) staging_ = std::make_unique<Staging>();
+  if (scatter_buffer_ == nullptr) scatter_buffer_ = std::make_unique<ScatterBuffer>();
   const std::span<NamedTensor> staged =
-      staging_->Of(static_cast<int64_t>(rows.size()), tensors);
+      scatter_buffer_->Of(static_cast<int64_t>(rows.size()), tensors);
   RETURN_IF_ERROR(Read(rows, staged));
   for (size_t i = 0; i < tensors.size(); ++i) Scatter(staged[i].value, places, tensors[i].value);
   return OkStatus();

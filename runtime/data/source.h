@@ -57,8 +57,8 @@ class RowReader {
                         std::span<NamedTensor> tensors);
 
  private:
-  class Staging;
-  std::unique_ptr<Staging> staging_;  // null until ReadAt needs it
+  class ScatterBuffer;
+  std::unique_ptr<ScatterBuffer> scatter_buffer_;  // null until ReadAt needs it
 };
 
 // Provides numbered examples. Immutable. Shared by the pipelines that read it.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/data/dataset.h"
 #include "runtime/io/crc32c.h"
 
 namespace tfjob::data {

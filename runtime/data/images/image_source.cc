@@ -7,6 +7,7 @@
 
 #include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/row_pool.h"
 #include "runtime/tensor/tensor.h"
 

@@ -14,6 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/version.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/row_memory.h"
 #include "runtime/io/crc32c.h"
 #include "runtime/io/random_access_file.h"

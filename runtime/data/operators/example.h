@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/dataset.h"
 #include "runtime/data/operators/fields.h"
 #include "runtime/tensor/tensor.h"
 

@@ -10,6 +10,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/records/record_files.h"
 #include "runtime/data/records/record_index.h"
 #include "runtime/data/row_memory.h"

@@ -9,6 +9,7 @@
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/json.h"
 #include "runtime/data/column_rows.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/folders/class_files.h"
 #include "runtime/data/row_pool.h"
 
