@@ -12,8 +12,8 @@
 namespace tfjob::model {
 namespace {
 
-// Copies a model, and freezes layers of the copy. Records the names of all layers, and which
-// patterns have matched one.
+// Freezes layers in a copy of a model. Records the names of all layers, and the patterns that have
+// matched a layer.
 class Freezing {
  public:
   explicit Freezing(std::span<const std::string> patterns)
