@@ -43,16 +43,16 @@ cluster_programs=""
 trap 'rm -f "$RESULTS"{,.failures,.times,.programs}; [ -z "$cluster_programs" ] || kill -- "-$cluster_programs"' EXIT
 failed_steps=()
 
-# step WHAT COMMAND…: runs the command. If it fails, remembers that and continues.
+# step WHAT COMMAND…: runs the command. If the command fails, records the failure and continues.
 step() {
   timed "$@" || failed_steps+=("$1")
 }
 
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
-# Starts to build the programs of the test cluster, which takes minutes. The build has the lowest priority, so that it
-# uses only processor time that the tests leave. A kernel that groups processes by session for scheduling (autogroup)
-# compares the priorities of processes only within a session. The build therefore runs in a separate session, and the
+# Starts to build the programs of the test cluster, which takes minutes. The build has the lowest priority, so it uses
+# only processor time that the tests do not need. A kernel that groups processes by session for scheduling (autogroup)
+# compares the priorities of processes only within a session. Therefore, the build runs in a separate session, and the
 # whole session gets the lowest priority.
 start_cluster_programs() {
   # shellcheck disable=SC2016
@@ -66,7 +66,7 @@ await_cluster_programs() {
   {
     echo 0 >"/proc/$cluster_programs/autogroup"
     renice -n 0 -g "$cluster_programs" >/dev/null
-  } 2>/dev/null || true  # needs root, or the build has ended
+  } 2>/dev/null || true  # fails without root, or if the build has ended
   wait "$cluster_programs" || status=$?
   cluster_programs=""
   cat "$RESULTS.programs"
@@ -104,8 +104,8 @@ if [ $level = deep ]; then
   step "benchmarks" tests/bench/run.sh
 fi
 
-# Each line of the results is "<passed> <failed> <what>". At least as many failures are reported as
-# steps have failed, because a step may fail without a failed test.
+# Each line of the results is "<passed> <failed> <what>". The number of failures reported is at least the
+# number of failed steps, because a step may fail without a failed test.
 passed=$(awk '{n += $1} END {print n + 0}' "$RESULTS")
 failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
 [ "$failed" -ge ${#failed_steps[@]} ] || failed=${#failed_steps[@]}

@@ -1,4 +1,4 @@
-// Defines whether the tests run under a sanitizer, and by how much it slows them down.
+// Defines whether the tests run under a sanitizer, and by how much the sanitizer slows them down.
 #pragma once
 
 namespace tfjob {
@@ -12,7 +12,7 @@ inline constexpr bool kSanitized =
 inline constexpr bool kSanitized = false;
 #endif
 
-// Multiplies the times of tests in which a slow thread must not count as a silent peer.
+// Factor for the time limits of tests in which a slow thread must not count as a silent peer.
 inline constexpr int kSlowdown = kSanitized ? 4 : 1;
 
 }  // namespace tfjob

@@ -4,8 +4,8 @@ load("@rules_cc//cc:defs.bzl", "cc_library")
 
 _MISSING = "error: no CUDA toolkit in %s: run deploy/dev/cuda.sh, or set CUDA_HOME to a toolkit of CUDA 13"
 
-# The BUILD file if there is no toolkit. Bazel may read this repository in every build, so only a build that uses the
-# toolkit may fail.
+# The BUILD file for machines without a toolkit. Bazel may read this repository in every build, so only a build that
+# uses the toolkit may fail.
 _BUILD_WITHOUT = """
 package(default_visibility = ["//visibility:public"])
 sh_binary(name = "nvcc", srcs = ["nvcc.sh"])
@@ -36,13 +36,14 @@ cuda_toolkit = repository_rule(implementation = _toolkit, environ = ["CUDA_HOME"
 
 CUDA = "//deploy/bazel:cuda"
 
-# Generates machine code for these GPUs, and PTX, which the driver compiles for later GPUs.
+# The options that generate machine code for these GPUs, and PTX, which the driver compiles for later GPUs.
 _GENCODE = " ".join(
     ["-gencode arch=compute_%s,code=sm_%s" % (sm, sm) for sm in ["80", "90", "100"]] +
     ["-gencode arch=compute_100,code=compute_100"],
 )
 
-# -ftz treats subnormal numbers as zero (runtime/kernels/ops.md). A kernel that uses local memory does not compile.
+# The option -ftz treats subnormal numbers as zero (runtime/kernels/ops.md). A kernel that uses local memory causes a
+# compile error.
 _NVCC = "$(location @cuda//:nvcc) -ccbin /usr/bin/g++ -std=c++20 -O3 -lineinfo -ftz=true -Werror=all-warnings " + \
         "-Xptxas -warn-lmem-usage,-warn-spills,-Werror " + \
         _GENCODE + " -I. -fatbin"

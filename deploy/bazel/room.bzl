@@ -43,13 +43,13 @@ def _note(kind, name, srcs, hdrs = [], **attributes):
 
 def _compile(kind, copts = []):
     """Returns the copts and deps that sources of this kind ("library" or "test") get in addition to their own."""
-    own = copts if type(copts) == "list" else ["-O?"]  # a macro cannot look into a select()
+    own = copts if type(copts) == "list" else ["-O?"]  # a macro cannot read the values of a select()
     chosen = choose(native.package_name(), kind, optimised = any([c.startswith("-O") for c in own]))
     options, headers = {"//conditions:default": []}, {"//conditions:default": []}
     for configuration, flags in chosen.items():
         setting = "//deploy/bazel:" + configuration
         options[setting] = flags
-        if not own:  # otherwise the header would not fit
+        if not own:  # sources with options of their own cannot use the precompiled header
             header = kind + "".join(flags)
             options[setting] = flags + ["-include-pch", "$(BINDIR)/deploy/bazel/precompiled/%s.pch" % header]
             headers[setting] = ["//deploy/bazel/precompiled:" + header]
@@ -59,7 +59,7 @@ def _join(name, srcs, rename):
     """Defines a file with the text of all `srcs`. The compiler's messages name the original file of each line."""
     text = "cat $$f"
     if rename:
-        # Gives names to unnamed namespaces, so that different tests may define the same names.
+        # Name the unnamed namespaces, so that different tests may define the same names.
         text = "sed \"s/^namespace {/namespace $$(basename $$f .cc) {/\" $$f"
     native.genrule(
         name = name + ".joined",

@@ -12,7 +12,7 @@ EXAMPLE = re.compile(r"^  ")
 
 
 def lines_for_doxygen(text):
-    column = None  # of the comment after code that the next line may continue
+    column = None  # the column of a comment after code that the next line may continue
     in_example = False
     yield "/// @file"
     for line in text.splitlines():

@@ -11,7 +11,7 @@ mkdir -p "$1" && folder=$(realpath "$1")
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 install_packages build install
 
-# tfjob.h includes all headers of the API, which include only each other and the standard library.
+# List the headers of the API: tfjob.h includes all of them, and they include only each other and the standard library.
 headers=$(g++ -std=c++20 -MM runtime/api/tfjob.h | tr -d '\\' | tr ' ' '\n' | grep '\.h$' | sort -u)
 doxygen -q - <<END
 PROJECT_NAME = TFJob

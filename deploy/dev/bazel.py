@@ -60,7 +60,7 @@ class Progress:
     def __init__(self, what, now, expected):
         self.what, self.start, self.shown = what, now, now
         self.done, self.known = 0, expected
-        self.first = None  # (time, actions done) at Bazel's first progress line
+        self.first = None  # (time, number of actions done) at Bazel's first progress line
 
     def read(self, line, now):
         """Reads one of Bazel's own progress lines. Returns False for any other line."""

@@ -110,7 +110,7 @@ status() {
   kubectl get nodes
 }
 
-# bin [PROGRAM…]: builds those of the programs that are missing, and prints their folder. The default is all programs.
+# bin [PROGRAM…]: builds the missing ones of these programs, and prints their folder. The default is all programs.
 bin() {
   local name
   for name in "$@"; do

@@ -28,8 +28,8 @@ as_root() {
   fi
 }
 
-# install_packages [SECTION…]: installs those packages of the given sections of deploy/packages.txt
-# that are missing. The default section is build.
+# install_packages [SECTION…]: installs the missing packages of these sections of deploy/packages.txt.
+# The default section is build.
 install_packages() {
   local wanted missing
   wanted=$(awk -v sections=" ${*:-build} " '/^## / {inside = index(sections, " " $2 " "); next} inside && /^[a-z0-9]/' \
@@ -80,8 +80,8 @@ two_at_a_time() {
   return $status
 }
 
-# count_unittests STATUS LOG…: prints "<passed> <failed>" for logs of Python's unittest. If STATUS is not 0, counts at
-# least one test as failed.
+# count_unittests STATUS LOG…: prints "<passed> <failed>" for logs of Python's unittest. If STATUS is not 0, <failed> is
+# at least 1.
 count_unittests() {
   local status=$1 ran bad
   shift

@@ -13,8 +13,8 @@ helm=${HELM:-$(command -v helm || echo "$(deploy/dev/cluster.sh bin helm)/helm")
 base=deploy/kustomize/base/operator.yaml
 whole=deploy/tfjob-operator.yaml
 
-# Renders the chart with its default values and prints it without the parts that only Helm needs:
-# Helm's labels and hooks, the annotation that keeps the CRD, and the comments that name templates.
+# Renders the chart with its default values and prints the result without the parts that only Helm
+# needs: Helm's labels and hooks, the annotation that keeps the CRD, and the names of templates.
 render() {
   "$helm" template tfjob-operator charts/tfjob-operator --namespace tfjob-system --no-hooks --set crds.keep=false |
     sed -e '/^ *helm\.sh\/chart: /d' -e '/^ *app\.kubernetes\.io\/managed-by: Helm$/d' -e '/^# Source: /d'

@@ -45,7 +45,7 @@ def reachable(file, graph, seen):
 
 def chain(file, graph, memo):
     if file not in memo:
-        memo[file] = 0  # ends the recursion if includes have a cycle, which #pragma once would hide
+        memo[file] = 0  # stops the recursion if includes have a cycle, which #pragma once would hide
         memo[file] = max((1 + chain(h, graph, memo) for h in graph.get(file, [])), default=0)
     return memo[file]
 

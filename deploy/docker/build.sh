@@ -22,8 +22,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
-# image NAME TARGET…: builds the image NAME from these programs. The first is its entry point. They
-# run as the user nonroot of deploy/docker/passwd.
+# image NAME TARGET…: builds the image NAME from these programs. The first program is the entry point.
+# The programs run as the user nonroot of deploy/docker/passwd.
 image() {
   local bin name=$1 output=$folder/$1.tar path programs=() list=()
   shift
@@ -43,7 +43,7 @@ image() {
 install_packages >&2
 for name in "$@"; do
   case $name in
-    # `helm test` runs tfjob in the operator's image.
+    # The operator's image also contains tfjob, for `helm test`.
     operator) image operator //operator/service:tfjob-operator //operator/cli:tfjob ;;
     trainer) image trainer //runtime/cmd:tfjob-trainer //runtime/cmd:tfjob-hdf5 ;;
     *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;

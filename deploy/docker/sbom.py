@@ -13,7 +13,7 @@ TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def debian_packages(paths):
     """Returns {path: name of the Debian package that owns it} for files of this machine."""
-    # Since /lib became a link to /usr/lib, dpkg may know a file by either path.
+    # Look up both paths, because /lib is a link to /usr/lib and dpkg may list a file under either path.
     names = {path: {path, os.path.realpath(path), re.sub("^/usr/lib", "/lib", os.path.realpath(path))} for path in paths}
     found = subprocess.run(["dpkg", "-S", *sorted(set().union(*names.values()))],
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)

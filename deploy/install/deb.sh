@@ -26,7 +26,7 @@ architecture=$(dpkg --print-architecture)
 libdir=lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 maintainer="TFJob <maintainers@users.noreply.github.com>"
 deploy/install/install.sh --prefix=/usr --libdir="$libdir" --destdir="$work/all" >/dev/null
-# Builds of the same commit give the same packages.
+# Make builds of the same commit yield the same packages.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "${BUILD_WORKSPACE_DIRECTORY:-.}" log -1 --format=%ct 2>/dev/null || echo 0)}
 
 # move PACKAGE PATH…: moves files, relative to /usr, from the complete tree to the package.
@@ -61,7 +61,7 @@ documents() {
     "$version" "$maintainer" "$(date -R -u -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$folder/changelog.gz"
 }
 
-# package NAME SECTION DEPENDS FIELDS SUMMARY TEXT: makes a package from its files.
+# package NAME SECTION DEPENDS FIELDS SUMMARY TEXT: creates a package from its files.
 package() {
   local name=$1 folder=$work/$1
   documents "$name"
@@ -89,7 +89,7 @@ package tfjob science "$depends" "" "runs distributed TensorFlow training jobs" 
   "The programs tfjob, which runs the manifests of TFJobs on this machine and manages those in a Kubernetes cluster, \
 tfjob-trainer, which runs one task of a job, and tfjob-operator, which runs TFJobs in a cluster."
 depends=$(needs libtfjob0)
-# dpkg calls ldconfig because of this file.
+# This file makes dpkg run ldconfig.
 echo "activate-noawait ldconfig" >"$work/libtfjob0/DEBIAN/triggers"
 echo "libtfjob 0 libtfjob0 (= $version)" >"$work/libtfjob0/DEBIAN/shlibs"
 package libtfjob0 libs "$depends" "Recommends: tfjob

@@ -27,7 +27,8 @@ while (($#)); do
   esac
   shift
 done
-# `bazel run` starts this script in a folder of Bazel's.
+# absolute PATH: prints the absolute path. Paths are relative to the user's folder, because `bazel run` starts this
+# script in another one.
 absolute() { (cd "${BUILD_WORKING_DIRECTORY:-.}" && realpath -m --no-symlinks "$1"); }
 [[ $prefix = /* ]] || prefix=$(absolute "$prefix")
 [ -z "$destdir" ] || destdir=$(absolute "$destdir")
@@ -54,7 +55,7 @@ install_programs() {
   for program in operator/cli/tfjob operator/service/tfjob-operator runtime/cmd/tfjob-{hdf5,trainer}; do
     install -s -m 755 "$program" "$root/bin/"
   done
-  # kubectl runs these as `kubectl tfjob`.
+  # kubectl runs these links as `kubectl tfjob`.
   ln -sf tfjob "$root/bin/kubectl-tfjob"
   ln -sf tfjob "$root/bin/kubectl_complete-tfjob"
 }
@@ -70,7 +71,7 @@ install_library() {
   template tfjob.BUILD share/tfjob/tfjob.BUILD
 }
 
-# The licences of the libraries that the programs and libtfjob.so contain require that their texts are installed.
+# Installs the licences of the libraries that the programs and libtfjob.so contain, as these licences require.
 install_licenses() {
   local name
   install -D -m 644 LICENSE "$root/share/doc/tfjob/LICENSE"
@@ -86,7 +87,7 @@ umask 022
 install_programs
 install_library
 install_licenses
-# The loader finds libraries in folders such as /usr/local/lib in its cache.
+# Update the loader's cache, through which the loader finds libraries in folders such as /usr/local/lib.
 if [ -z "$destdir" ] && [ "$(id -u)" -eq 0 ]; then
   if /sbin/ldconfig -v 2>/dev/null | grep -q "^$root/$libdir:"; then /sbin/ldconfig; fi
 fi

@@ -1,7 +1,7 @@
 """Files that the linker reads for -lX in place of Debian's libX.so."""
 
-# Libraries whose code is in libtfjob.so already, because it depends on @debian_sources. A linker script cannot be empty;
-# libc is linked anyway.
+# Libraries whose code is already in libtfjob.so, because it depends on @debian_sources. Their linker scripts name libc,
+# which is linked anyway, because a linker script cannot be empty.
 _COMPILED = [
     "absl_" + name
     for name in [
@@ -12,15 +12,16 @@ _COMPILED = [
     ]
 ] + ["fmt", "protobuf", "simdjson", "snappy", "spdlog", "yaml-cpp"]
 
-# Libraries whose archives, unlike those of other libraries, Debian compiles as position-independent code. They need
-# each other, so each name stands for all of them.
+# Libraries whose archives Debian compiles as position-independent code, unlike those of other libraries. They need each
+# other, so each name stands for all of them.
 _ARCHIVES = ["grpc++", "grpc", "gpr", "leveldb"]
 _ARCHIVE = "/usr/lib/x86_64-linux-gnu/lib%s.a"
 _GROUP = "GROUP ( %s -lssl -lcrypto -lz )" % " ".join(
     [_ARCHIVE % name for name in _ARCHIVES + ["upb", "cares", "address_sorting"]],
 )
 
-# Debian generates the tables of re2 while it builds re2, so they are not in the sources. They contain no code.
+# Libraries with generated tables, which contain no code. Debian generates the tables of re2 while it builds re2, so the
+# sources do not contain them.
 _TABLES = ["re2"]
 
 def link_names(name):

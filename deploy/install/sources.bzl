@@ -1,6 +1,7 @@
 """The sources of the libraries that libtfjob.so contains, which deploy/install/sources.sh fetches from Debian."""
 
-# The BUILD file if sources are missing. Every build may read this repository, but only a build of libtfjob.so fails.
+# The BUILD file for machines without the sources. Every build may read this repository, but only a build of libtfjob.so
+# fails.
 _BUILD_WITHOUT = """
 genrule(name = "missing", outs = ["missing.cc"], cmd = "echo '%s' >&2; exit 1")
 cc_library(name = "sources", srcs = ["missing.cc"], visibility = ["//visibility:public"])

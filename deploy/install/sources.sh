@@ -31,7 +31,7 @@ if [ "${1:-}" = --list ]; then
   exit
 fi
 
-# apt: apt-get with the source packages of Debian 12, which a machine's own configuration may lack.
+# apt: runs apt-get with the source packages of Debian 12, which a machine's own configuration may lack.
 apt() {
   apt-get -qq -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$work/sources.list.d" \
     -o Dir::State::Lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User="$(id -un)" "$@"
@@ -54,7 +54,7 @@ fetch() {
       "of this machine (apt-get upgrade), and try again" >&2
     return 1
   }
-  # A folder that contains a file BUILD would be a separate package.
+  # Remove BUILD files, because a folder that contains one would be a separate package.
   find "$work/unpack" \( -name BUILD -o -name BUILD.bazel -o -name WORKSPACE \) -delete
   mv "$(find "$work/unpack" -mindepth 1 -maxdepth 1 -type d)" "$(folder_of "$1")"
   rm -rf "$work/unpack"

@@ -94,7 +94,7 @@ TEST(Defaults, AddThePortLastAndOnlyWhenMissing) {
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"x","containerPort":1}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"containerPort":1,"name":"x"},)"
        R"({"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // The port is not added if the container already has a port with that name.
+      // If the container already has a port with that name, no port is added.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})"},
       // The container named tensorflow gets the port, even if it is not the first.
@@ -226,8 +226,8 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
   EXPECT_EQ(PodConditionMessage("p", "m"), "Error pod p condition message: m");
 }
 
-// A message that would exceed 1,024 bytes, the limit for events, lists as many names as fit and
-// counts the remaining names.
+// If a message would exceed 1,024 bytes, the limit for events, it lists as many names as fit and
+// counts the others.
 TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   Names names;
   for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));

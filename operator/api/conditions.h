@@ -8,13 +8,13 @@
 
 namespace tfjob::api {
 
-// Returns the condition of the given type, whether True or False; nullptr if there is none.
+// Returns the condition of the given type, whether it is True or False; nullptr if there is none.
 const Condition* Find(const TFJobStatus& status, ConditionType type);
 // Returns whether a condition of the given type exists and is True.
 bool IsTrue(const TFJobStatus& status, ConditionType type);
 bool IsSucceeded(const TFJobStatus& status);
 bool IsFailed(const TFJobStatus& status);
-// Returns true if the job is Succeeded or Failed. Such a job never changes again.
+// Returns true if the job is Succeeded or Failed. Its conditions then no longer change.
 bool IsFinished(const TFJobStatus& status);
 
 // Sets one condition and returns whether the list changed.

@@ -50,7 +50,8 @@ TEST(SetCondition, KeepsTheOrderThatClientsRead) {
       {{{kCreated}, {kRunning}, {kRestarting}}, "Created+ Restarting+"},
       {{{kCreated}, {kRestarting}, {kRunning}}, "Created+ Running+"},
       {{{kCreated}, {kRestarting}, {kFailed}}, "Created+ Restarting+ Failed+"},
-      // Suspend and resume: a changed entry moves to the end; no entry is removed.
+      // If a job is suspended and resumed, changed entries move to the end, and no entry is
+      // removed.
       {{{kCreated}, {kRunning}, {kRunning, false, "TFJobSuspended"}, {kSuspended}},
        "Created+ Running- Suspended+"},
       {{{kCreated}, {kSuspended}, {kSuspended, false}, {kRunning}}, "Created+ Suspended- Running+"},

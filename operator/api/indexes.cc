@@ -47,7 +47,7 @@ void IndexSet::Insert(int32_t index) {
 }
 
 void IndexSet::InsertRange(Range added) {
-  // Computed in 64 bits, because `last` may be the largest int32_t.
+  // Compute in 64 bits, because `last` may be the largest int32_t.
   const auto ends_before = [](const Range& range, const Range& next) {
     return int64_t{range.last} + 1 < next.first;
   };

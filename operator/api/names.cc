@@ -41,7 +41,7 @@ std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels) {
   const std::string_view type = labels.Find(kReplicaTypeLabel);
   const std::string_view digits = labels.Find(kReplicaIndexLabel);
   const std::optional<ReplicaType> parsed = ParseReplicaType(type);
-  // Only the exact text that the operator writes is accepted: "ps" but not "PS", "7" but not "007".
+  // Accept only the exact text that the operator writes: "ps" but not "PS", "7" but not "007".
   if (!parsed || LowerName(*parsed) != type) return std::nullopt;
   int32_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

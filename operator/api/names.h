@@ -21,15 +21,15 @@ inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-inde
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
 inline constexpr char kMasterRole[] = "master";               // the value of kJobRoleLabel
 inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // on pods: status.attempt in decimal
-// The value "true" requests that pods stuck on a lost node be deleted.
+// If "true", requests the deletion of pods that are stuck on a lost node.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
-// An annotation of a PersistentVolumeClaim. It names the folder on this machine that `tfjob run`
-// uses for the claim. Has no meaning in a cluster.
+// On a PersistentVolumeClaim: the folder on this machine that `tfjob run` uses for the claim. Has
+// no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
 // Overrides the operator's flag --job-network-policies: "true" requests a NetworkPolicy that opens
-// the job's ports to the job's own pods only; "false" declines it.
+// the job's ports to the job's own pods only; "false" requests none.
 inline constexpr char kNetworkPolicyAnnotation[] = "tfjob.dev/network-policy";
 
 // Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".

@@ -91,7 +91,7 @@ StatusOr<Quantity> ParseQuantity(std::string_view text) {
   for (; power > 0; --power) {
     if ((quantity.nanos *= 10) > kMost) return malformed;
   }
-  // Rounds up, as Kubernetes does.
+  // Round up, as Kubernetes does.
   for (; power < 0; ++power) quantity.nanos = (quantity.nanos + 9) / 10;
   if (negative) quantity.nanos = -quantity.nanos;
   return quantity;

@@ -21,7 +21,7 @@ struct Quantity {
 // 18 digits, an exponent outside -9 to 18, or a value above 2⁶³ units. Rounds up to a whole number
 // of nano-units.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
-// The sum is binary if each operand is binary or 0.
+// Adds two quantities. The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);
 // Prints a fraction with the suffix m, u or n, a whole binary quantity with the largest binary
 // suffix that divides it ("12Gi"), and any other quantity as a whole number.

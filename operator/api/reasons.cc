@@ -9,7 +9,7 @@ namespace {
 // up to 1,024 bytes.
 constexpr size_t kMaxNames = 960;
 
-// Returns "Created pods: a, b and 7 more".
+// Returns a message that lists the names of the objects, such as "Created pods: a, b and 7 more".
 std::string Listed(std::string_view what, const Names& objects) {
   std::string text = StrCat(what, objects.size() == 1 ? ": " : "s: ");
   for (size_t i = 0; i < objects.size(); ++i) {

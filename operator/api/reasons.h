@@ -1,10 +1,10 @@
-// Defines every reason that a condition or an event of this operator can carry, and the exact
-// messages that clients rely on. docs/errors.md explains each reason; a test checks that it agrees
+// Defines every reason that a condition or an event of this operator can have, and the exact
+// messages on which clients rely. docs/errors.md explains each reason; a test checks that it agrees
 // with this file.
 //
-// Two kinds of event carry a reason that is not defined here: an event about a container carries
-// the container's reason (ImagePullBackOff, OOMKilled, …), and an event about a pod condition
-// carries that condition's reason (Unschedulable, …).
+// Two kinds of event have a reason that is not defined here: an event about a container has the
+// container's reason (ImagePullBackOff, OOMKilled, …), and an event about a pod condition has that
+// condition's reason (Unschedulable, …).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace tfjob::api {
 
-// Reasons for conditions. All but Created and Running are also event reasons.
+// The reasons for conditions. All of them except those for Created and Running are also event
+// reasons.
 inline constexpr char kReasonCreated[] = "TFJobCreated";
 inline constexpr char kReasonRunning[] = "TFJobRunning";
 inline constexpr char kReasonRestarting[] = "TFJobRestarting";
@@ -26,7 +27,7 @@ inline constexpr char kReasonSuspended[] = "TFJobSuspended";
 inline constexpr char kReasonResumed[] = "TFJobResumed";
 inline constexpr char kReasonFailedValidation[] = "TFJobFailedValidation";
 
-// Event reasons. FailedCreatePod is also a reason for the Created condition.
+// The event reasons. FailedCreatePod is also a reason for the Created condition.
 inline constexpr char kReasonCreatedPod[] = "SuccessfulCreatePod";
 inline constexpr char kReasonFailedCreatePod[] = "FailedCreatePod";
 inline constexpr char kReasonDeletedPod[] = "SuccessfulDeletePod";
@@ -64,7 +65,7 @@ inline constexpr char kReasonSpecWarning[] = "TFJobSpecWarning";
 
 // Messages for conditions, and for the events that accompany them.
 std::string CreatedMessage(const TFJob& job);
-// `refusal` is the API server's message.
+// `refusal` is the API server's error message.
 std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
@@ -82,20 +83,20 @@ std::string ResumedMessage(const TFJob& job);
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
 // Event messages. `what` is a kind of object, such as "pod", and `objects` are the names of such
-// objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are only
-// counted: "and 7 more". `error` is the API server's message.
+// objects: "Created pod: a", "Created pods: a, b". If not all names fit into the event, the message
+// ends with the number of the other objects: "and 7 more". `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
-// `kept` is the number of pods that start together, which cannot be changed. `wanted` is the number
-// that the spec asks for.
+// `kept` is the pod group's number of pods that start together, which cannot be changed. `wanted`
+// is the number that the spec requests.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
 // Reports that `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);
 // `served` is the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does
 // not offer them.
 std::string NoNativeGangsMessage(std::string_view served);
-// Reports that the job asks for a NetworkPolicy although the operator's flag --job-network-policies
+// Reports that the job requests a NetworkPolicy but the operator's flag --job-network-policies
 // allows none.
 std::string NoNetworkPoliciesMessage();
 // Reports that the operator has restored the rules of a NetworkPolicy several times. `difference`
@@ -104,7 +105,7 @@ std::string NetworkPolicyKeepsChangingMessage(std::string_view policy, std::stri
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
-// `last_words` is the container's own explanation; "" if it gave none.
+// `last_words` is the explanation that the container left; "" if it left none.
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code,
                                   std::string_view last_words);
 // Describe problems of an active pod: a container that has terminated or is waiting, and a

@@ -7,7 +7,7 @@
 namespace tfjob::api {
 
 // Returns the number of replicas of the type: 0 if the job does not have the type, 1 if the spec
-// gives no number.
+// does not set a number.
 int32_t Replicas(const TFJob& job, ReplicaType type);
 // Returns the total number of replicas of all types.
 int64_t TotalReplicas(const TFJob& job);

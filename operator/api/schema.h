@@ -1,5 +1,5 @@
 // Defines every field of the kubeflow.org/v1 TFJob in one table: name, type, bounds and meaning.
-// The manifest reader takes the known fields and their allowed values from this table, and
+// The manifest reader reads the known fields and their allowed values from this table, and
 // operator/crd generates the CustomResourceDefinition and the API reference from it. A test
 // compares the table with the structs in tfjob.h.
 #pragma once
@@ -38,7 +38,7 @@ struct Field {
   // The default that the API server writes into stored objects, as JSON; empty if there is none.
   // For defaults that are set only in memory (defaults.h), see `when_absent`.
   std::string stored_default = {};
-  // The value that applies if the field is absent, in words for users.
+  // Describes, for users, the value that applies if the field is absent.
   std::string when_absent = {};
   std::vector<Field> fields = {};
 };
@@ -47,7 +47,7 @@ struct Field {
 const Field& TFJobSchema();
 
 // Returns the field at a path of member names ("spec.runPolicy.restartScope"). Map keys and list
-// indexes are left out: "spec.tfReplicaSpecs.replicas". The path must exist.
+// indexes are omitted: "spec.tfReplicaSpecs.replicas". The path must exist.
 const Field& SchemaField(std::string_view path);
 // Returns the names of the field's members, in the order of the table.
 std::vector<std::string> SchemaMembers(std::string_view path);

@@ -1,5 +1,5 @@
-// Compares the table of fields with the structs, the reader and the printer. Fails if one of them
-// lacks a field.
+// Compares the table of fields with the structs, the reader and the printer. Fails if a field is
+// missing from any of them.
 #include "operator/api/schema.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace tfjob::api {
 namespace {
 
-// Converts to any type. CountMembers counts the members of an aggregate by finding how many such
-// values can initialise it.
+// Converts to any type. CountMembers finds the number of members of an aggregate by trying how many
+// such values can initialise it.
 struct Anything {
   template <typename T>
   operator T() const;

@@ -1,5 +1,5 @@
-// Defines the kubeflow.org/v1 TFJob as plain values. Optional fields hold what the user wrote.
-// SetDefaults (defaults.h) fills them in memory, never in the stored object.
+// Defines the kubeflow.org/v1 TFJob as plain values. Optional fields contain what the user wrote.
+// SetDefaults (defaults.h) sets missing fields in memory, but never in the stored object.
 #pragma once
 
 #include <array>
@@ -130,8 +130,8 @@ struct ReplicaStatus {
   std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
   // The sorted UIDs of pods that failed or are being removed. `restarts` already includes those
   // failures and container restarts of these pods that count. This list prevents a pod from being
-  // counted twice, even by another instance of the operator that still sees the pod minutes after
-  // it is gone.
+  // counted twice, even by another instance of the operator whose watch still shows the pod minutes
+  // after it is gone.
   std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;

@@ -1,4 +1,4 @@
-// Finds errors in a job whose fields all have the right type, and probable mistakes that only cause
+// Finds errors in a job whose fields all have the right type, and probable mistakes that cause only
 // a warning.
 #pragma once
 
@@ -24,9 +24,9 @@ inline constexpr int64_t kMaxReplicas = 100'000;
 inline constexpr int32_t kDefaultMaxReplicasPerJob = 5'000;
 
 // Returns the errors of a job, sorted by path; empty if it is valid. Defaults need not have been
-// applied. An invalid annotation, which a CRD cannot reject, is an error only until the job has
-// started (status.startTime); after that, it is only a warning, because an annotation should not
-// end a running job. Pod templates may be any JSON; this function never crashes on one.
+// applied. An invalid annotation, which a CRD cannot reject, is an error until the job has started
+// (status.startTime). After that, it is only a warning, because an annotation should not stop a
+// running job. Pod templates may be any JSON; this function never crashes on one.
 std::vector<FieldIssue> Validate(const TFJob& job);
 
 // Returns probable mistakes that are accepted anyway, even by the CRD: minAvailable below 0 or

@@ -44,7 +44,7 @@ class CmdTest : public ::testing::Test {
     };
     return RunCommandLine(line, nowhere, *stop_, console_);
   }
-  // Returns what the worker of job x has written so far.
+  // Returns the output of the worker of job x so far.
   std::string WorkerLog() {
     return ReadFile(folder_ + "/state/logs/x-worker-0/tensorflow.log").value_or("");
   }
@@ -268,7 +268,7 @@ TEST_F(CmdTest, AFailedJobsLastWordsArePrinted) {
   EXPECT_NE(out_.str().find(" Pod x-worker-0: no such bucket"), std::string::npos) << out_.str();
 }
 
-// Every run has its own key, which all its processes get.
+// Each run creates its own key and passes it to all its processes.
 TEST_F(CmdTest, ARunMakesAKey) {
   std::set<std::string> keys;
   for (const char* run : {"one", "two"}) {
@@ -306,7 +306,7 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
   // The next run, without --keep, must remove its own volumes. It must not remove the volumes that
-  // the first run has kept, or folders that others created.
+  // the first run has kept, or folders that no run created.
   ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(state + "/pods"), pods);
@@ -359,7 +359,7 @@ TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {
   EXPECT_NE(out_.str().find("x: stopped"), std::string::npos) << out_.str();
 }
 
-// A stream buffer that accepts a few lines and then fails at every flush.
+// Accepts a few lines, and then fails at every flush.
 class BrokenBuffer : public std::stringbuf {
  protected:
   int sync() override { return std::count(str_.begin(), str_.end(), '\n') < 3 ? 0 : -1; }

@@ -10,7 +10,7 @@ namespace tfjob::cli {
 
 class ClusterFlagReader {
  public:
-  // Adds the flags to `flags`. Their values are written to this reader. If a flag is given both
+  // Adds the flags to `flags`. Parsing stores their values in this object. If a flag is given both
   // before and after the verb, the value after the verb wins.
   void AddTo(FlagSet& flags);
   // Returns the parsed values, or InvalidArgument if --request-timeout is malformed.

@@ -12,7 +12,7 @@ namespace {
 
 using testing::Conditions;
 
-// Forwards to one shared fake cluster, since each command line under test must own its cluster.
+// Forwards to one shared fake cluster, because each command line under test must own its cluster.
 class ForwardingCluster : public Cluster {
  public:
   explicit ForwardingCluster(testing::FakeCluster& to) : to_(to) {}

@@ -12,8 +12,7 @@
 namespace tfjob::cli {
 namespace {
 
-// The hidden verb with which a shell requests completions of the last word: "tfjob __complete
-// get m".
+// Implements the hidden verb that shells call to complete the last word: "tfjob __complete get m".
 class CompleteVerb : public Verb {
  public:
   explicit CompleteVerb(std::vector<std::string> words)
@@ -29,13 +28,14 @@ class CompleteVerb : public Verb {
   const std::vector<std::string> words_;
 };
 
-// The parser for the whole command line, and the verbs into which it stores the values of flags.
+// Owns the parser of the whole command line, and the verbs in which the parser stores the values of
+// the flags.
 class Program {
  public:
   explicit Program(const std::string& name);
 
   CommandParser& parser() { return parser_; }
-  // Runs the verb's checks, then moves the verb out and returns it with the global flags. Call it
+  // Runs the verb's checks, then moves the verb out and returns it with the global flags. Call this
   // only once, after parsing.
   StatusOr<CommandLine> TakeVerb(const std::string& verb);
 

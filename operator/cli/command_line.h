@@ -24,8 +24,8 @@ struct CommandLine {
 // `kubectl-tfjob` for `kubectl tfjob`, and as `kubectl_complete-tfjob` for completions.
 CommandLine ParseCommandLine(int argc, const char* const* argv, view::Console& console);
 
-// Runs the verb, if there is one, and returns the program's exit code, which is kFailed if the
-// output could not be written. `stop` ends a long-running verb.
+// Runs the verb, if there is one, and returns the program's exit code. The code is kFailed if the
+// output could not be written. A request on `stop` ends a long-running verb.
 int RunCommandLine(const CommandLine& line, const Connect& connect, StopSource& stop,
                    view::Console& console);
 

@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// State derived from the words before the last one.
+// Contains the state that the words before the last one determine.
 struct Context {
   const FlagSet* before = nullptr;  // flags before the verb
   const FlagSet* verb = nullptr;

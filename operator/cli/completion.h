@@ -13,9 +13,9 @@ namespace tfjob::cli {
 // Returns the script for "bash", "zsh" or "fish"; "" for other shells.
 std::string CompletionScript(const std::string& shell);
 
-// Completions of the last word, which may be partial or empty.
+// The completions of the last word, which may be partial or empty.
 struct Candidates {
-  std::vector<std::string> words;  // sorted; each begins with the last word
+  std::vector<std::string> words;  // sorted; each starts with the last word
   bool files = false;              // whether file names are possible as well
 };
 

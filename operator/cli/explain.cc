@@ -25,7 +25,7 @@ using Stage = ExplainOptions::Stage;
 
 constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
 
-// The existing objects of all jobs.
+// Contains the existing objects of all jobs.
 struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
@@ -143,7 +143,8 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   return snapshot;
 }
 
-// Only the ids of the operator's keys are known here, so a placeholder is shown for a job's key.
+// Returns a placeholder for a job's key. The key cannot be derived here, because only the ids of
+// the operator's keys are known.
 std::string ShownKey(const api::TFJob&, const std::string&) {
   return render::kShownKey;
 }
@@ -169,9 +170,9 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }
 
-// Combines the results of all jobs into one document. A single result stays as it is, except that
-// objects always become a v1 List. Several results become a v1 List if they are Kubernetes objects,
-// and otherwise an array.
+// Combines the results of all jobs into one document. A single result remains unchanged, except
+// that objects always become a v1 List. Several results become a v1 List if they are Kubernetes
+// objects, and otherwise an array.
 Json Document(std::vector<Json> parts, Stage stage) {
   if (stage != Stage::kObjects && stage != Stage::kDefaults) {
     return parts.size() == 1 ? std::move(parts.front()) : Json(std::move(parts));

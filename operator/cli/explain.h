@@ -27,9 +27,9 @@ struct ExplainOptions {
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 
-// Prints the stage and returns the exit code. Only reads the files: creates nothing and contacts no
-// cluster. If a job has no UID, takes it from the controller reference of the job's observed pods
-// or services; if there is none, uses a UID of zeros.
+// Prints the stage and returns the exit code. Reads only the files; creates no objects and contacts
+// no cluster. If a job has no UID, takes it from the controller reference of the job's observed
+// pods or services; if there is none, uses a UID of zeros.
 int Explain(const ExplainOptions& options, view::Console& console);
 
 }  // namespace tfjob::cli

@@ -11,8 +11,8 @@ namespace tfjob::cli {
 namespace {
 
 int Main(int argc, const char* const* argv) {
-  // With SIGPIPE ignored, a closed pipe shows up as a broken stream, so that `tfjob run` can shut
-  // down in an orderly way.
+  // Ignore SIGPIPE. If the reader closes the pipe, the output stream then fails, and `tfjob run`
+  // can shut down in an orderly way.
   signal(SIGPIPE, SIG_IGN);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const CommandLine line = ParseCommandLine(argc, argv, console);

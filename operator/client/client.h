@@ -2,12 +2,12 @@
 // implemented over an in-memory store (operator/local/store) and over REST (operator/kube). Both
 // implementations pass the tests in operator/client/contract.h.
 //
-// Every call is synchronous and thread-safe, and has a deadline that the implementation sets.
-// Within this deadline, the call may have to wait for the implementation's flow control. A call is
-// sent again only if the server asks for a delay (429, or 5xx with Retry-After) or, once, if it
-// rejects the credentials (401). However, a transport may send a request twice if a connection
-// breaks. To make this harmless, every create has a name, every delete has a UID, and every update
-// has a resourceVersion.
+// Every call is synchronous and thread-safe, and has a deadline that the implementation sets. The
+// time during which a call waits for the implementation's flow control counts towards this
+// deadline. A call is sent again only if the server requests a delay (429, or 5xx with Retry-After)
+// or, once, if the server rejects the credentials (401). However, a transport may send a request
+// twice if a connection breaks. To make this harmless, every create has a name, every delete has a
+// UID, and every update has a resourceVersion.
 //
 // Errors:
 //  - NotFound
@@ -17,8 +17,8 @@
 //  - PermissionDenied (403): includes admission and quotas.
 //  - FailedPrecondition: the namespace is being deleted, or this process is not the leader.
 //  - Unauthenticated (401)
-//  - ResourceExhausted: the server kept answering 429, or flow control did not let the call start
-//    before the deadline.
+//  - ResourceExhausted: the server kept answering 429, or flow control delayed the call beyond the
+//    deadline.
 //  - Internal (500): the server reports an internal failure, such as the failure of an admission
 //    webhook.
 //  - Unavailable, DeadlineExceeded: the server may or may not have executed the call. The caller
@@ -63,7 +63,7 @@ struct Key {
 std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
 // A compact, immutable and shared object. Pods and services are decoded. An object of any other
-// kind is a CustomResource or, in the watches of a client that is set up to pack objects, a
+// kind is a CustomResource or, if it comes from a watch and the client packs watched objects, a
 // PackedResource. Objects may lack metadata.managedFields, and a node may have only its metadata
 // (without annotations), spec.taints, spec.unschedulable and status.conditions.
 using Object =
@@ -72,7 +72,7 @@ using Object =
                  std::shared_ptr<const objects::PackedResource>>;
 const objects::ObjectMeta& MetadataOf(const Object& object);
 // Returns the object as a T (objects::Pod, objects::CustomResource, …), or nullptr if it has
-// another type, so that a client that mixes up kinds cannot crash the operator.
+// another type. A client that mixes up kinds therefore cannot crash the operator.
 template <typename T>
 std::shared_ptr<const T> As(const Object& object) {
   const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
@@ -90,7 +90,7 @@ class Reader {
  public:
   virtual ~Reader() = default;
   virtual StatusOr<Object> Get(const Key& key) = 0;
-  // Returns the whole object as JSON, as the server holds it.
+  // Returns the whole object as JSON, as the server stores it.
   virtual StatusOr<Json> GetJson(const Key& key) = 0;
   // Lists objects sorted by namespace and name. An empty `name_space` lists all namespaces.
   virtual StatusOr<std::vector<Object>> List(Kind kind, const std::string& name_space,
@@ -120,10 +120,10 @@ class Writer {
 };
 
 // Receives the objects of a subscription. OnReplaced is called first, with the whole list. After
-// that, there is one call per change. OnReplaced is called again whenever the implementation had to
-// list again; objects that are not in the new list are gone. An object that no longer matches the
-// selector is reported as deleted. The implementation calls the sink from its own thread, in order
-// and never concurrently. A call must return quickly.
+// that, there is one call per change. OnReplaced is called again each time the implementation has
+// had to list again; objects that are not in the new list are gone. An object that no longer
+// matches the selector is reported as deleted. The implementation calls the sink from its own
+// thread, in order and never concurrently. A call must return quickly.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -132,8 +132,8 @@ class WatchSink {
   virtual void OnDeleted(Object last_state) = 0;
 };
 
-// Ends the subscription when destroyed. Once the destructor has returned, the sink is not being
-// called and will not be called again. Must not be destroyed inside a call to its own sink.
+// Ends the subscription when destroyed. Once the destructor has returned, no call to the sink is in
+// progress, and none will follow. Must not be destroyed inside a call to its own sink.
 class Subscription {
  public:
   virtual ~Subscription() = default;

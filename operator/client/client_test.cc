@@ -49,7 +49,7 @@ class NullSink : public WatchSink {
   void OnDeleted(Object) override {}
 };
 
-// Every call reaches the inner client once, and its result is returned.
+// A ForwardingClient must pass every call to the inner client once and return its result.
 TEST(ForwardingClient, PassesEveryCallOn) {
   store::Store store;
   FaultyClient inner(store);

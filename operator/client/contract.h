@@ -27,7 +27,7 @@ class ContractWorld {
   virtual ~ContractWorld() = default;
   virtual Client& client() = 0;
   virtual std::string name_space() = 0;
-  // Lets watch events arrive. Eventually() calls it until its condition is true.
+  // Delivers pending watch events. Eventually() calls this until its condition is true.
   virtual void Pump() = 0;
   // Returns whether the server deletes objects whose owner has been deleted.
   virtual bool collects_garbage() { return true; }
@@ -41,7 +41,7 @@ struct ContractTarget {
 };
 std::string ContractTargetName(const ::testing::TestParamInfo<ContractTarget>& target);
 
-// Records the calls to the sink: "replaced a b", "upserted a", "deleted a".
+// Records the calls to the sink as notes such as "replaced a b", "upserted a" and "deleted a".
 class RecordingSink : public WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override;

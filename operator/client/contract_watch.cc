@@ -62,7 +62,7 @@ TEST_P(ContractTest, AWatchByLabelSeesObjectsEnterAndLeave) {
   ASSERT_TRUE(client().Delete(KeyOf(Kind::kPod, "a"), {}).ok());
   const std::vector<std::string> expected = {"replaced", "upserted a", "deleted a", "upserted a",
                                              "deleted a"};
-  // An API server may report that a pod is terminating before it reports the deletion.
+  // An API server may report a terminating pod before it reports the deletion.
   const auto seen = [&sink] {
     std::vector<std::string> notes = sink.Notes();
     notes.erase(std::unique(notes.begin(), notes.end()), notes.end());

@@ -1,4 +1,4 @@
-// Implements a Client for tests. It forwards calls, but makes selected ones fail, either before
+// Implements a Client for tests that forwards calls and makes selected calls fail: either before
 // they reach the server or after the server has executed them, as if the response were lost.
 // Thread-safe.
 #pragma once
@@ -15,7 +15,7 @@ namespace tfjob::client {
 enum class Verb { kGet, kList, kCreate, kUpdate, kUpdateStatus, kPatch, kDelete, kWatch };
 std::string_view Name(Verb verb);  // "create"
 
-// A call that arrives at the wrapper. For lists and watches, the key has no name.
+// Describes a call that arrives at the wrapper. For lists and watches, the key has no name.
 struct Call {
   Verb verb;
   Key key;
@@ -28,7 +28,7 @@ struct Fault {
   Status error;           // returned to the caller; if OK, the call proceeds after before_call
   bool executed = false;  // the server executes the call, but the response is lost
   // Runs in the caller's thread before each affected call continues, for example to delay the call
-  // or to write as another client.
+  // or to write to the server as another client would.
   std::function<void()> before_call;
 };
 
@@ -38,12 +38,12 @@ class FaultyClient : public Client {
   explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);
-  // From now on, passes the objects of creates and patches through `webhook`, as an API server
-  // passes them through a mutating webhook.
+  // Passes the objects of later creates and patches through `webhook`, as an API server passes them
+  // through a mutating webhook.
   void Admit(std::function<void(Kind, Json&)> webhook);
   // Removes all faults.
   void Clear();
-  // Returns every call so far, in order.
+  // Returns all calls so far, in order.
   std::vector<Call> Calls();
 
   StatusOr<Object> Get(const Key& key) override;

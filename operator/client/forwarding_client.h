@@ -1,5 +1,5 @@
-// Implements a Client that forwards every call to another client. Wrappers derive from it and
-// override the calls that they change.
+// Implements a Client that forwards every call to another client. Wrappers derive from this class
+// and override the calls that they change.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace tfjob::client {
 
-// As thread-safe as the inner client.
+// Forwards every call to the inner client. As thread-safe as that client.
 class ForwardingClient : public Client {
  public:
   // `inner` must outlive this object.
   explicit ForwardingClient(Client& inner) : inner_(inner) {}
-  // Not copyable: copying a wrapper into a ForwardingClient would slice off its overrides.
+  // Not copyable: a copy of a wrapper would be sliced to a ForwardingClient and lose its overrides.
   ForwardingClient(const ForwardingClient&) = delete;
 
   StatusOr<Object> Get(const Key& key) override;

@@ -26,7 +26,7 @@ using objects::Kind;
 // Kubernetes' default for pods that do not set a grace period.
 constexpr int64_t kDefaultGraceSeconds = 30;
 
-// Returns whether the pod has finalizers, which keep it even after its grace period.
+// Returns whether the pod has finalizers, which keep the pod even after its grace period.
 bool HasFinalizers(const policy::Snapshot& snapshot, const std::string& uid) {
   return std::any_of(snapshot.pods.begin(), snapshot.pods.end(), [&](const auto& pod) {
     return pod->metadata.uid == uid && !pod->metadata.finalizers.empty();
@@ -82,7 +82,8 @@ Status Actor::ChangeOne(const ActContext& context, const plan::Change& change) {
   const StatusOr<client::Object> changed = dependencies_.client.Patch(key, *change.patch);
   Status status = changed.status();
   if (IsGoneOrTaken(status)) {
-    // Pods may be created although the pod group is out of date, but not if the NetworkPolicy is.
+    // Pods may be created although the pod group could not be changed, but not if the NetworkPolicy
+    // could not be changed.
     if (change.kind != Kind::kNetworkPolicy) return OkStatus();
     return Unavailable("changing ", client::ToString(key), ": ", Message(status));
   }
@@ -97,7 +98,8 @@ Status Actor::RecordPolicyChange(const ActContext& context, const client::Object
   context.memory.history.RecordPolicyChange(dependencies_.clock.Now(),
                                             dependencies_.clock.Monotonic());
   const auto& before = context.observation.snapshot.network_policy;
-  // Without this record, a lagging watch would make the change look undone.
+  // Without this record, an event from before the change would look as if somebody had undone the
+  // change.
   dependencies_.cache.RecordPolicyChange(context.observation.key, before->metadata.resource_version,
                                          changed);
   const std::string difference = DifferenceOfPolicy(context.job(), changed);
@@ -117,7 +119,8 @@ Outcome Actor::WriteStatus(const ActContext& context) {
     dependencies_.observer.OnStatus(job.metadata, job.status, verdict.status);
     return {};
   }
-  // The write may conflict with itself: if a connection breaks, the request is sent again.
+  // Even Aborted may mean that the server executed the write: if a connection breaks, the request
+  // is sent again, and then conflicts with itself.
   if (MayHaveBeenExecuted(error) || absl::IsAborted(error)) {
     context.memory.unanswered = {PrintJson(wanted["status"]), context.decision.plan.events,
                                  job.status, verdict.status};
@@ -151,8 +154,8 @@ void Actor::ReportDeletes(const ActContext& context, const std::vector<Status>& 
   for (size_t i = 0; i < results.size(); ++i) {
     const plan::Delete& wanted = context.decision.plan.deletes[i];
     if (results[i].ok()) deleted.push_back({wanted.name, wanted.uid});
-    // Consecutive deletes of kinds with the same name, such as the pod groups of several
-    // schedulers, share an event.
+    // Report consecutive deletes of kinds with the same name, such as the pod groups of several
+    // schedulers, in one event.
     const bool is_last = i + 1 == results.size() ||
                          Name(context.decision.plan.deletes[i + 1].kind) != Name(wanted.kind);
     if (!is_last || deleted.empty()) continue;
@@ -168,7 +171,7 @@ Status Actor::DeleteOne(const ActContext& context, const plan::Delete& wanted) {
   options.grace_period_seconds = wanted.grace_period_seconds;
   const Status status = dependencies_.client.Delete(key, options);
   if (!absl::IsAborted(status)) return status;
-  // Finds out whether another object has the name now, or the delete conflicted with another write.
+  // Find out whether another object has the name now or the delete conflicted with another write.
   const StatusOr<client::Object> found = dependencies_.ReadObject(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
@@ -196,8 +199,8 @@ Status Actor::RecordDelete(const ActContext& context, const plan::Delete& wanted
     cache.RecordGone(key, wanted.uid);
     return OkStatus();
   }
-  // The grace period is an assumption, because the server's response does not contain it. The watch
-  // will report the actual period.
+  // Assume a grace period, because the server's response does not contain it. The watch will report
+  // the actual period.
   cache.RecordDelete(key, wanted.uid,
                      {TruncateToSeconds(dependencies_.clock.Now()),
                       wanted.grace_period_seconds.value_or(kDefaultGraceSeconds)});

@@ -1,7 +1,7 @@
 // Carries out a Plan in a fixed order: adoptions, changes to the pod group and the NetworkPolicy,
-// creates, the status write, deletes, events. The status write must be acknowledged before anything
-// is deleted. Completed creates, status writes and deletes are recorded in the cache immediately,
-// so that the next reconcile sees them.
+// creates, the status write, deletes, events. The status write must be acknowledged before any
+// object is deleted. Completed creates, status writes and deletes are recorded in the cache
+// immediately, so that the next reconcile sees them.
 #pragma once
 
 #include <utility>
@@ -21,20 +21,19 @@ namespace tfjob::control {
 
 struct ActContext;
 
-// Thread-safe, but only one worker at a time may act on a job.
+// Executes plans. Thread-safe, but only one worker at a time may act on a job.
 class Actor {
  public:
   Actor(const Dependencies& dependencies, RecordEvent record)
       : dependencies_(dependencies), record_(std::move(record)), creator_(dependencies) {}
 
-  // Returns the first error. Errors from sending events are not returned, because they do not
-  // justify a retry. If the status cannot be written, the actions after it are skipped, and the
-  // outcome is kReadAgain if the decision was based on an old version of the job, kJobIsGone if the
-  // job does not exist, and the error otherwise.
+  // Returns the first error. Errors from sending events are not returned, because an unsent event
+  // is no reason to retry the reconcile. If the status cannot be written, skips the later actions.
+  // The outcome is then kReadAgain if the decision was based on an old version of the job,
+  // kJobIsGone if the job does not exist, and the error otherwise.
   Outcome Act(const ActContext& context);
 
-  // Makes Act stop creating objects once the calls in progress have returned. Act then returns
-  // Cancelled.
+  // Makes Act stop creating objects after the calls in progress, and then return Cancelled.
   void Stop() { creator_.Stop(); }
 
  private:
@@ -48,7 +47,7 @@ class Actor {
   Status RecordPolicyChange(const ActContext& context, const client::Object& changed);
   Outcome WriteStatus(const ActContext& context);
   Status DeleteAll(const ActContext& context);
-  // Returns NotFound if no object with the UID in `wanted` exists any more.
+  // Deletes one object. Returns NotFound if the object with the UID in `wanted` no longer exists.
   Status DeleteOne(const ActContext& context, const plan::Delete& wanted);
   Status RecordDelete(const ActContext& context, const plan::Delete& wanted, const Status& status);
   // Reports the deleted objects, with one event per kind. `results[i]` is the result of deletes[i]

@@ -12,11 +12,11 @@
 namespace tfjob::control {
 namespace {
 
-// How many different refusals are reported until the server accepts an object again. A webhook may
-// give a different message every time.
+// The maximum number of different refusals that are reported before the server accepts an object
+// again. A webhook may return a different message every time.
 constexpr int64_t kMostRefusals = 20;
 
-// Returns how many refusals were reported, or wait to be.
+// Returns how many refusals have been reported or are waiting to be reported.
 int64_t CountRefusals(const Memory& memory) {
   const std::set<std::string>& sent = memory.history.reported;
   return std::count_if(sent.begin(), sent.end(), IsCreateFailed) +

@@ -17,7 +17,7 @@ struct Decision;
 struct Memory;
 struct Observation;
 
-// Holds references to values of the reconcile in progress.
+// References values of the reconcile in progress.
 struct ActContext {
   const Observation& observation;
   const Decision& decision;
@@ -25,8 +25,8 @@ struct ActContext {
 
   const api::TFJob& job() const;
   const std::string& name_space() const;
-  // Queues an event about a problem, but only once, however long the problem lasts. Leaves out
-  // further refusals after the first 20 of different causes, until the server accepts an object.
+  // Queues an event about a problem, but only once while the problem lasts. After refusals with 20
+  // different causes, drops further refusals until the server accepts an object.
   void ReportOnce(plan::NamedEvent event) const;
 };
 

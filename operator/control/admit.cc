@@ -13,7 +13,7 @@
 namespace tfjob::control {
 namespace {
 
-// The fields that determine which controller manages the job, and what is deleted after the job has
+// The fields that determine which controller manages the job and what is deleted after the job has
 // ended.
 constexpr const char* kKept[] = {"managedBy", "cleanPodPolicy", "ttlSecondsAfterFinished"};
 
@@ -61,8 +61,8 @@ Admission Admit(const objects::CustomResource& stored, const AdmissionRules& rul
   clean_up = clean_up.value_or(rules.clean_pod_policy);
   if (!admission.verdict.ok()) return admission;
   api::SetDefaults(admission.job);
-  // Skips the checks for a job that has ended: nothing more is created for it, and the cache does
-  // not keep its templates.
+  // Skip the checks for a job that has ended: no more objects are created for it, and the cache
+  // does not keep its templates.
   if (api::IsFinished(admission.job.status)) return admission;
   const std::string problems = ProblemsOf(admission.job, rules);
   if (!problems.empty()) admission.verdict = InvalidArgument(problems);

@@ -1,6 +1,5 @@
-// Converts a TFJob from the form in which the server stores it to the form that decisions use, and
-// checks whether the job can run. The CRD rejects most invalid jobs, but an older CRD may have
-// accepted them.
+// Converts a stored TFJob to the form that decisions use, and checks whether the job can run. The
+// CRD rejects most invalid jobs, but an older CRD may have accepted them.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -11,8 +10,8 @@
 namespace tfjob::control {
 
 struct Admission {
-  // The job with defaults. If the job cannot be decoded, this contains only its metadata, its
-  // status, and whichever of managedBy, cleanPodPolicy and ttlSecondsAfterFinished can be read.
+  // The job with defaults. If the job cannot be decoded, contains only its metadata, its status,
+  // and those of managedBy, cleanPodPolicy and ttlSecondsAfterFinished that can be read.
   api::TFJob job;
   // OK, or InvalidArgument with one problem per line, each beginning with the path of the field. A
   // job that has ended is not validated.
@@ -22,8 +21,8 @@ struct Admission {
 struct AdmissionRules {
   // The cleanPodPolicy for jobs that do not set it.
   api::CleanPodPolicy clean_pod_policy = api::CleanPodPolicy::kNone;
-  // The largest number of replicas that a job may have. Each replica costs the cluster a pod, a
-  // service and a DNS entry; the limit keeps one job from exhausting them.
+  // The largest number of replicas that a job may have. Each replica needs a pod, a service and a
+  // DNS entry; the limit prevents one job from exhausting the cluster's capacity for these.
   int64_t max_replicas = api::kDefaultMaxReplicasPerJob;
 };
 

@@ -1,4 +1,5 @@
-// Compares what the job needs with the NetworkPolicy that the server has just written. Pure.
+// Compares the rules that the job needs with the NetworkPolicy that the server has just written.
+// Pure.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ namespace tfjob::control {
 // difference means that a webhook changed the policy during that call.
 std::string DifferenceOfPolicy(const api::TFJob& job, const client::Object& returned);
 
-// Returns the message about such a difference. It names the policy and says what to change.
+// Returns the message about such a difference, which names the policy and says what to change.
 std::string ChangedByWebhookMessage(const std::string& policy, const std::string& difference);
 
 }  // namespace tfjob::control

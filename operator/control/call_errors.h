@@ -1,5 +1,5 @@
-// Classifies the errors of calls to the server (operator/client/client.h) by how the control loop
-// treats them. Pure.
+// Classifies the errors of calls to the server (operator/client/client.h) by the way in which the
+// control loop handles them. Pure.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -17,13 +17,13 @@ bool MayHaveBeenExecuted(const Status& error);
 // Returns true if the same call may succeed later.
 bool IsTransient(const Status& error);
 
-// Returns true if the object is gone or now belongs to another controller. The watch will
-// report this.
+// Returns true if the object is gone or now belongs to another controller. The watch will report
+// either.
 bool IsGoneOrTaken(const Status& error);
 
 // Turns Aborted into Unavailable and returns any other error unchanged. Aborted would suggest a
-// conflict over the job itself, but here it is a conflict between writes that the server itself
-// makes, for example to a quota.
+// conflict over the job itself. In this call, however, it means that the server's own writes
+// conflicted, for example those to a quota.
 Status WithoutConflict(const Status& error);
 
 }  // namespace tfjob::control

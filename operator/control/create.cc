@@ -30,8 +30,8 @@ policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Duration now) 
           metadata.uid, now};
 }
 
-// Returns true if the server dropped the pod's group membership, which it does silently if its
-// feature gate is off.
+// Returns true if the server dropped the pod's group membership. A server whose feature gate is off
+// does so silently.
 bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
   const auto pod = client::As<objects::Pod>(created);
   return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
@@ -44,7 +44,7 @@ Status CheckRules(const ActContext& context, const DesiredObject& wanted,
   if (wanted.kind != Kind::kNetworkPolicy) return OkStatus();
   const std::string difference = DifferenceOfPolicy(context.job(), object);
   if (difference.empty()) return OkStatus();
-  // Asks for a retry if the policy already existed: once the watch has reported the policy, a
+  // If the policy already existed, request a retry: once the watch has reported the policy, a
   // reconcile restores the rules.
   if (was_there) {
     return Unavailable(difference, " of NetworkPolicy ", wanted.name, " is still to be restored");
@@ -57,7 +57,7 @@ Status CheckRules(const ActContext& context, const DesiredObject& wanted,
 struct Creator::CreateResult {
   Status status;                              // if OK, either `object` or `holder` is set
   std::optional<client::Object> object;       // the job's object, which now exists
-  std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
+  std::optional<policy::BlockedName> holder;  // the object of another owner with this name
   // True if the object already existed, so an earlier reconcile may have reported it. Such an
   // object gets a separate event, whose name prevents the event from being sent twice.
   bool was_there = false;
@@ -147,7 +147,7 @@ Creator::BatchResult Creator::CreateBatch(const ActContext& context, Wanted want
 
 // If an object of this job already has the name, the create counts as successful: the response to
 // an earlier create was lost, or the watch has not reported the object yet. If the response to this
-// create is lost, the object is looked up in the same way.
+// create is lost, reads the object in the same way.
 Creator::CreateResult Creator::CreateOne(const ActContext& context, const DesiredObject& wanted) {
   StatusOr<client::Object> object =
       dependencies_.client.Create(wanted.kind, context.decision.desired.Build(wanted));
@@ -202,7 +202,7 @@ Outcome Creator::Record(const ActContext& context, const DesiredObject& wanted, 
 
 Outcome Creator::RecordFailure(const ActContext& context, const DesiredObject& wanted,
                                Status error) {
-  // The namespace is being deleted.
+  // FailedPrecondition means that the namespace is being deleted.
   if (absl::IsFailedPrecondition(error)) return {Next::kJobIsGone};
   dependencies_.observer.OnCreateFailed(wanted.kind, context.name_space());
   const bool kind_is_unknown = objects::IsGangKind(wanted.kind) && absl::IsNotFound(error);
@@ -218,7 +218,7 @@ Outcome Creator::RecordFailure(const ActContext& context, const DesiredObject& w
 
 void Creator::RecordObject(const ActContext& context, const DesiredObject& wanted,
                            const CreateResult& result, std::vector<Child>& created) {
-  // An object could be created, so a later refusal is a new problem and is reported again.
+  // The server has accepted an object, so report a later refusal again, as a new problem.
   std::erase_if(context.memory.history.reported, IsCreateFailed);
   const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {

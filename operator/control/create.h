@@ -18,19 +18,19 @@ namespace tfjob::control {
 struct Child;
 struct ActContext;
 
-// Thread-safe, but only one worker at a time may create a job's objects.
+// Creates objects. Thread-safe, but only one worker at a time may create a job's objects.
 class Creator {
  public:
   explicit Creator(const Dependencies& dependencies) : dependencies_(dependencies) {}
 
   // Creates the plan's objects in order, up to the limit for one reconcile. Stops at an error that
-  // would affect all further objects. Also stops if a pod group or workload cannot be created,
-  // because without it the scheduler would place the pods one by one, and if the NetworkPolicy
-  // cannot be created, because without it the pods would be unprotected. Returns the first error,
-  // Cancelled after Stop(), or kJobIsGone if the job or its namespace is gone or being deleted.
+  // would affect all further objects. Also stops if a pod group, a workload or the NetworkPolicy
+  // cannot be created: without a group or workload, the scheduler would place the pods one by one,
+  // and without the policy, the pods would be unprotected. Returns the first error, Cancelled after
+  // Stop(), or kJobIsGone if the job or its namespace is gone or being deleted.
   Outcome CreateAll(const ActContext& context);
 
-  // Makes CreateAll stop once the calls in progress have returned.
+  // Makes CreateAll stop after the calls in progress.
   void Stop() { stopping_ = true; }
 
  private:
@@ -44,8 +44,8 @@ class Creator {
   Outcome CreateInBatches(const ActContext& context, Wanted wanted, std::vector<Child>& created);
   BatchResult CreateBatch(const ActContext& context, Wanted wanted, std::vector<Child>& created);
   CreateResult CreateOne(const ActContext& context, const render::DesiredObject& wanted);
-  // Reads the object after a create that failed because the name was taken, or that may have been
-  // executed although it returned an error.
+  // Reads the object after a create that failed because the name was taken, or that returned an
+  // error but may have been executed.
   CreateResult ReadExisting(const ActContext& context, const render::DesiredObject& wanted,
                             const Status& create_error);
   // Record the result of a create.

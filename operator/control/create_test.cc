@@ -39,7 +39,7 @@ class CreatesCounter : public Observer {
   int failed = 0;
 };
 
-// One job in a store; the test chooses what the plan creates and which calls fail.
+// Sets up one job in a store. The test chooses what the plan creates and which calls fail.
 struct OneJob {
   // Plans all pods of a job and, if `services` is true, its services before them.
   void Plan(const std::vector<TypeSpec>& types, bool services = false) {
@@ -74,7 +74,7 @@ struct OneJob {
     Render();
   }
 
-  // Fails the calls on objects whose names begin with `prefix`.
+  // Makes the calls on objects whose names begin with `prefix` fail.
   void Fail(Verb verb, Kind kind, const std::string& prefix, const Status& error,
             bool executed = false) {
     calls.Inject({.matches =
@@ -86,7 +86,7 @@ struct OneJob {
                   .error = error,
                   .executed = executed});
   }
-  // Stores a pod or a pod group that the Creator has not created.
+  // Stores a pod or a pod group that the Creator did not create.
   client::Object Put(Kind kind, const std::string& name, const Json& owner = nullptr) {
     Json object = {{"apiVersion", objects::NewestApiVersion(kind)},
                    {"kind", objects::Name(kind)},
@@ -180,7 +180,7 @@ TEST(Creator, AnErrorStopsTheCreatesThatWouldMeetItToo) {
     const char* what;
     int32_t ps, workers;
     Kind kind;
-    const char* fails;  // creates of objects whose names begin with this fail
+    const char* fails;  // creates of objects whose names begin with this prefix fail
     Status error;
     const char* first;
     int tried;  // creates of pods
@@ -232,8 +232,8 @@ TEST(Creator, ReportsFewOfTheRefusalsOfAServerThatNeverRepeatsItself) {
   EXPECT_EQ(one.Events().size(), 20u);
 }
 
-// If the response to a create is lost or the name is taken, reading the object must settle whether
-// it was created.
+// If the response to a create is lost or the name is taken, the Creator must read the object to
+// find out whether it was created.
 TEST(Creator, ReadsWhatALostAnswerLeavesOpen) {
   constexpr StatusCode kOk = StatusCode::kOk;
   constexpr StatusCode kAway = StatusCode::kUnavailable;

@@ -1,5 +1,5 @@
-// Makes the decision for a job: the verdict, the objects to create, and the plan of calls. Only
-// combines the packages policy, render and plan. Pure.
+// Makes the decision for a job: the verdict, the objects to create, and the plan of calls. Combines
+// the packages policy, render and plan, and adds no rules. Pure.
 #pragma once
 
 #include "operator/policy/facts/decision_options.h"
@@ -10,8 +10,8 @@ namespace tfjob::control {
 struct Decision;
 struct Observation;
 
-// Returns the decision. If the job was not admitted, or if its objects cannot be rendered, the
-// decision is to refuse it (policy::Refuse).
+// Returns the decision. If the job was not admitted or its objects cannot be rendered, the decision
+// is to refuse the job (policy::Refuse).
 Decision Decide(const Observation& observation, const policy::DecisionOptions& options,
                 const render::AddressScheme& address);
 

@@ -19,13 +19,14 @@ class NativeApi;
 class Observer;
 
 // Ensures that the pod groups of `scheduler` are watched. Returns false until their first list has
-// arrived or the time to wait for it has run out.
+// arrived or the time to wait for the list has run out.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
-// Returns whether the network policies are known or the time to wait for them has run out.
+// Returns whether the first lists of network policies have arrived or the time to wait for them has
+// run out.
 using SeesNetworkPolicies = std::function<bool()>;
 
-// Records that a call for the job with this key has been completed.
+// Records that a call for the job with this key is complete.
 using RecordProgress = std::function<void(const std::string& key)>;
 
 // All members are thread-safe and must outlive every copy of this struct.
@@ -40,8 +41,8 @@ struct Dependencies {
   RecordProgress record_progress = [](const std::string&) {};
   SeesNetworkPolicies sees_network_policies = [] { return true; };
 
-  // Reads an object. Turns Internal into Unavailable, because a server that fails to read an object
-  // has not refused anything (IsRefusal).
+  // Reads an object. Turns Internal into Unavailable, because a failed read is not a refusal
+  // (IsRefusal).
   StatusOr<client::Object> ReadObject(const client::Key& key) const {
     StatusOr<client::Object> found = client.Get(key);
     if (absl::IsInternal(found.status())) return Unavailable(Message(found.status()));

@@ -7,8 +7,8 @@
 namespace tfjob::control {
 namespace {
 
-// If a pod is stuck although its node is not lost, there is another reason, such as a finalizer.
-// The node may still be lost later, so it is checked again after this time.
+// If a pod is stuck although its node is not lost, there is another cause, such as a finalizer. The
+// node may still be lost later, so check it again after this time.
 constexpr Duration kAskAgain = 60s;
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Finds lost nodes on which terminating pods are stuck. Calls `is_lost` only for the nodes of pods
-// that still exist `lost_pod_after` after their deletion timestamp. Pure apart from that call.
+// Finds lost nodes on which terminating pods are stuck. Calls `is_lost` only for a node with a pod
+// that still exists `lost_pod_after` after its deletion timestamp. Pure except for the calls of
+// `is_lost`.
 #pragma once
 
 #include <functional>

@@ -21,14 +21,14 @@
 namespace tfjob::control {
 namespace {
 
-// The backoff after a failed reconcile. The maximum limits how long it takes to notice that, for
-// example, a quota has room again.
+// The backoff after a failed reconcile. The maximum limits the time until the operator notices, for
+// example, that a quota has room again.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
-// How long jobs with a gang wait for the list of pod groups. If a scheduler is not installed, the
-// list never arrives; the attempt to create a pod group then reports the reason. For the scheduler
-// that the operator's flag names, jobs wait longer, because that scheduler's list may be long at
-// startup.
+// How long jobs with a gang wait for the list of pod groups. If a scheduler is not installed, its
+// list never arrives; the reason is then reported by the attempt to create a pod group. Jobs wait
+// longer for the scheduler that the operator's flag names, because that scheduler's list may be
+// long at startup.
 constexpr Duration kPodGroupPatience = 3s;
 constexpr Duration kRequiredPodGroupPatience = 30s;
 // How long jobs wait for the list of network policies, which never arrives if the operator lacks
@@ -46,8 +46,8 @@ std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   return name_spaces;
 }
 
-// Returns how many workers one namespace may keep busy: all of them, or all but one (but at least
-// 1) if the operator watches more than one namespace. (If `workers` is 0, Step() acts as the only
+// Returns how many workers one namespace may keep busy: all of them, or all but one (at least 1) if
+// the operator watches more than one namespace. (If `workers` is 0, Step() acts as the only
 // worker.)
 size_t MostPerNamespace(const ManagerOptions& options) {
   const std::set<std::string> name_spaces = NamespacesOf(options);
@@ -137,7 +137,7 @@ Status Manager::Subscribe(const std::string& name_space) {
     client::LabelSelector selector;
     client::WatchSink& sink;
   };
-  // Pods and services come first, because a job is reconciled only once they are known.
+  // Subscribe to pods and services first, because a job is reconciled only once they are known.
   for (const Watch& watch : {Watch{objects::Kind::kPod, ours, scope.pods},
                              Watch{objects::Kind::kService, ours, scope.services},
                              Watch{objects::Kind::kTFJob, {}, scope.jobs}}) {
@@ -239,7 +239,7 @@ void Manager::ReconcileOne(const std::string& key) {
   queue_->Done(key);
   std::optional<Duration> again_after = outcome.again_after;
   if (outcome.NeedsRetry()) {
-    // Conflicts and cancellations at shutdown are routine, so they are not logged.
+    // Do not log conflicts and cancellations at shutdown, which are routine.
     if (outcome.next == Next::kFailed && !absl::IsCancelled(outcome.error)) {
       kLog.Warning("reconcile failed, will be retried",
                    {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.error}});

@@ -2,8 +2,8 @@
 // by step.
 //
 // Threads: `workers` threads take keys from the queue and reconcile. Another `parallel_writes`
-// threads carry out the writes of a plan in parallel. Watch events arrive on the client's threads.
-// If `workers` is 0, no worker threads run: tests with a FakeClock call Step() instead.
+// threads execute the writes of a plan in parallel. Watch events arrive on the client's threads. If
+// `workers` is 0, no worker threads run: tests with a FakeClock call Step() instead.
 #pragma once
 
 #include <map>
@@ -39,7 +39,7 @@ struct ManagerOptions {
   int parallel_writes = 16;  // 0: a plan's writes are sent one by one
   Settings settings;
   // Reports which version of Kubernetes' own gang scheduling (Workloads and PodGroups) the server
-  // has. nullptr means that the server has none. Must outlive the manager.
+  // has. If nullptr, the server is assumed to have none. Must outlive the manager.
   client::Discovery* discovery = nullptr;
   Clock* clock = &RealClock();
   Observer* observer = &NoObserver();
@@ -53,8 +53,9 @@ class Manager {
   // Calls Stop().
   ~Manager();
 
-  // Lets the workers finish their current reconciles (a reconcile that creates many objects stops
-  // after the calls in progress), joins the threads and ends the subscriptions. Idempotent.
+  // Waits until the workers have finished their current reconciles, joins the threads and ends the
+  // subscriptions. A reconcile that creates many objects stops after the calls in progress.
+  // Idempotent.
   void Stop();
 
   // Synced() returns true once all required lists have arrived for the first time. Waiting()
@@ -63,17 +64,17 @@ class Manager {
   std::vector<std::string> Waiting();
 
   Numbers Count();
-  // Returns only the queue's numbers, which is cheap even if the cache is large.
+  // Returns only the statistics of the queue, which are cheap to get even if the cache is large.
   QueueNumbers CountQueue();
 
-  // For use if `workers` is 0. Reconciles one job that is due; returns false if no job is due.
+  // Reconciles one job that is due; returns false if no job is due. For use if `workers` is 0.
   bool Step();
   // Returns the time until the next delayed job is due (0: now); nullopt if no job is delayed.
   std::optional<Duration> NextTimer();
 
  private:
   // Describes the watch of a scheduler's pod groups (and workloads), or of the network policies:
-  // when it began and, for Kubernetes' own scheduler, the API version.
+  // when the watch started and, for Kubernetes' own scheduler, its API version.
   struct GroupWatch {
     Duration since{0};
     std::string version;

@@ -1,4 +1,4 @@
-// Tests the manager on objects that are being deleted while a watch is behind.
+// Tests how the manager handles objects that are being deleted while a watch is behind.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ class ManagerDeletionTest : public ::testing::Test, public SteppedManager<> {
     Start();
   }
 
-  // Lets the watches catch up.
+  // Delivers all pending watch events.
   void Settle() {
     for (int i = 0; i < 3; ++i) {
       store.Deliver();
@@ -31,7 +31,7 @@ class ManagerDeletionTest : public ::testing::Test, public SteppedManager<> {
 };
 
 // With `kubectl delete --cascade=orphan`, the garbage collector removes the job from its services'
-// owners before the job is gone. The watch of the services may be ahead of that of the jobs.
+// owners before the job is gone. The watch of the services may be ahead of the watch of the jobs.
 TEST_F(ManagerDeletionTest, DoesNotAdoptTheServicesOfAJobThatIsBeingDeleted) {
   const client::Key job{Kind::kTFJob, "ns", "a"}, service{Kind::kService, "ns", "a-worker-0"};
   Json object = fixtures::Job("a", 2);

@@ -1,4 +1,4 @@
-// Tests the manager on jobs with a gang or a NetworkPolicy.
+// Tests how the manager handles jobs with a gang or a NetworkPolicy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using fixtures::CountPods;
 using fixtures::Job;
 using objects::Kind;
 
-// Reconciles 50 times, while the watches report everything and time passes.
+// Reconciles 50 times, while the watches report all changes and time passes.
 template <typename Client>
 void Proceed(SteppedManager<Client>& stepped) {
   for (int i = 0; i < 50; ++i) {
@@ -23,8 +23,9 @@ void Proceed(SteppedManager<Client>& stepped) {
   }
 }
 
-// If a job is deleted while the watch of jobs is behind, its pod group must not be recreated,
-// although the watch of pod groups reports immediately that the garbage collector deleted it.
+// A job is deleted while the watch of jobs is behind. The operator must not recreate the job's pod
+// group, although the watch of pod groups reports at once that the garbage collector deleted the
+// group.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   SteppedManager<> stepped(/*keep_changes=*/true);
   stepped.Start();
@@ -138,7 +139,7 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
   EXPECT_EQ(CountPods(stepped.store), 2u);
   EXPECT_FALSE(stepped.manager->Synced());
   EXPECT_EQ(stepped.manager->Waiting(), std::vector<std::string>{"PodGroup"});
-  // The job with a gang eventually reports why it has no pods.
+  // The job with a gang must eventually report why it has no pods.
   for (int i = 0; i < 32; ++i) {
     stepped.clock.Advance(1s);
     stepped.Rest();

@@ -27,7 +27,7 @@ int Writes(SteppedManager<Client>& stepped) {
   });
 }
 
-// The store has a job with two workers, which the watch has reported.
+// The test's store contains a job with two workers, which the watch has reported.
 class SteppedManagerTest : public ::testing::Test, public SteppedManager<> {
  protected:
   SteppedManagerTest() {
@@ -62,7 +62,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store), 2u);
 }
 
-// If the read of one object fails, the operator still acts on the other objects.
+// If the read of one object fails, the operator must still act on the other objects.
 TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   Step();
@@ -81,8 +81,8 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   EXPECT_LE(*manager->NextTimer(), Duration(10s));  // it is read again later
 }
 
-// Each call takes a minute. `longest`, the time that a worker has spent on a job, grows with the
-// number of calls. `longest_call`, which the liveness probe checks, does not.
+// Each call lasts a minute. `longest`, the time that a worker has spent on a job, grows with the
+// number of calls. `longest_call`, which the liveness probe checks, must not grow.
 TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
   Step();
   Duration longest{0}, longest_call{0};
@@ -139,7 +139,7 @@ TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
   EXPECT_EQ(reads(client::Verb::kGet) - gets, 4);    // those of job a
 }
 
-// A new job is reconciled first, even if thousands of jobs from the first list are waiting.
+// A new job must be reconciled first, even if thousands of jobs from the first list are waiting.
 TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
   SteppedManager<> stepped;
   for (int i = 0; i < 50; ++i) stepped.Create(Job(StrCat("old-", i), 1));
@@ -152,7 +152,7 @@ TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
   EXPECT_EQ(CountPods(stepped.store), 1u);
 }
 
-// Keeps the sink of the watch of jobs, so that a test can call it.
+// Keeps the sink of the watch of jobs, so that the test can call it.
 class JobSinkKeeper : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -166,8 +166,8 @@ class JobSinkKeeper : public client::FaultyClient {
   client::WatchSink* jobs = nullptr;
 };
 
-// If a list lacks the operator's status write, the job must be read: only a read shows whether the
-// list is old or the server's store was restored to an earlier state.
+// If a list does not contain the operator's status write, the job must be read. Only a read shows
+// whether the list is old or the server's store was restored to an earlier state.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   SteppedManager<JobSinkKeeper> stepped;
   stepped.Start();
@@ -264,7 +264,7 @@ TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
   client.Inject({.matches = is(client::Verb::kUpdateStatus),
                  .error = Aborted("the object has been modified"),
                  .executed = true});
-  // The server returns the status with a default from the CRD.
+  // Between the write and the read, the server adds a default from the CRD to the status.
   client.Inject({.matches = is(client::Verb::kGet), .before_call = [this] {
                    Json job = *store.GetJson({Kind::kTFJob, "ns", "a"});
                    job["status"]["restarts"] = 0;
@@ -375,7 +375,7 @@ TEST(Manager, LetsAllWorkersServeTheOnlyNamespace) {
   EXPECT_FALSE(was_alone);
 }
 
-// A delayed write of counts does not delay the job's own timers.
+// A delayed write of counts must not delay the job's own timers.
 TEST(CountPatience, DoesNotDelayTheDeadline) {
   SteppedManager<> stepped;
   RunningKubelet kubelet(stepped.store);

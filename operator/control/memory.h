@@ -1,4 +1,4 @@
-// Holds what the control loop remembers about a job between two reconciles. If the operator
+// Defines what the control loop remembers about a job between two reconciles. If the operator
 // restarts, this memory is lost, which does no harm. Used only by the worker that is processing the
 // job's key.
 #pragma once
@@ -15,13 +15,13 @@
 namespace tfjob::control {
 
 struct Memory {
-  std::string uid;  // the job's; another job with the same name starts with a new memory
+  std::string uid;  // the job's UID; another job with the same name starts with a new memory
   policy::History history;
   std::vector<plan::NamedEvent> events;  // to be sent
   bool reconcile_again = false;          // work is left over: reconcile again immediately
 
-  // True if the pod group has been created. If the group is now gone, the job may be gone as well,
-  // although the watch has not reported that yet.
+  // True if the pod group has been created. If the group is gone now, the job may be gone as well,
+  // even if the watch has not reported this yet.
   bool had_group = false;
   bool had_network_policy = false;  // the same for the NetworkPolicy
 
@@ -31,12 +31,12 @@ struct Memory {
   // True if the job has just been read from the server, for the reconcile that begins now.
   bool job_is_fresh = false;
 
-  // When the status became out of date (Clock::Monotonic). Set only if nothing but its counts is
-  // out of date.
+  // When the status became out of date (Clock::Monotonic). Set only if no part of the status other
+  // than its counts is out of date.
   std::optional<Duration> counts_behind;
 
-  // A status write whose response was lost. If the server turns out to have executed the write, the
-  // decision's events must still be sent.
+  // Describes a status write whose response was lost. If the server turns out to have executed the
+  // write, the decision's events must still be sent.
   struct Unanswered {
     std::string status;  // as JSON
     std::vector<plan::NamedEvent> events;

@@ -7,8 +7,8 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerLasts = 10min;
-// How long an answer remains valid if the server has no supported version or did not answer, or
-// after Doubt().
+// How long an answer remains valid if it was an error, if it named no supported version, or after
+// Doubt().
 constexpr Duration kDoubtLasts = 30s;
 
 }  // namespace
@@ -21,7 +21,7 @@ StatusOr<std::string> NativeApi::Version() {
   StatusOr<std::string> answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   if (answer.ok()) answer = discovery_->ApiVersion(objects::Kind::kNativePodGroup);
   // Kubernetes 1.35 has Workloads but no PodGroups. Its API version is not supported, but is
-  // returned so that users are told about it.
+  // returned so that a message to users can name it.
   if (answer.status().code() == StatusCode::kNotFound) {
     answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   }

@@ -1,5 +1,5 @@
 // Determines the API version in which the server serves Kubernetes' own Workloads and PodGroups
-// (scheduling.k8s.io). Asks the server only on demand and only if its last answer is too old.
+// (scheduling.k8s.io). Queries the server only on demand and only if its last answer is too old.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace tfjob::control {
 
-// Thread-safe. While one caller asks the server, other callers wait.
+// Caches the server's answer. Thread-safe. While one caller queries the server, other callers wait.
 class NativeApi {
  public:
   // If `discovery` is nullptr, the server is assumed to serve neither Workloads nor PodGroups. Both
@@ -22,8 +22,8 @@ class NativeApi {
   // kind. If the server does not answer, returns its last answer, or an error if it has never
   // answered.
   StatusOr<std::string> Version();
-  // Call this when the server has refused an object of a native gang. The last answer may then be
-  // out of date, so it expires sooner.
+  // Call this when the server has refused an object of a native gang. The last answer may be out of
+  // date, so this makes it expire sooner.
   void Doubt();
 
  private:

@@ -1,4 +1,4 @@
-// Tests that the operator does not take a late event for a change by somebody else. The watch of
+// Tests that the operator does not mistake a late event for a change by somebody else. The watch of
 // NetworkPolicies may report states from before the operator's last change.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using objects::Kind;
 
-// Holds back the reports of a watch while `is_late` is true.
+// Delays the reports of a watch while `is_late` is true.
 class LateSink : public client::WatchSink {
  public:
   explicit LateSink(client::WatchSink& inner) : inner_(inner) {}

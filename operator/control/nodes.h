@@ -1,5 +1,5 @@
-// Asks the server on demand whether nodes are lost (deleted or not Ready), so that the operator
-// need not watch all nodes. The operator needs permission to read nodes only for these requests.
+// Determines on demand whether nodes are lost (deleted or not Ready), so the operator does not have
+// to watch all nodes. The operator needs permission to read nodes only for these requests.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace tfjob::control {
 
-// Asks the server about each node at most once every 10 s. A node that cannot be read, for example
-// because permission is missing, is not considered lost. Thread-safe.
+// Queries the server about each node at most once every 10 s. A node that cannot be read, for
+// example because permission is missing, is not considered lost. Thread-safe.
 class Nodes {
  public:
   Nodes(client::Client& client, Clock& clock) : client_(client), clock_(clock) {}

@@ -1,5 +1,5 @@
 // Defines the values that one step of a reconcile passes to the next: Observe returns an
-// Observation, Decide returns a Decision.
+// Observation, and Decide returns a Decision.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class KeyRing;
 
 namespace tfjob::control {
 
-// A job as one reconcile sees it.
+// Describes a job as one reconcile sees it.
 struct Observation {
   std::string key;  // "namespace/name"
   uint64_t id = 0;  // identifies the reconcile in logs
   api::TFJob job;   // with defaults
   Status admitted;  // not OK if the job cannot run (Admission::verdict)
   policy::Snapshot snapshot;
-  std::shared_ptr<const keys::KeyRing> keys;  // the operator's; nullptr if it has none
+  std::shared_ptr<const keys::KeyRing> keys;  // the operator's key ring; nullptr if it has none
   Time now;
   // How long to wait before checking again whether a terminating pod is stuck on a lost node.
   std::optional<Duration> check_nodes_after;
@@ -36,7 +36,7 @@ struct Observation {
   bool has_unconfirmed_writes = false;
 };
 
-// Holds the decision of a reconcile: the verdict, the objects to create, and the plan of calls.
+// Contains the decision of a reconcile: the verdict, the objects to create, and the plan of calls.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;

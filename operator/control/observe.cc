@@ -36,7 +36,8 @@ client::Key ObjectKeyOf(const std::string& key) {
   return {Kind::kTFJob, key.substr(0, slash), key.substr(slash + 1)};
 }
 
-// Unblocks names whose holder is gone, so that the objects are created immediately.
+// Unblocks the names whose former holders are gone, so that the objects with these names are
+// created immediately.
 void Unblock(const std::vector<std::string>& freed, policy::History& history) {
   if (freed.empty()) return;
   const auto is_free = [&](const auto& blocked) {
@@ -121,8 +122,8 @@ Status JobReader::ReadEach(const std::string& key, const std::vector<client::Key
   return first;
 }
 
-// An object that is not in the list counts as gone. If it merely lost the job's label, the create
-// that follows finds the object's name taken and reads the object.
+// Treats an object that is not in the list as gone. If the object merely lost the job's label, the
+// following create finds that the name is taken, and reads the object.
 Status JobReader::ReadList(const std::string& key, const std::vector<client::Key>& objects) {
   const client::Key& any = objects.front();
   const StatusOr<std::vector<client::Object>> listed = dependencies_.client.List(
@@ -180,7 +181,7 @@ void JobReader::SettleUnanswered(const CustomResource& found, Memory& memory) {
   if (!memory.unanswered) return;
   const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
   if (found.metadata.uid != memory.uid) return;
-  // Parses the stored status and prints it again, which removes the defaults that the server added.
+  // Parse and print the stored status to remove the defaults that the server added.
   const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
   if (PrintJson(status) != attempt.status) return;
   dependencies_.observer.OnStatus(found.metadata, attempt.before, attempt.after);

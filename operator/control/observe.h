@@ -1,5 +1,5 @@
-// Observes a job: combines what the watches have reported, what the operator's own calls have
-// changed since then, and answers that only the server can give.
+// Observes a job: combines the reports of the watches, the later writes of the operator, and
+// answers from the server.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,19 @@ namespace tfjob::control {
 struct Memory;
 struct Observation;
 
-// Thread-safe, but only one worker at a time may observe a job.
+// Observes jobs. Thread-safe, but only one worker at a time may observe a job.
 class JobReader {
  public:
   // `settings` must outlive this object.
   JobReader(const Dependencies& dependencies, const Settings& settings)
       : dependencies_(dependencies), settings_(settings) {}
 
-  // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if a status write
-  // was not answered or the newest known version of the job is in doubt for another reason, kDone
-  // if the job's pod group or NetworkPolicy is not known yet, and kFailed if the API version of a
-  // native gang is needed but cannot be determined. Updates memory.history, to which the
-  // observation refers.
+  // Returns the observation, or an outcome if the reconcile must stop here. The outcome is:
+  //  - kReadAgain if a status write was not answered, or the newest known version of the job is in
+  //    doubt for another reason;
+  //  - kDone if the job's pod group or NetworkPolicy is not known yet;
+  //  - kFailed if the API version of a native gang is needed but cannot be determined.
+  // Updates memory.history, to which the observation refers.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 
@@ -40,14 +41,16 @@ class JobReader {
   Outcome ReadJob(const std::string& key, const std::string& known_version, Memory& memory);
 
  private:
-  // Reads each object that the operator created or deleted, if the watch has not reported the write
-  // although it should have by now. Returns false if an object could not be read. The reconcile can
-  // continue even then, because the cache still contains the operator's own writes.
+  // Reads each object that the operator created, changed or deleted if the watch should have
+  // reported the write by now but has not. Returns false if an object could not be read. The
+  // reconcile can nevertheless continue, because the cache still contains the operator's own
+  // writes.
   bool ConfirmOwnWrites(const std::string& key);
   // Read objects of one kind, one by one or with one list of the job's objects.
   Status ReadEach(const std::string& key, const std::vector<client::Key>& objects);
   Status ReadList(const std::string& key, const std::vector<client::Key>& objects);
-  // Returns the API version of the server's own Workloads; "" if the gang uses another scheduler.
+  // Returns the API version in which the server serves its own Workloads; "" if the gang uses
+  // another scheduler.
   StatusOr<std::string> NativeVersionFor(const policy::Gang& gang);
   // Returns true if the job's pod group is known or the time to wait for it has run out. `gang` is
   // the job's gang.
@@ -55,8 +58,8 @@ class JobReader {
   // Returns true if the job's NetworkPolicy is known or the time to wait for it has run out.
   bool SeesNetworkPolicy(const api::TFJob& job);
   void ObserveNodes(Observation& observation);
-  // Determines whether the server executed a status write that it may have received twice or whose
-  // response was lost. If so, queues the events of that write.
+  // Determines whether the server executed a status write whose response was lost or that may have
+  // been sent twice. If so, queues the events of that write.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
   const Dependencies dependencies_;

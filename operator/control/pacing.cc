@@ -11,22 +11,22 @@
 namespace tfjob::control {
 namespace {
 
-// Small enough not to send many failing creates to a namespace whose quota is exhausted, and large
-// enough for a typical job to need only one batch.
+// The size of the first batch: small, so that few creates fail in a namespace whose quota is
+// exhausted, but large enough for all objects of a typical job.
 constexpr size_t kFirstBatch = 8;
-// If a job has more than kMostReads objects to read, they are read with one list. That takes only
-// one call, but the call returns all of the job's objects of a kind.
+// If a job has more than kMostReads objects to read, one list reads them. The list needs only one
+// call, but returns all of the job's objects of a kind.
 constexpr size_t kMostReads = 3;
 constexpr int kHandfulOfServices = 8;
-// How long to wait before sending events again that could not be sent.
+// How long to wait before trying again to send events that could not be sent.
 constexpr Duration kEventRetry = 5s;
-// After an error, anything that would be due sooner than this waits for the backoff instead.
+// After an error, a reconcile that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;
 
-// Returns the last slot for which this reconcile creates services, so that services are created
-// only for the first kMaxCreates / 2 slots that lack something. Returns nullopt (no services) if
-// fewer than kHandfulOfServices services would be created: their watch events would cause another
-// reconcile, which would immediately retry the pods that were just refused.
+// Returns the last slot for which this reconcile creates services, which is at most the
+// (kMaxCreates / 2)-th slot with missing objects. Returns nullopt, for no services, if fewer than
+// kHandfulOfServices services would be created: their watch events would cause another reconcile,
+// which would immediately retry the pods that were just refused.
 std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;

@@ -29,26 +29,26 @@ inline constexpr size_t kMaxDeletes = 256;
 inline constexpr size_t kMaxEventsKept = 1000;
 // The maximum number of attempts of one reconcile if another writer keeps changing the job.
 inline constexpr int kConflictTries = 4;
-// If no watch event has confirmed a create for this long, the object is read.
+// If the watch has not confirmed a create after this time, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
-// Deadlines are times of the wall clock, but timers run on the steady clock. It takes at most this
-// long to notice that the wall clock has been set forward past a deadline.
+// Deadlines are wall-clock times, but timers use the steady clock. If the wall clock is set forward
+// past a deadline, the operator notices within this time.
 inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);
-// How often a job that waits for the first list of pod groups or network policies is reconciled, to
-// check whether its time to wait has run out. Once the list arrives, the job is reconciled
-// immediately.
+// How often a job that is waiting for the first list of pod groups or network policies is
+// reconciled, to check whether its time to wait has run out. When the list arrives, the job is
+// reconciled immediately.
 inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
-// kind in the order of the plan. Services and pods advance together: services are created only for
-// the first slots that lack something, and no pod is created before its service. Therefore, a job
-// whose pods cannot be created does not leave thousands of services behind.
+// kind in the order of the plan. Services are created only for the first slots with missing
+// objects, and no pod is created before its service. Therefore, a job whose pods cannot be created
+// does not leave thousands of services behind.
 std::vector<render::DesiredObject> CreatesOfOneReconcile(
     const std::vector<render::DesiredObject>& creates);
 
-// Returns how many objects batch `batch`, counted from 0, creates in parallel: 8, 16, 32, …
+// Returns how many objects the batch with index `batch` creates in parallel: 8, 16, 32, …
 size_t BatchSize(int batch);
 
 // Returns true if the error concerns only one object, because the server considers that object
@@ -60,11 +60,11 @@ struct TriedCreate {
   Status status;
 };
 // Returns the replica types for which every object in the batch was refused as invalid. Other
-// objects of these types have the same template, so they need not be tried.
+// objects of these types have the same template, so there is no point in trying to create them.
 std::set<api::ReplicaType> RefusedTypes(const std::vector<TriedCreate>& batch);
 
-// Returns true if the statuses differ only in the numbers of active, succeeded, failed or
-// ready replicas.
+// Returns true if the statuses differ only in their counts of active, succeeded, failed or ready
+// replicas.
 bool OnlyCountsDiffer(const api::TFJobStatus& before, api::TFJobStatus after);
 // Returns true if the plan only writes a status in which only counts differ.
 bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
@@ -75,7 +75,7 @@ struct CountsDelay {
   std::optional<Duration> left;          // how long the write can wait; nullopt: not at all
 };
 // Delays a write of counts until the status has been out of date for `patience`. `behind_since` is
-// the value that the last call returned; it and `now` are times of the same clock.
+// the value that the last call returned. `behind_since` and `now` are times of the same clock.
 CountsDelay DelayCounts(std::optional<Duration> behind_since, Duration now, Duration patience);
 
 // Returns the earlier of two times; nullopt means never.
@@ -90,10 +90,11 @@ struct RequeueReasons {
   bool has_events = false;       // events could not be sent
   bool waits_for_watch = false;  // own creates are not confirmed yet
 };
-// Returns the delay until the next reconcile; nullopt if none is needed until something changes.
+// Returns the delay until the next reconcile; nullopt if no reconcile is needed until something
+// changes.
 std::optional<Duration> RequeueAfter(const RequeueReasons& reasons);
-// Returns `again_after` if it also applies after an error, in addition to the backoff; nullopt if
-// it is so short that it would defeat the backoff.
+// Returns `again_after`, for a requeue in addition to the backoff after an error; nullopt if
+// `again_after` is so short that it would defeat the backoff.
 std::optional<Duration> BesideBackoff(std::optional<Duration> again_after);
 
 }  // namespace tfjob::control

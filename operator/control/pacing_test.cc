@@ -76,7 +76,7 @@ TEST(Pacing, ServicesAndPodsAdvanceTogether) {
 
 TEST(Pacing, TheObjectsOfAGangComeFirst) {
   std::vector<render::DesiredObject> creates = ServicesAndPods(0, 0, 300);
-  // A gang's objects have the slot {kWorker, 0}, but are not counted as objects of this slot.
+  // The objects of a gang have the slot {kWorker, 0}, but must not count as objects of that slot.
   creates.insert(creates.begin(), {objects::Kind::kPodGroup, {}, "j"});
   creates.insert(creates.begin(), {objects::Kind::kWorkload, {}, "j"});
   const auto now = CreatesOfOneReconcile(creates);

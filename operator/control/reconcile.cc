@@ -41,17 +41,19 @@ void LogDecision(const Observation& observation, const Decision& decision) {
                         {"events", plan.events.size()}});
 }
 
-// Returns kReadAgain if the decision contains calls that require the job's current version: unlike
-// the status write, these calls would succeed even if the known version were outdated.
+// Returns kReadAgain if the decision contains calls that must be based on the job's current
+// version. Unlike the status write, these calls would succeed even if the known version were
+// outdated.
 std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
-  // An operator with an outdated spec would keep undoing the changes that another operator makes.
+  // If its known spec were outdated, this operator would keep undoing the changes that another
+  // operator makes.
   if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {
     return ReadAgain("the NetworkPolicy changes");
   }
-  // If the job is being deleted without its dependents, the garbage collector has just removed it
-  // from the services' owners.
+  // If the job is being deleted without its dependents, the garbage collector may have just removed
+  // the job from the services' owners.
   if (!decision.plan.adopts.empty()) return ReadAgain("services are adopted");
   // If services that existed are gone, the job may have been deleted. The garbage collector would
   // then delete its services again, however often they are recreated.
@@ -95,7 +97,8 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     if (outcome.next != Next::kReadAgain) return outcome;
     Outcome read = reader_->ReadJob(key, stored->metadata.resource_version, *memory);
     read.id = id;
-    // The watch has not reported yet that the job is gone, so the next reconcile must ask again.
+    // The watch has not reported yet that the job is gone, so the next reconcile must read it
+    // again.
     if (read.next == Next::kJobIsGone) {
       memory->had_group = had_group;
       memory->had_network_policy = had_network_policy;
@@ -127,8 +130,8 @@ Outcome Reconciler::Act(const ActContext& context) {
                                             .plan = decision.plan.requeue_after}))};
   }
   const policy::Verdict& verdict = decision.verdict;
-  // Expects the group and the policy only if the plan creates objects, which a plan that resumes a
-  // job does not do yet.
+  // Expect the group and the policy only if the plan creates objects. A plan that resumes a job
+  // does not create any yet.
   const bool creates = !decision.plan.creates.empty();
   const bool wants_group = creates && verdict.create_pod_group.has_value();
   if (wants_group && std::exchange(memory.had_group, false)) {
@@ -148,8 +151,8 @@ Outcome Reconciler::Act(const ActContext& context) {
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after = RequeueAfter(
       {.check_nodes_after = observation.check_nodes_after,
-       // If the job is gone, every reconcile makes the same decision until the watch reports this,
-       // so reconciling again after the plan's delay would be useless.
+       // If the job is gone, every reconcile makes the same decision until the watch reports this.
+       // Reconciling again after the plan's delay would therefore be useless.
        .plan = outcome.next == Next::kJobIsGone ? std::nullopt : decision.plan.requeue_after,
        .has_more_work = std::exchange(memory.reconcile_again, false),
        .needs_retry = outcome.NeedsRetry(),

@@ -23,25 +23,25 @@ class JobReader;
 struct Memory;
 struct ActContext;
 
-// Thread-safe, but only one worker at a time may reconcile a key.
+// Reconciles jobs. Thread-safe, but only one worker at a time may reconcile a key.
 class Reconciler {
  public:
   Reconciler(const Dependencies& dependencies, Settings settings);
   ~Reconciler();
 
-  // Reconciles the job. If another writer has changed it in the meantime, starts again, up to
-  // kConflictTries attempts in all.
+  // Reconciles the job. If another writer has changed the job in the meantime, starts again; makes
+  // at most kConflictTries attempts.
   Outcome Reconcile(const std::string& key);
 
-  // Makes Reconcile stop creating objects once the calls in progress have returned.
+  // Makes Reconcile stop creating objects after the calls in progress.
   void Stop();
 
  private:
   Outcome ReconcileOnce(const std::string& key, uint64_t id, const objects::CustomResource& stored,
                         Memory& memory);
   Outcome Act(const ActContext& context);
-  // Returns how long the plan can wait if it only updates counts; nullopt if it must be carried
-  // out now.
+  // Returns how long the plan can wait if it only updates counts; nullopt if it must be executed
+  // now.
   std::optional<Duration> TimeToWait(const ActContext& context);
   std::shared_ptr<Memory> MemoryOf(const std::string& key, const std::string& uid);
   void Forget(const std::string& key);

@@ -13,7 +13,7 @@ using objects::Kind;
 // The causes of events about failed creates and failed changes begin with this prefix.
 constexpr std::string_view kCreateFailed = "create-failed/";
 
-// The noun for a kind of object, and the reasons for events about objects of this kind.
+// Contains the noun for a kind of object, and the reasons for events about objects of this kind.
 struct Words {
   const char* what;
   const char* created;
@@ -84,7 +84,8 @@ bool BeginsWithUuid(std::string_view text) {
 
 // Returns the length of the number at the beginning of the text; 0 if there is none. A run of
 // decimal digits is a number. A UUID, or a run of at least 8 hexadecimal digits such as a hash,
-// counts as one number only if it is a whole word. `begins_word`: a word begins at text[0].
+// counts as one number only if it is a whole word. `begins_word` is true if a word begins at
+// text[0].
 size_t NumberLength(std::string_view text, bool begins_word) {
   constexpr size_t kUuidLength = 36, kShortestHash = 8;
   const auto ends_word = [text](size_t length) {

@@ -1,7 +1,7 @@
 // Builds the events that report the results of a plan's calls. For successes, there is one event
 // for all objects of a kind: "Created pods: x, y" with reason SuccessfulCreatePod, "Deleted
-// service: x". Failures ("Error creating: …") become standing warnings, that is, warnings that are
-// sent only once while the problem lasts. Pure.
+// service: x". Failures ("Error creating: …") become warnings that are sent only once while the
+// problem lasts. Pure.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace tfjob::control {
 
-// An object of the job.
+// Identifies an object of the job.
 struct Child {
   std::string name;
   std::string uid;
@@ -24,7 +24,7 @@ struct Child {
 plan::NamedEvent CreatedEvent(const api::TFJob& job, objects::Kind kind,
                               const std::vector<Child>& children);
 // If two messages differ only in numbers (including UUIDs and hexadecimal ids), the events have
-// different names but the same cause, so only the first is reported. The same holds for the other
+// different names but the same cause, so only the first is reported. The same applies to the other
 // failures below.
 plan::NamedEvent CreateFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);
 // Reports that the pod group or the NetworkPolicy could not be changed to match the spec.

@@ -97,7 +97,7 @@ TEST(Report, GivesRefusalsOneCauseWhateverIdsTheServerSays) {
             cause("denied, request abcdefab-cdef-abcd-efab-cdefabcdefab."));
   EXPECT_EQ(cause("trace=deadbeefdeadbeef"), cause("trace=0123456789abcdef"));
   EXPECT_EQ(cause("trace=deadbeef"), cause("trace=7"));
-  // Words and short names are not ids.
+  // Words and short names must not count as ids.
   EXPECT_NE(cause("bad cafe"), cause("bad face"));
   EXPECT_NE(cause("deadbeefs"), cause("facadebeds"));
   EXPECT_NE(cause("5f1e0f7c-1b2a-4c3d-9e8f-0a1b2c3d4e5fg"),

@@ -1,4 +1,4 @@
-// Sends the events of a job.
+// Sends the events of a job to the server or to the recorder.
 #pragma once
 
 #include "operator/control/settings.h"

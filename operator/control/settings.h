@@ -33,8 +33,8 @@ struct Settings {
   GetKeys keys;  // if empty, pods get no keys
   // If empty, lost nodes are not detected.
   IsNodeLost is_node_lost;
-  // How long a status may be out of date if only its counts have changed, so that pods that start
-  // one after another cause only one write. Conditions are written immediately.
+  // How long a status may be out of date if only its counts have changed. This delay combines the
+  // writes for pods that start one after another. Conditions are written immediately.
   Duration count_patience{0};
   // Receives all events. If empty, events are sent through the client immediately; an event that
   // cannot be sent is retried during a later reconcile.

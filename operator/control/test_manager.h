@@ -22,8 +22,8 @@
 
 namespace tfjob::control {
 
-// A store, whose watches report changes only when they are delivered, and a manager that uses it
-// through a `Client` and has no threads. Only errors are logged.
+// Contains a store whose watches report changes only when they are delivered, and a manager without
+// threads that uses the store through a `Client`. Logs only errors.
 template <typename Client = client::FaultyClient>
 class SteppedManager {
  public:
@@ -37,17 +37,17 @@ class SteppedManager {
   // Starts the manager with `options`.
   void Start() { manager = *Manager::Start(client, options); }
   void Create(const Json& job) { EXPECT_TRUE(store.Create(objects::Kind::kTFJob, job).ok()); }
-  // Reconciles until there is nothing to do. The watches report nothing.
+  // Reconciles until there is nothing to do, without delivering the watches' reports.
   void Step() {
     while (manager->Step()) {
     }
   }
-  // Like Step, but the watches report everything, too.
+  // Like Step, but also delivers the watches' reports.
   void Rest() {
     while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
     }
   }
-  // Returns how many calls of the manager match.
+  // Returns how many calls of the manager satisfy `matches`.
   int Count(const std::function<bool(const client::Call&)>& matches) {
     return static_cast<int>(std::ranges::count_if(client.Calls(), matches));
   }

@@ -13,9 +13,9 @@ namespace {
 using api::Field;
 using api::FieldType;
 
-// Bounds that keep the estimated cost of the rules finite. There are five replica types, but
-// kMaxReplicaTypes allows more keys: a job whose keys differ only in case is then rejected by the
-// rule about such keys, which has a clearer message.
+// Bounds that keep the estimated cost of the rules finite. kMaxReplicaTypes allows more keys than
+// the five replica types, so that a job whose keys differ only in case is rejected by the rule
+// about such keys, whose message is clearer.
 constexpr int kMaxReplicaTypes = 10;
 constexpr int kMaxContainers = 128;
 constexpr int kMaxContainerName = 63;
@@ -34,7 +34,7 @@ Json OpenObject() {
   return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
 }
 
-// Declares only what the rules read. Any other field is accepted.
+// Declares only the fields that the rules read. Accepts any other field.
 Json PodTemplate() {
   Json container = OpenObject();
   container["properties"] = {{"name", {{"type", "string"}, {"maxLength", kMaxContainerName}}},
@@ -64,7 +64,7 @@ Json ObjectOf(const Field& field, const std::string& place) {
   for (const Field& member : field.fields) {
     const std::string member_place = place.empty() ? member.name : StrCat(place, ".", member.name);
     schema["properties"][member.name] = SchemaOf(member, member_place);
-    // At the root, a rule requires the member instead (rules.h).
+    // At the root, a rule (rules.h) requires the member instead.
     if (member.required && !place.empty()) schema["required"].push_back(member.name);
   }
   return schema;
@@ -114,7 +114,7 @@ std::string DescriptionOf(const Field& field) {
 Json SchemaOf(const Field& field, const std::string& place) {
   Json schema = TypeOf(field, place);
   AddRules(place, schema);
-  // Metadata gets no description: the API server has its own, and rejects a description here.
+  // Add no description to metadata: the API server has its own, and rejects a description here.
   if (field.type != FieldType::kMetadata) schema["description"] = DescriptionOf(field);
   if (!field.words.empty()) schema["enum"] = field.words;
   if (field.minimum) schema["minimum"] = *field.minimum;

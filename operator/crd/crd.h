@@ -8,8 +8,8 @@
 
 namespace tfjob::crd {
 
-// Returns the apiextensions.k8s.io/v1 object. In pod templates, it declares only what the rules
-// read and accepts everything else.
+// Returns the apiextensions.k8s.io/v1 object. In pod templates, it declares only the fields that
+// the rules read, and accepts all others.
 Json CustomResourceDefinition();
 
 // Returns the content of crds/kubeflow.org_tfjobs.yaml, including a comment that names its sources.

@@ -14,7 +14,7 @@
 namespace tfjob::crd {
 namespace {
 
-constexpr size_t kMaxSize = 60'000;  // kubectl apply keeps the whole object in an annotation
+constexpr size_t kMaxSize = 60'000;  // kubectl apply stores the whole object in an annotation
 constexpr char kHowTo[] = "stale; bazel run //operator/crd:write -- $PWD";
 
 Json Version() {
@@ -101,8 +101,8 @@ TEST(CustomResourceDefinition, EachRuleIsAtItsPlaceWithItsMessage) {
   }
 }
 
-// NAME-TYPE-INDEX may have at most 63 characters; the message must be able to state every length
-// that can remain for NAME.
+// NAME-TYPE-INDEX may have at most 63 characters. The message must be able to state every possible
+// maximum length of NAME.
 TEST(CustomResourceDefinition, TheMessageOnLongNamesKnowsEveryLength) {
   const Json rules = Schema()["x-kubernetes-validations"];
   const std::string message = rules.at(2).value("messageExpression", "");

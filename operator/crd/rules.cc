@@ -15,15 +15,15 @@ std::string ReplicasOf(const std::string& specs) {
   return StrCat("(has(", specs, "[t].replicas) ? ", specs, "[t].replicas : 1)");
 }
 
-// Returns an expression for the length of the longest job name that the type with key `t` allows:
+// Returns an expression for the maximum length of the job's name that the type with key `t` allows:
 // NAME-TYPE-INDEX may have at most 63 characters.
 std::string RoomForName(const std::string& specs) {
   return StrCat("61 - size(t) - size(string(", ReplicasOf(specs), " - 1))");
 }
 
 // Returns an expression that converts `number`, an expression with a value from kLeastRoom to
-// kMostRoom, to a string. string(n) cannot be used: the server would assume that the length of its
-// result, and therefore the cost of the message, is unlimited.
+// kMostRoom, to a string. string(n) cannot be used, because the server would assume that the length
+// of its result, and therefore the cost of the message, is unlimited.
 std::string Digits(const std::string& number) {
   constexpr int kLeastRoom = 47;  // left by -evaluator-99999
   constexpr int kMostRoom = 58;   // left by -ps-0

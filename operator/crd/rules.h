@@ -1,12 +1,12 @@
-// Defines the validation rules that the API server itself evaluates, without a webhook. They are
-// written in the Common Expression Language (CEL), and each is attached to a place in the schema.
-// Together with the schema's types, bounds and enums, they reject what api::Validate would reject,
-// before the job is stored.
+// Defines the validation rules that the API server itself evaluates, without a webhook. The rules
+// are written in the Common Expression Language (CEL), and each rule is attached to a place in the
+// schema. Together with the schema's types, bounds and enums, they reject, before a job is stored,
+// what api::Validate would reject.
 //
 // The server prefixes a rule's message with the path of the rule's place, except at the root. A
-// rule at the root accepts an object that already violated it when it was stored (under an older
-// CRD), so that its status can still be written. At other places, the server itself tolerates a
-// violation while the value does not change (ratcheting).
+// rule at the root accepts an update of a stored object that already violates the rule (because of
+// an older CRD), so that the object's status can still be written. At other places, the server
+// itself tolerates a violation as long as the value does not change (ratcheting).
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ inline constexpr char kContainerPlace[] = "spec.tfReplicaSpecs.template.spec.con
 
 const std::vector<Rule>& Rules();
 
-// Returns the x-kubernetes-validations list for `place`; empty if it has no rules.
+// Returns the x-kubernetes-validations list for `place`; empty if no rule is attached to the place.
 Json ValidationsAt(const std::string& place);
 
 }  // namespace tfjob::crd

@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kCombined[] = "(combined from similar events): ";
 
-// Returns a key that identifies the object and the reason. If the object has a UID, the rest of the
-// reference is not needed.
+// Returns a key that identifies the object and the reason. If the object has a UID, the key
+// contains no other part of the reference.
 std::string KeyOf(const objects::Event& event, bool with_type) {
   const objects::ObjectReference& object = event.involved;
   const std::string identity = object.uid.empty() ? StrCat(object.api_version, "/", object.kind,
@@ -42,7 +42,7 @@ Verdict Correlator::Observe(std::string name, const objects::Event& event, Time 
   const bool combined = Combine(group_key, event, elapsed);
   if (combined) {
     result.event.message = StrCat(kCombined, event.message);
-    name.clear();  // it names one cause, but the combined event has many
+    name.clear();  // the name identifies one cause, but the combined event has many
     seen = &seen_.Use(group_key);
   }
   if (seen->count++ == 0) {

@@ -1,7 +1,7 @@
 // Decides whether an event is sent as it is, counted as a repetition of an earlier event, combined
 // with similar events, or suppressed because its object and reason have exceeded their rate limit.
-// Apart from its memory of earlier events, it is pure: it uses no clock and makes no calls.
-// recorder.h lists the rules.
+// Pure except for its memory of earlier events: uses no clock and makes no calls. recorder.h lists
+// the rules.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct CorrelatorOptions {
   size_t memory = 4096;   // the maximum number of events, of groups and of rate limits
 };
 
-// An event as the server should store it.
+// Describes an event as the server should store it.
 struct Observation {
   std::string name;  // the name of the Event object
   objects::Event event;
@@ -34,16 +34,17 @@ struct Observation {
 
 enum class Verdict { kSend, kFiltered, kRepeated };
 
-// Not thread-safe.
+// Applies the rules to one event after another. Not thread-safe.
 class Correlator {
  public:
   explicit Correlator(const CorrelatorOptions& options);
 
-  // Processes an event. `now` is the event's time; `elapsed` is a monotonic time. Returns kSend if
-  // the server should store `result`, kFiltered if the event exceeds the rate limit and is only
-  // counted, and kRepeated if `name` is not empty and equals the name passed with the previous
-  // event that had the same object, type, reason and message. If `name` is empty, the name is
-  // derived from the event and the time.
+  // Processes an event. `now` is the event's time; `elapsed` is a monotonic time. If `name` is
+  // empty, derives the name from the event and the time. Returns:
+  //  - kSend if the server should store `result`;
+  //  - kFiltered if the event exceeds the rate limit and is only counted;
+  //  - kRepeated if `name` is not empty and equals the name passed with the previous event that had
+  //    the same object, type, reason and message.
   Verdict Observe(std::string name, const objects::Event& event, Time now, Duration elapsed,
                   Observation& result);
 

@@ -1,4 +1,4 @@
-// Counts what happened to the events that were passed to a recorder.
+// Defines counters of what happened to the events that were passed to a recorder.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct Counters {
   int64_t filtered = 0;         // not sent: over the limit for their object and reason
   int64_t merged = 0;           // recorded twice in a row, or merged into an event still waiting
   int64_t dropped = 0;          // not sent: the queue was full, or the recorder or client stopped
-  int64_t dropped_routine = 0;  // the same for routine events, which `dropped` does not include
+  int64_t dropped_routine = 0;  // dropped routine events, which `dropped` does not include
   int64_t sent = 0;             // stored by the server, whether now or by an earlier call
   int64_t refused = 0;          // refused by the server, not retried
   int64_t retried = 0;          // failed calls that were scheduled again

@@ -13,8 +13,8 @@ class Lru {
  public:
   explicit Lru(size_t capacity) : capacity_(capacity) {}
 
-  // Returns the value of the key, creating it if there is none, and marks it as the most recently
-  // used. The reference is valid until the next call.
+  // Returns the value of the key and marks it as the most recently used. If there is no value,
+  // creates one. The reference is valid until the next call.
   Value& Use(const std::string& key) {
     const auto found = index_.find(key);
     if (found != index_.end()) {

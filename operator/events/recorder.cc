@@ -62,7 +62,7 @@ Json WholeEvent(const Observation& observation) {
   return event;
 }
 
-// Returns a patch with those members that may differ from the stored event's.
+// Returns a patch with the members that may differ from those of the stored event.
 Json EventPatch(const Observation& observation) {
   const Json event = WholeEvent(observation);
   Json patch = Json::object();
@@ -179,7 +179,7 @@ Status Recorder::Send(const Outgoing& outgoing) {
   }
   const Status patched = patch();
   if (patched.code() != StatusCode::kNotFound) return patched;
-  // The event was never stored, or is so old that the server has deleted it.
+  // The event was never stored, or it is so old that the server has deleted it.
   const Status created = create();
   if (created.code() != StatusCode::kAlreadyExists) return created;
   return Unavailable("the event was created meanwhile");
@@ -199,7 +199,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   if (!IsPassing(status)) {
     ++counters_.refused;
     // FailedPrecondition means that the namespace is being deleted or the lease was lost. Either
-    // can cause hundreds of these errors, so they are not logged.
+    // can cause hundreds of these errors, so do not log them.
     if (status.code() == StatusCode::kFailedPrecondition) return;
     kLog.Warning("event refused", {{"object", ObjectOf(event)},
                                    {"reason", event.reason},
@@ -221,7 +221,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   const auto delay =
       Duration(std::llround(static_cast<double>(options_.retry_period.count()) * part));
   const std::string key = client::ToString(KeyOf(outgoing.observation));
-  // If a newer state of the event has been queued in the meantime, that state is sent instead.
+  // If a newer state of the event has been queued in the meantime, send that state instead.
   if (waiting_.emplace(key, std::move(outgoing)).second) {
     later_.emplace(options_.clock->Monotonic() + delay, key);
   }
@@ -268,7 +268,7 @@ void Recorder::Stop(Duration patience) {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    // Events that wait for a retry have already failed, so they do not delay the stop.
+    // Do not wait for events whose retry is pending, because they have already failed.
     while (!threads_.empty() && (!ready_.empty() || !routine_.empty() || sending_ > 0) &&
            changed_.WaitUntil(mutex_, deadline)) {
     }

@@ -10,22 +10,22 @@
 //    event, "(combined from similar events): <message>", are patched. If the workers of a job crash
 //    one after another, this results in nine individual events and one combined event, which counts
 //    the remaining crashes.
-//  - Each combination of object and reason may cause a burst of 25 calls, and one more every 5
-//    minutes. Events beyond that are not sent, only counted; the next call reports the count.
+//  - Each combination of object and reason may cause a burst of 25 calls, plus one call every 5
+//    minutes. Events beyond this limit are only counted; the next call reports the count.
 //    (client-go has one such limit per object, for all reasons together. With that limit, events
 //    about the pods of a large job would leave no room for events about its end.)
 //  - The recorder remembers at most 4,096 events, 4,096 groups of similar events, and 4,096
-//    combinations of object and reason. The least recently used are evicted.
-// Unlike in client-go, the caller can give an event a name that identifies its cause. If the server
-// already has an event with this name, the event has been sent before, perhaps by the previous
-// instance of the operator. If the same event is recorded twice in a row under the same name, the
-// second call is ignored.
+//    combinations of object and reason. It evicts the least recently used ones.
+// Unlike in client-go, the caller can give an event a name that identifies the event's cause. If
+// the server already has an event with this name, the event has already been sent, perhaps by the
+// previous instance of the operator. If the same event is recorded twice in a row under the same
+// name, the second call is ignored.
 //
 // Usage: create one recorder per process. Its client should pass on writes only while this process
 // leads, and should share no flow control with other writes. Stop the recorder after the workers,
 // and before the lease is released. A reconcile records its events once the server has acknowledged
-// the new status, and then forgets them: delivering them is up to the recorder, and later
-// reconciles do not record them again.
+// the new status. After that, only the recorder is responsible for the events; later reconciles do
+// not record them again.
 #pragma once
 
 #include <cstdint>
@@ -49,15 +49,15 @@ namespace tfjob::events {
 struct RecorderOptions {
   Clock* clock = &RealClock();
   CorrelatorOptions correlator;
-  // The largest number of events that may wait to be sent. Beyond it, new events are dropped. The
-  // default suits 1,000 jobs that arrive at once: each has a few events that report its progress (a
-  // restart, the end), besides routine events about its pods.
+  // The maximum number of events that are waiting to be sent. If the queue is full, new events are
+  // dropped. The default is enough for 1,000 jobs that arrive at once: each has a few events that
+  // report its progress (a restart, the end), in addition to routine events about its pods.
   size_t queue = 5000;
   // The part of `queue` that routine events may not use.
   size_t reserve = 4000;
   // Returns whether an event is routine, such as an event about created pods. A job may have
-  // hundreds of routine events. They are sent last and dropped first. If unset, no event is
-  // routine.
+  // hundreds of routine events. Routine events are sent last and dropped first. If this is unset,
+  // no event is routine.
   std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: only Step() sends
   int tries = 12;
@@ -65,7 +65,7 @@ struct RecorderOptions {
   std::function<double()> uniform;  // in [0, 1); unset: random
 };
 
-// Thread-safe.
+// Queues events and sends them. Thread-safe.
 class Recorder {
  public:
   // `client` must outlive the recorder.
@@ -78,18 +78,18 @@ class Recorder {
   // of the Event object; if empty, it is derived from the event and the time.
   void Record(std::string name, objects::Event event);
 
-  // Keeps sending the waiting events, except those that wait for a retry, for at most `patience`.
-  // Then drops the remaining events and joins the threads. Events recorded afterwards are dropped.
+  // Keeps sending the waiting events, except those whose retry is pending, for at most `patience`.
+  // Then drops the other events and joins the threads. Events recorded afterwards are dropped.
   // Idempotent.
   void Stop(Duration patience);
 
-  // For use if `threads` is 0. Sends one event that is due; returns false if none is.
+  // Sends one event that is due; returns false if no event is due. For use if `threads` is 0.
   bool Step();
 
   Counters counters();
 
  private:
-  // An event to send.
+  // Describes an event to send.
   struct Outgoing {
     Observation observation;
     int tries = 0;
@@ -104,7 +104,7 @@ class Recorder {
   int64_t& Dropped(bool routine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts and logs an event that is dropped because the queue is full.
   void Overflow(const Outgoing& outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Queues the entry of waiting_ with this key to be sent now.
+  // Makes the entry of waiting_ with this key due now.
   void MakeReady(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the time until the next event is due; nullopt if none is scheduled.
   std::optional<Duration> Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -126,8 +126,8 @@ class Recorder {
   int64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;  // dropped for a full queue, not logged yet
   std::optional<Duration> complained_ ABSL_GUARDED_BY(mutex_);  // when a full queue was last logged
   int sending_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // no event is accepted any more
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;   // no event is sent any more
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // no more events are accepted
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;   // no more events are sent
   std::vector<std::thread> threads_;
 };
 

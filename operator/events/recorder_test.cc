@@ -138,7 +138,7 @@ TEST_F(RecorderTest, OfManySimilarOnesNineStandForThemselvesAndOneCountsTheOther
     }
   }
   EXPECT_EQ(single, 9);
-  // The rate limit allows 25 calls: nine for individual events, and 16 for the combined event.
+  // The rate limit allows 25 calls: 9 for individual events, and 16 for the combined event.
   EXPECT_EQ(combined, "(combined from similar events): Created pod: mnist-worker-24 ×16");
   EXPECT_EQ(client_.Calls().size(), 10u);  // the 16 similar events were merged while they waited
 

@@ -1,5 +1,5 @@
-// Derives the keys of jobs from the operator's own secret keys. The tasks of a job prove to each
-// other that they know the job's key (TFJOB_KEY). Pure, except RandomSecret.
+// Derives the keys of jobs from the operator's own secret keys. With the job's key (TFJOB_KEY), the
+// tasks of a job authenticate each other. Pure, except RandomSecret.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace tfjob::keys {
 //
 //   printf 'tfjob.dev/job-key/v1\0%s' $UID | openssl dgst -sha256 -mac HMAC -macopt hexkey:$SECRET
 //
-// A UID is never used twice, so no two jobs share a key, and a job's key reveals nothing about the
-// secret or about other keys.
+// A UID is never used twice, so no two jobs share a key. A job's key reveals nothing about the
+// secret or other keys.
 std::string DeriveJobKey(std::string_view secret, std::string_view job_uid);
 
 // Returns the first 8 hex digits of the HMAC-SHA256 of "tfjob.dev/key-fingerprint/v1" under

@@ -13,13 +13,13 @@ namespace {
 
 const Logger kLog("keys");
 
-// kLookInterval: how long a change to the Secret may go unnoticed, in addition to the kubelet's own
-// delay of about a minute.
+// kLookInterval is the longest time for which a change to the Secret can go unnoticed, in addition
+// to the kubelet's own delay of about a minute.
 constexpr Duration kLookInterval = 10s;
 constexpr char kKubeletsLink[] = "..data";
 
-// Returns the folder that contains the files. The link is resolved only once, so all files are read
-// from the same folder even if a kubelet changes the link in the meantime.
+// Returns the folder that contains the files. Resolves the link only once, so that all files are
+// read from the same folder even if a kubelet changes the link in the meantime.
 std::string FolderOfFiles(const std::string& folder) {
   std::error_code error;
   const auto target = std::filesystem::canonical(folder + "/" + kKubeletsLink, error);

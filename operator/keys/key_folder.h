@@ -13,23 +13,23 @@
 
 namespace tfjob::keys {
 
-// The result of reading the folder once.
+// Contains the result of reading the folder once.
 struct FoundKeys {
   KeyRing ring;
-  // Explains why files in the folder are not in the ring: one message per file, which begins with
-  // its path.
+  // Explains why files in the folder are not in the ring. There is one message per file, which
+  // begins with the file's path.
   std::vector<std::string> problems;
 };
 
 // Reads every file of the folder into a ring. A file's name is the key's name, and the file's
 // content is the secret. Skips names that begin with a dot. If there is a link `..data`, which a
-// kubelet replaces to change all files atomically, reads all files from the folder that the link
-// names. Returns an error if the folder cannot be listed, and Unavailable if a file disappeared in
-// the meantime.
+// kubelet replaces to change all files atomically, reads all files from the folder to which the
+// link points. Returns an error if the folder cannot be listed, and Unavailable if a file
+// disappears during the read.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
-// Thread-safe. Logs every change to the ids of the keys and to the set of files that are not keys,
-// and logs when there are no keys at all. Never logs a secret.
+// Caches the keys of a folder. Thread-safe. Logs every change to the ids of the keys and to the set
+// of files that are not keys, and logs if there are no keys at all. Never logs a secret.
 class KeyFolder {
  public:
   // If `folder` is "", there are no keys. `clock` must outlive this object.
@@ -37,8 +37,8 @@ class KeyFolder {
 
   // Returns the keys. Reads the folder again if it was last read 10 s ago or earlier. If the folder
   // cannot be read now, or no longer contains any keys, returns the keys from the last successful
-  // read: running jobs need them, and the tasks of a job without a key accept any peer. Never
-  // returns nullptr.
+  // read: running jobs need these keys, and the tasks of a job without a key would accept any peer.
+  // Never returns nullptr.
   std::shared_ptr<const KeyRing> Ring();
 
  private:

@@ -41,7 +41,7 @@ class KeyFolderTest : public ::testing::Test {
     std::ofstream(fs::path(folder_) / path, std::ios::binary) << content;
   }
 
-  // Writes the files as a kubelet does: into a new folder, to which `..data` then points.
+  // Writes the files as a kubelet does: into a new folder, to which it then points `..data`.
   void Project(const std::string& version, const std::map<std::string, std::string>& files) {
     const fs::path root = folder_, hidden = ".." + version;
     fs::create_directory(root / hidden);

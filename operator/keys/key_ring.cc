@@ -32,7 +32,8 @@ bool StartsWithDigit(std::string_view text) {
   return !text.empty() && absl::ascii_isdigit(text[0]);
 }
 
-// Returns a negative number if `a` is older than `b`, 0 if they differ at most in leading zeros.
+// Compares the ages of two names. Returns a negative number if `a` is older than `b`, a positive
+// number if it is newer, and 0 if the names differ at most in leading zeros.
 int CompareAge(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
     if (StartsWithDigit(a) && StartsWithDigit(b)) {

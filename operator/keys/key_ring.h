@@ -1,5 +1,5 @@
-// Holds the operator's secret keys. The keys of new jobs are derived from the newest secret key;
-// older secret keys remain in use for the jobs that began under them.
+// Contains the operator's secret keys. The keys of new jobs are derived from the newest secret key.
+// Older secret keys remain in use for jobs that started with them.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace tfjob::keys {
 
-// A value type. Const member functions are thread-safe and pure.
+// Stores secrets in order of age. A value type. Const member functions are thread-safe and pure.
 class KeyRing {
  public:
   static constexpr size_t kMinSecretBytes = 32;
   static constexpr size_t kMaxSecretBytes = 4096;
 
   // Adds a secret, whose bytes are used exactly as they are. Returns InvalidArgument if `name` is
-  // not a DNS label (lower-case letters, digits and '-', at most 63, with a letter or a digit at
-  // both ends), or if the secret is shorter than kMinSecretBytes, is longer than kMaxSecretBytes or
-  // consists of equal bytes. Returns AlreadyExists if the ring has a secret with this name. Errors
-  // never contain bytes of the secret.
+  // not a DNS label: at most 63 lower-case letters, digits and '-', with a letter or a digit at
+  // both ends. Also returns InvalidArgument if the secret is shorter than kMinSecretBytes, is
+  // longer than kMaxSecretBytes or consists of equal bytes. Returns AlreadyExists if the ring has a
+  // secret with this name. Errors never contain bytes of the secret.
   Status Add(const std::string& name, std::string_view secret);
 
   // Returns the ids of the keys, from the oldest to the newest. An id is `<name>.<fingerprint>`
-  // (job_key.h), so if the secret under a name is replaced, its id changes.
+  // (job_key.h), so if the secret with a name is replaced, the id changes.
   //
   // Names determine the order, because the files of a Secret all have the same time. Names are
   // compared from left to right. Sequences of digits are compared as numbers, and everything else
@@ -36,8 +36,8 @@ class KeyRing {
   // has no such key.
   std::string JobKey(std::string_view id, std::string_view job_uid) const;
 
-  // Returns true if the name in this key id is newer than the name of every key in the ring. If so,
-  // the ring may simply not have received the key yet.
+  // Returns true if the name in this key id is newer than the name of every key in the ring. In
+  // this case, the ring may receive the key later.
   bool MayGet(std::string_view id) const;
 
   bool operator==(const KeyRing&) const = default;

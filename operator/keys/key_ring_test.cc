@@ -53,8 +53,8 @@ TEST(KeyRing, DerivesUnderTheKeyOfTheId) {
   }
 }
 
-// If the id did not change with the secret, the operator would give replacement pods a key that the
-// live pods do not have.
+// If the id did not change with the secret, the operator would give replacement pods a key that
+// differs from the key of the running pods.
 TEST(KeyRing, AnotherSecretUnderTheSameNameHasAnotherId) {
   KeyRing before, after;
   ASSERT_TRUE(before.Add("1", Bytes0To31()).ok());

@@ -14,16 +14,16 @@
 namespace tfjob::manifest {
 namespace {
 
-// Returns whether `longer`, a path or a line that begins with one ("path: message"), is at or
-// below `path`.
+// Returns whether `longer` (a path, or a line that begins with one: "path: message") is at or below
+// `path`.
 bool IsWithin(std::string_view longer, std::string_view path) {
   return longer.starts_with(path) &&
          (longer.size() == path.size() ||
           std::string_view(".[:").find(longer[path.size()]) != std::string_view::npos);
 }
 
-// Returns whether one of the errors in `lines` (`path: message`) may have caused `issue`: a field
-// that could not be read counts as absent.
+// Returns whether one of the errors in `lines` (`path: message`) may have caused `issue`, because a
+// field that could not be read counts as absent.
 bool MayFollow(const api::FieldIssue& issue, std::string_view lines) {
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -63,7 +63,7 @@ class ManifestReader {
   }
 
   // Returns whether the object is a job that this operator would not run: another kind of
-  // kubeflow.org, or "TFJob" in a capitalisation that API servers do not accept.
+  // kubeflow.org, or "TFJob" with a capitalisation that API servers do not accept.
   static bool IsOtherJob(const std::string& version, const std::string& kind) {
     if (kind == api::kKind) return false;
     return version.starts_with("kubeflow.org/") || strcasecmp(kind.c_str(), api::kKind) == 0;
@@ -107,7 +107,8 @@ class ManifestReader {
     report_.objects.push_back(std::move(object));
   }
 
-  // Returns false if the job could not be decoded. Validation errors are only recorded.
+  // Returns false if the job could not be decoded. Records validation errors, but returns true
+  // despite them.
   bool DecodeJob(ManifestObject& object) {
     PartialTFJob read = ReadTFJob(*object.object);
     const std::string_view unreadable = Message(read.status);

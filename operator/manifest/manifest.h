@@ -23,10 +23,11 @@ struct ManifestObject {
 // Returns all objects in the order in which the text contains them, with Lists expanded. `what`
 // names the text in messages (a path, "standard input"). If there are errors, returns
 // InvalidArgument with a message that lists all of them, one per line: `where: path: message`.
-// Namespaces are kept as given, even if empty.
+// Keeps namespaces as given, even if empty.
 StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::string_view what);
 
-// The result that `tfjob validate` prints and `tfjob run` starts from.
+// Contains the result of the checks, which `tfjob validate` prints and from which `tfjob run`
+// starts.
 struct ManifestReport {
   std::vector<ManifestObject> objects;  // those that could be decoded
   std::vector<std::string> errors;      // `where: path: message`, from parsing and api::Validate

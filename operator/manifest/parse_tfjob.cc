@@ -11,8 +11,8 @@ namespace {
 
 using WordList = std::vector<std::string>;
 
-// Listed here because the table of fields (operator/api/schema.h) does not describe metadata, which
-// Kubernetes defines.
+// The fields of metadata. The table of fields (operator/api/schema.h) does not describe them,
+// because Kubernetes defines them.
 const WordList kMetadataFields = {
     "name",       "generateName",      "namespace",         "uid",
     "labels",     "annotations",       "ownerReferences",   "resourceVersion",
@@ -26,8 +26,8 @@ const WordList kRunPolicyFields = api::SchemaMembers("spec.runPolicy");
 const WordList kSchedulingFields = api::SchemaMembers("spec.runPolicy.schedulingPolicy");
 const WordList kSuccessWords = api::SchemaField("spec.successPolicy").words;
 
-// Returns the allowed values of a field, as error messages list them: without "", although ""
-// is accepted.
+// Returns the allowed values of a field as error messages list them: without "", although "" is
+// accepted.
 WordList WordsOf(std::string_view path) {
   WordList words = api::SchemaField(path).words;
   std::erase(words, "");
@@ -52,8 +52,8 @@ objects::ObjectMeta ReadMetadata(const JsonField& field, Reader& reader) {
   reader.WarnOfUnknown(field, kMetadataFields);
   StatusOr<objects::ObjectMeta> metadata = objects::ParseObjectMeta(field);
   if (metadata.ok()) return *std::move(metadata);
-  // ParseObjectMeta stops at the first error, so each member is parsed separately to find
-  // all errors.
+  // Parse each member separately to find all errors, because ParseObjectMeta stops at the first
+  // one.
   Json readable = Json::object();
   for (const auto& [key, value] : field.value()->items()) {
     const Json alone = {{key, value}};
@@ -152,8 +152,8 @@ void ReadReplicaSpecs(const JsonField& field, api::TFJobSpec& spec, Reader& read
   }
 }
 
-// Before v1.2 of the Training Operator, the fields of runPolicy were placed directly under spec. If
-// one still is, the warning says where to move it.
+// Before v1.2 of the Training Operator, the fields of runPolicy were placed directly under spec.
+// For such a field, the warning says where to move it.
 void WarnOfUnknownInSpec(const JsonField& spec, Reader& reader) {
   Json others = Json::object();
   for (const auto& [key, value] : spec.value()->items()) {

@@ -1,5 +1,5 @@
-// Collects the errors and warnings found while an object is being decoded, so that decoding need
-// not stop at the first error.
+// Collects the errors and warnings that are found while an object is being decoded, so decoding
+// need not stop at the first error.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ class Reader {
 
   // Returns whether the field is an object. Records an error if it is present but not an object.
   bool IsObject(const JsonField& field);
-  // Leaves `value` unchanged if the field is absent or null.
+  // Reads the field into `value`, which stays unchanged if the field is absent or null.
   template <typename T>
   void Read(const JsonField& field, T& value) {
     Note(objects::Read(field, value));
@@ -32,8 +32,8 @@ class Reader {
   void Note(const Status& status) {
     if (!status.ok()) Error(std::string(Message(status)));
   }
-  // Reads a string that `parse` must accept; an empty string sets `value` to `empty`. The error for
-  // any other string lists `words`.
+  // Reads a string with `parse`, which must accept it; an empty string sets `value` to `empty`. The
+  // error for any other string lists `words`.
   template <typename Enum>
   void ReadWord(const JsonField& field, std::optional<Enum> (*parse)(std::string_view), Words words,
                 std::optional<Enum> empty, std::optional<Enum>& value) {
@@ -46,7 +46,7 @@ class Reader {
   // Adds a warning for every member that is not in `known`.
   void WarnOfUnknown(const JsonField& object, Words known);
 
-  // Returns OK, or InvalidArgument with one sorted line per error.
+  // Returns OK, or InvalidArgument with one line per error, sorted.
   Status ToStatus() const;
   // Returns the warnings, sorted by path.
   std::vector<api::FieldIssue> warnings() const;

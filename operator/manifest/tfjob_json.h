@@ -17,11 +17,13 @@ namespace tfjob::manifest {
 // only in case. Pod templates are kept unmodified. `warnings`, if given, receives the fields that
 // are ignored: unknown fields outside of pod templates, and fields of runPolicy that are placed
 // directly under spec, as they were before v1.2 of the Training Operator. Any stored status can be
-// read: an unexpected value in it counts as absent. Does not set defaults or call api::Validate.
+// read, because an unexpected value in it counts as absent. Does not set defaults or call
+// api::Validate.
 StatusOr<api::TFJob> ParseTFJob(const Json& object,
                                 std::vector<api::FieldIssue>* warnings = nullptr);
 
-// As much of a TFJob as can be read. `status` lists the errors, as returned by ParseTFJob.
+// Contains as much of a TFJob as could be read. `status` lists the errors, as returned by
+// ParseTFJob.
 struct PartialTFJob {
   api::TFJob job;  // invalid fields count as absent
   std::vector<api::FieldIssue> warnings;
@@ -29,7 +31,8 @@ struct PartialTFJob {
 };
 PartialTFJob ReadTFJob(const Json& object);
 
-// Returns the whole object, without unset members of the spec and without an empty status.
+// Returns the whole object, without unset members of the spec, and without the status if it is
+// empty.
 Json ToJson(const api::TFJob& job);
 using api::StatusToJson;
 

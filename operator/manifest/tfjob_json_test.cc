@@ -11,7 +11,7 @@ Json Parse(std::string_view text) {
   return *ParseJson(text, "test");
 }
 
-// Returns a job whose spec is the given text.
+// Returns a job with this text as its spec.
 Json WithSpec(std::string_view spec) {
   return {{"apiVersion", "kubeflow.org/v1"},
           {"kind", "TFJob"},

@@ -34,7 +34,7 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// How long the control loop's numbers are reused.
+// How long the statistics of the control loop are reused.
 constexpr Duration kFresh = 1s;
 
 // The same buckets as in controller-runtime.
@@ -85,7 +85,7 @@ struct Metrics::Families {
     family.Add({{"job_namespace", name_space}, {"framework", "tensorflow"}}).Increment();
   }
 
-  // The series for one HTTP method on one server.
+  // Contains the series for one HTTP method on one server.
   struct Verb {
     Histogram* time = nullptr;
     Histogram* limiter_time = nullptr;
@@ -98,7 +98,7 @@ struct Metrics::Families {
 
   Counter* EventCounter(const char* result) { return &event_results.Add({{"result", result}}); }
 
-  // Updates the gauges whose values a source provides.
+  // Updates the gauges whose values the source provides.
   void Refresh();
   void RefreshEvents();
   void RefreshProcess();
@@ -156,14 +156,14 @@ struct Metrics::Families {
                                     .Name("controller_runtime_reconcile_total")
                                     .Help("Reconciles, by result")
                                     .Register(registry);
-  // Indexed by control::Result.
+  // One counter per result, indexed by control::Result.
   std::array<Counter*, 4> by_result = {ResultCounter("success"), ResultCounter("error"),
                                        ResultCounter("requeue"), ResultCounter("requeue_after")};
   Counter& reconcile_errors =
       OneCounter("controller_runtime_reconcile_errors_total", "Reconciles that ended with an error",
                  {{"controller", kController}});
-  // These exist for dashboards of controller-runtime and are always 0: every error is retried,
-  // nothing throws, and a reconcile has no time limit.
+  // These series exist for dashboards of controller-runtime, and are always 0: every error is
+  // retried, no reconcile throws an exception, and reconciles have no time limit.
   Counter& terminal_errors =
       OneCounter("controller_runtime_terminal_reconcile_errors_total",
                  "Errors that are not retried: always 0", {{"controller", kController}});
@@ -310,8 +310,8 @@ void Metrics::OnQueueRetry() {
   families_->retries.Increment();
 }
 
-// Caches the series, because finding one in its family costs more than incrementing it, and calls
-// are frequent.
+// Caches the series, because finding a series in its family costs more than incrementing it, and
+// calls are frequent.
 void Metrics::OnCall(const kube::RestCall& call) {
   Families& all = *families_;
   const std::string method(call.method);
@@ -364,7 +364,7 @@ void Metrics::SetEventSource(std::function<events::Counters()> source) {
 }
 
 void Metrics::Families::Refresh() {
-  // Concurrent reads wait until the first one has the numbers.
+  // Concurrent reads wait here until the first one has queried the source.
   MutexLock alone(refreshing);
   std::function<control::Numbers()> ask;
   {
@@ -374,8 +374,8 @@ void Metrics::Families::Refresh() {
     asked_at = now;
     ask = source;
   }
-  // Do not hold the lock here: the source waits for the caches and walks through them, and OnCall
-  // must not have to wait for that.
+  // Do not hold `mutex` here: the source waits for the caches and walks through them, and OnCall
+  // must not have to wait for this.
   const control::Numbers now = ask ? ask() : control::Numbers();
   MutexLock lock(mutex);
   Show(now);
@@ -388,8 +388,8 @@ void Metrics::Families::Show(const control::Numbers& now) {
   active_workers.Set(static_cast<double>(now.queue.working));
   unfinished.Set(Seconds(now.queue.unfinished));
   longest.Set(Seconds(now.queue.longest));
-  // If no job is in a state any more, the gauge of that state is set to 0 now and removed at the
-  // next read.
+  // If a state no longer has any jobs, set its gauge to 0 now and remove the gauge at the next
+  // read.
   std::erase_if(states, [&](const auto& state) {
     if (now.cache.jobs.contains(state.first)) return false;
     const bool shown_as_none = state.second->Value() == 0;

@@ -1,8 +1,8 @@
 // Collects every metric of the operator: observes the control loop and the client, and prints the
 // values as Prometheus text.
 //
-// Thread-safe. Counters of jobs and objects count only what the API server has acknowledged. Gauges
-// that describe the caches are computed when the metrics are read.
+// Thread-safe. Counters of jobs and objects count only changes that the API server has
+// acknowledged. Gauges that describe the caches are computed when the metrics are read.
 #pragma once
 
 #include <functional>
@@ -43,8 +43,8 @@ class Metrics : public control::Observer, public kube::RestObserver {
   void SetWorkers(int workers);
   // Sets the function that provides the gauges of the control loop; null while the loop is not
   // running. The function walks through the caches, whose lock the control loop needs, so its
-  // result is reused for one second. Only one read calls it at a time, and OnCall is not blocked
-  // during this call. A read in progress may still call the previous function.
+  // result is reused for one second. Only one read calls the function at a time, and the call does
+  // not block OnCall. A read in progress may still call the previous function.
   void SetSource(std::function<control::Numbers()> source);
   // Sets the function that provides the event counts. The printed counters never decrease, even if
   // the function returns lower counts.

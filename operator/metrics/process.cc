@@ -27,8 +27,8 @@ double BootTime() {
 ProcessNumbers ReadProcess() {
   ProcessNumbers numbers;
   const std::string stat = ReadFile("/proc/self/stat").value_or("");
-  // The program's name is in parentheses and may contain any character. The fields after it start
-  // with field 3, the state; all others are numbers.
+  // The program's name is in parentheses and may contain any character. The fields after the name
+  // start with field 3, the state; all others are numbers.
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 2)));
   std::string state;
   fields >> state;
@@ -42,7 +42,7 @@ ProcessNumbers ReadProcess() {
   numbers.virtual_bytes = values[23];
   numbers.resident_bytes = values[24] * static_cast<double>(sysconf(_SC_PAGESIZE));
   const auto files = ListDirectory("/proc/self/fd");
-  // One of the descriptors belongs to the listing itself.
+  // Do not count the descriptor of the listing itself.
   if (files.ok()) numbers.open_files = static_cast<double>(files->size()) - 1;
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0)

@@ -18,7 +18,7 @@ api::ReplicaStatus Of(const api::TFJobStatus& status, api::ReplicaType type) {
   return found == status.replica_statuses.end() ? api::ReplicaStatus() : found->second;
 }
 
-// Returns the number of pods that are being replaced in `after` and were not in `before`.
+// Returns the number of pods that are being replaced in `after` but were not in `before`.
 int NewlyReplacing(const api::ReplicaStatus& before, const api::ReplicaStatus& after) {
   return static_cast<int>(
       std::count_if(after.replacing.begin(), after.replacing.end(), [&](const std::string& uid) {
@@ -51,7 +51,8 @@ Transitions Compare(const objects::ObjectMeta& job, const api::TFJobStatus& befo
   }
   const bool restarts_before = api::Find(before, ConditionType::kRestarting) != nullptr;
   if (Becomes(ConditionType::kRunning, before, after) && !restarts_before) {
-    // startTime is set by the first reconcile after creation, and again when a job is resumed.
+    // The first reconcile after creation sets startTime, and so does the reconcile that resumes the
+    // job.
     const bool resumed = api::Find(after, ConditionType::kSuspended) != nullptr;
     found.pending = Between(resumed ? after.start_time : job.creation_timestamp,
                             api::Find(after, ConditionType::kRunning)->last_transition_time);

@@ -44,7 +44,7 @@ TEST(Transitions, PendingEndsWithTheFirstRunning) {
   api::TFJobStatus created;
   Set(created, ConditionType::kCreated, 1);
   EXPECT_EQ(Compare(Job(), created, Running()), (Transitions{.pending = 10s}));
-  // A job that is Running again after a restart has not been pending.
+  // The time from a restart until the job is Running again must not count as pending.
   api::TFJobStatus restarting = Running();
   Set(restarting, ConditionType::kRestarting, 20);
   EXPECT_EQ(Compare(Job(), restarting, Running()).pending, std::nullopt);

@@ -1,6 +1,7 @@
-// Holds a custom resource as received: its metadata is decoded, the rest is unmodified JSON. The
-// client delivers TFJobs in this form, and operator/manifest decodes them. If that fails, for
-// example for a job that an older CRD accepted, the operator can still report on the job.
+// Contains a custom resource as received: decoded metadata, and the whole object as unmodified
+// JSON. The client delivers TFJobs in this form, and operator/manifest decodes them. If a job
+// cannot be decoded, for example because an older CRD accepted it, the operator can still report on
+// the job.
 #pragma once
 
 #include <memory>
@@ -16,13 +17,12 @@ struct CustomResource {
   std::shared_ptr<const Json> object;  // the whole object; never null
   // OK, or InvalidArgument if parts of the server's object cannot be read. `object` then lacks
   // these parts. The message has one line per part, beginning with the part's path. Set only for
-  // TFJobs. An object with a problem must not be acted on as if it were complete, nor be written
-  // back.
+  // TFJobs. Do not treat an object with a problem as complete, and do not write it back.
   Status problem;
 };
 
-// Returns InvalidArgument, with the path, if the apiVersion, the kind or the metadata cannot
-// be read.
+// Parses an object. Returns InvalidArgument, with the path, if the apiVersion, the kind or the
+// metadata cannot be read.
 StatusOr<CustomResource> ParseCustomResource(Json object);
 
 }  // namespace tfjob::objects

@@ -10,7 +10,7 @@ namespace {
 constexpr char kComponent[] = "tfjob-controller";
 constexpr size_t kMaxMessage = 1024;  // the API server rejects longer messages
 
-// FNV-1a. Unlike std::hash, it returns the same value in every build and process.
+// Returns the FNV-1a hash, which, unlike std::hash, is the same in every build and process.
 uint32_t Hash(std::string_view text) {
   uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;

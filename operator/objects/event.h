@@ -8,7 +8,7 @@ namespace tfjob::objects {
 enum class EventType { kNormal, kWarning };
 std::string_view Name(EventType type);  // "Normal"
 
-// The object that an event is about.
+// Identifies the object that an event is about.
 struct ObjectReference {
   std::string api_version;
   std::string kind;
@@ -32,9 +32,10 @@ struct Event {
 // Returns the core/v1 Event to send. Its source component is "tfjob-controller", its count is 1,
 // and its message is truncated to 1,024 bytes. Its name is
 //   `<involved name>.<hex of the time and of a hash of the content>`
-// Sending the same event with the same time again therefore fails with AlreadyExists. Different
-// events get different names, even if they have the same time. A sender that knows the cause of an
-// event replaces this name with one derived from the cause, so that there is one event per cause.
+// Therefore, if the same event with the same time is sent again, the call fails with AlreadyExists.
+// Different events get different names, even if they have the same time. A sender that knows the
+// cause of an event replaces this name by one derived from the cause, so that there is one event
+// per cause.
 Json ToJson(const Event& event, Time now);
 
 }  // namespace tfjob::objects

@@ -1,4 +1,4 @@
-// Reads an optional member of an object into a variable that already holds its default. If the
+// Reads an optional member of an object into a variable that already contains the default. If the
 // member is absent or null, the variable keeps its value (except a LabelMap, which becomes empty).
 // If the member has another type, returns InvalidArgument. A Field is a JsonField, whose errors
 // contain the path, or a JsonView (runtime/base/json_view.h), which is faster.
@@ -99,7 +99,7 @@ Status Read(const Field& field, LabelMap& value) {
   return OkStatus();
 }
 
-// If the field is absent, `value` is left unchanged.
+// Reads the field into `value`, which stays unchanged if the field is absent.
 template <typename Field, typename T>
 Status Read(const Field& field, std::optional<T>& value) {
   if (!field.present()) return OkStatus();

@@ -1,6 +1,6 @@
-// Stores labels in one block of memory. A cache holds the labels of every pod and service. In a
-// std::map, the six labels of a pod take 1.3 KB in nineteen allocations; here they take 0.3 KB
-// in one.
+// Stores labels in one block of memory. A cache contains the labels of every pod and service. In a
+// std::map, the six labels of a pod need 1.3 KB in nineteen allocations; a LabelMap needs 0.3 KB in
+// one.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace tfjob::objects {
 
-// A map for labels, which are read often and changed rarely. Lookups and changes take time linear
-// in its size. Iteration is in key order. Views into the map are valid until it changes.
+// Maps label keys to values, for labels that are read often and changed rarely. Lookups and changes
+// take time linear in the size of the map. Iteration is in key order. Views into the map are valid
+// until it changes.
 class LabelMap {
  public:
   using value_type = std::pair<std::string_view, std::string_view>;

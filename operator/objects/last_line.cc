@@ -34,7 +34,8 @@ bool IsSpaceOrControl(uint32_t code) {
          (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
 }
 
-// Appends the characters of a line, and returns whether they all fit into `most` bytes.
+// Appends the characters of a line as long as they fit into `most` bytes, and returns whether all
+// of them fit.
 bool AppendLine(std::string_view line, size_t most, std::string& out) {
   bool space = false;
   while (!line.empty()) {

@@ -1,4 +1,4 @@
-// Defines metav1.ObjectMeta and metav1.OwnerReference, which every Kubernetes object carries.
+// Defines metav1.ObjectMeta, which every Kubernetes object has, and metav1.OwnerReference.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
 #pragma once
 
@@ -40,7 +40,7 @@ struct ObjectMeta {
   std::vector<OwnerReference> owner_references;
   std::vector<std::string> finalizers;
   Time creation_timestamp;  // whole seconds
-  // The time at which the grace period ends; set while the object is terminating.
+  // The time at which the grace period ends. Set while the object is terminating.
   std::optional<Time> deletion_timestamp;
   std::optional<int64_t> deletion_grace_period_seconds;
 
@@ -54,9 +54,9 @@ struct ObjectMeta {
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// Parses the member "metadata" of an object. If it is absent, all fields are empty. Unknown members
-// are ignored. Returns InvalidArgument for a wrong type or for text that is not UTF-8; the error
-// contains the path only if `metadata` is a JsonField.
+// Parses the member "metadata" of an object. If the member is absent, all fields are empty. Unknown
+// members are ignored. Returns InvalidArgument for a wrong type or for text that is not UTF-8; the
+// error contains the path only if `metadata` is a JsonField.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata);
 // Return an object with the members that are set.

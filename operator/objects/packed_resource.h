@@ -1,4 +1,4 @@
-// Holds a custom resource as text, which takes a fifth of the memory of its JSON tree. A packer
+// Stores a custom resource as text, which needs a fifth of the memory of the JSON tree. A packer
 // (operator/control/cache/pack_job.h) decides which parts of the resource to keep.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace tfjob::objects {
 
 struct CustomResource;
 
-// Immutable once it is shared.
+// Contains the decoded metadata and the text. Immutable once shared.
 struct PackedResource {
   ObjectMeta metadata;
   std::string api_version;

@@ -95,7 +95,7 @@ StatusOr<Pod> ReadPod(const Field& root) {
   Pod pod;
   ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
   pod.key_id = KeyIdOf(pod.metadata);
-  // The other annotations may be large, and no decision uses them.
+  // Drop the other annotations, which may be large and which no decision uses.
   pod.metadata.annotations.clear();
   RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
   pod.in_scheduling_group = root["spec"]["schedulingGroup"]["podGroupName"].present();
@@ -123,7 +123,7 @@ Json StateToJson(const ContainerStatus& container) {
   return {{"terminated", detail}};
 }
 
-// The API requires image and imageID, but no decision uses them, so they are empty.
+// Leaves image and imageID empty: the API requires them, but no decision uses them.
 Json ToJson(const ContainerStatus& container) {
   Json json = {{"name", container.name},
                {"ready", container.ready},

@@ -1,5 +1,5 @@
-// Holds what the operator observes of a pod: the few fields that decisions need, about 1 KB per
-// pod, rather than its JSON tree.
+// Contains the part of a pod that the operator observes: the few fields that decisions need, about
+// 1 KB per pod, rather than the pod's JSON tree.
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
@@ -12,10 +12,10 @@ namespace tfjob::objects {
 
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 std::string_view Name(PodPhase phase);  // "Pending"
-// Returns kUnknown for a text that is not the name of a phase.
+// Returns the phase with this name; kUnknown if there is no such phase.
 PodPhase ParsePhase(std::string_view text);
 
-// One entry of status.containerStatuses or status.initContainerStatuses.
+// Represents one entry of status.containerStatuses or status.initContainerStatuses.
 struct ContainerStatus {
   enum class State { kWaiting, kRunning, kTerminated };
 
@@ -26,12 +26,13 @@ struct ContainerStatus {
   int32_t restart_count = 0;
   int32_t exit_code = 0;  // from the terminated state
   int32_t signal = 0;
-  // The reason for the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed".
+  // The reason for the waiting or terminated state, such as "ImagePullBackOff", "OOMKilled" or
+  // "Completed".
   std::string reason;
   std::string message;
   Time started_at;   // from the running or terminated state
   Time finished_at;  // from the terminated state
-  // How the previous run ended, from lastState.terminated; 0 and "" if there was none.
+  // How the previous run ended, from lastState.terminated; 0 and "" if there was no previous run.
   int32_t last_exit_code = 0;
   std::string last_message;
 
@@ -64,7 +65,7 @@ struct Pod {
   std::string host_ip;
   Time start_time;
   std::vector<PodCondition> conditions;
-  // Init containers come first; within each group, the order is the API server's.
+  // The containers. Init containers come first; within each group, the order is the API server's.
   std::vector<ContainerStatus> containers;
   // True if an earlier version of the pod was in phase Succeeded or Failed and was not being
   // deleted. Not part of the JSON: the code that watches the pod sets it (RememberEnd).
@@ -80,19 +81,19 @@ struct Pod {
 };
 
 // Returns the value of kKeyIdAnnotation; "" if there is none. Returns "invalid" if the value cannot
-// be an id: anyone who may change pods can set it, and messages contain it.
+// be an id: anyone who may change pods can set the annotation, and its value appears in messages.
 std::string KeyIdOf(const ObjectMeta& pod);
 
 // If the pod has container statuses, removes the conditions that no longer matter: those that are
-// True, except DisruptionTarget. This saves memory in a cache of thousands of running pods.
+// True, except DisruptionTarget. This saves memory if the cache contains thousands of running pods.
 void DropSettledConditions(Pod& pod);
 
-// Returns `pod` with ended_before_deletion set if that follows from `earlier`, the previously seen
-// version of the same pod. Otherwise, returns `pod` itself.
+// Returns a copy of `pod` with ended_before_deletion set if `earlier`, the previously seen version
+// of the same pod, shows that the pod had ended. Otherwise, returns `pod` itself.
 std::shared_ptr<const Pod> RememberEnd(const Pod& earlier, std::shared_ptr<const Pod> pod);
 
-// Parses a v1 Pod. Unknown members are ignored, and an unknown phase becomes kUnknown. Annotations
-// other than kKeyIdAnnotation are dropped, because they may be large and no decision uses them.
+// Parses a v1 Pod. Unknown members are ignored, and an unknown phase becomes kUnknown. Drops all
+// annotations except kKeyIdAnnotation, because they may be large and no decision uses them.
 StatusOr<Pod> ParsePod(const Json& object);
 StatusOr<Pod> ParsePod(const JsonView& object);
 // Returns the status subresource of the pod, as a kubelet writes it (`{"status": …}` without

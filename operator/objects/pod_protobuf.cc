@@ -16,7 +16,7 @@ Time ReadTimeField(ProtobufReader& reader) {
   return time.value_or(Time());
 }
 
-// The messages inside a ContainerState.
+// Contains the messages inside a ContainerState.
 struct StateMessages {
   std::optional<std::string_view> waiting;
   std::optional<std::string_view> running;
@@ -162,8 +162,8 @@ void Append(StatusOr<T> element, std::vector<T>& list, ProtobufReader& reader) {
   }
 }
 
-// `containers` receives the entries of containerStatuses. They follow the init containers in
-// Pod::containers, but may come first in the message.
+// Reads a field of the status. Appends the entries of containerStatuses to `containers`: in
+// Pod::containers, they follow the init containers, but they may come first in the message.
 void ReadStatusField(ProtobufReader& reader, Pod& pod, std::vector<ContainerStatus>& containers) {
   switch (reader.field()) {
     case 1:

@@ -14,8 +14,8 @@
 
 namespace tfjob::objects {
 
-// Return InvalidArgument if the message is malformed, or if a field that is read has the wrong type
-// or a value out of range. Other fields are ignored.
+// Parse a message. Return InvalidArgument if the message is malformed, or if a field that is read
+// has the wrong type or a value out of range. Ignore other fields.
 StatusOr<ObjectMeta> ParseObjectMetaProtobuf(std::string_view metadata);
 StatusOr<Pod> ParsePodProtobuf(std::string_view pod);
 StatusOr<Service> ParseServiceProtobuf(std::string_view service);

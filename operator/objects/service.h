@@ -1,5 +1,5 @@
-// Holds what the operator observes of a service: only its metadata, because decisions need
-// nothing else.
+// Contains the part of a service that the operator observes: only its metadata, because decisions
+// need no other part.
 #pragma once
 
 #include "operator/objects/metadata.h"

@@ -1,5 +1,5 @@
 // Defines an event on a job, together with the name of its Event object. A plan contains such
-// events; the control loop adds more to report the results of the plan's calls.
+// events. The control loop adds further events, which report the results of the plan's calls.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ using objects::Kind;
 
 // Returns a patch that adds the job to the service's owners, with the service's UID as a
 // precondition. A merge patch replaces the whole list, so the patch also contains the existing
-// owners (none of which is a controller).
+// owners, none of which is a controller.
 Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
                 const policy::Snapshot& snapshot) {
   objects::ObjectMeta metadata;
@@ -51,8 +51,8 @@ std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJob
                                            {"status", api::StatusToJson(status)}});
 }
 
-// Returns whether the job is being resumed. The status must record this before anything is created;
-// otherwise, the new pods would be mistaken for pods from before the suspension.
+// Returns whether the job is being resumed. The status must record this before any object is
+// created; otherwise, the new pods would be mistaken for pods from before the suspension.
 bool IsResumed(const api::TFJobStatus& before, const api::TFJobStatus& after) {
   return api::IsTrue(before, api::ConditionType::kSuspended) &&
          !api::IsTrue(after, api::ConditionType::kSuspended);

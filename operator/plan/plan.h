@@ -46,7 +46,7 @@ struct Adopt {
   std::shared_ptr<const Json> patch;
 };
 
-// A merge patch that updates a pod group or a NetworkPolicy to match the spec.
+// A merge patch that changes a pod group or a NetworkPolicy to match the spec.
 struct Change {
   objects::Kind kind = objects::Kind::kPodGroup;
   std::string name;
@@ -65,9 +65,9 @@ struct Plan {
   std::optional<Change> change_pod_group;
   std::optional<Change> change_network_policy;
   // The objects to create, which render::Desired::Build builds. They are grouped by kind: the
-  // workload, the pod group, the NetworkPolicy, services, pods. The pod group precedes the pods
-  // because a pod that is created before its group would be placed alone. The NetworkPolicy
-  // precedes the pods because a pod that is created before the policy would be unprotected.
+  // workload, the pod group, the NetworkPolicy, services, pods. The pod group and the NetworkPolicy
+  // precede the pods: a pod that is created before its group would be placed alone, and a pod that
+  // is created before the policy would be unprotected.
   std::vector<render::DesiredObject> creates;
   // The TFJob to write to the status subresource, with the resourceVersion on which the decision
   // was based; nullptr if the status does not change.
@@ -76,11 +76,11 @@ struct Plan {
   std::vector<NamedEvent> events;
   std::optional<Duration> requeue_after;
 
-  // Returns true if there is nothing to write. requeue_after may still be set.
+  // Returns true if the plan contains no calls. requeue_after may still be set.
   bool empty() const;
 };
 
-// Returns the plan. `verdict` and `desired` must have been made from the same job and snapshot.
+// Returns the plan. `verdict` and `desired` must be results for the same job and snapshot.
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
               const policy::Snapshot& snapshot);
 

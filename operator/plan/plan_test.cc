@@ -25,7 +25,7 @@ Plan PlanOf(Scene& scene, int64_t at) {
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
 }
 
-// The first plan creates services, then pods. It writes the status with the resourceVersion on
+// The first plan creates services, and then pods. It writes the status with the resourceVersion on
 // which the decision was based.
 TEST(MakePlan, CreatesAndWrites) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
@@ -44,7 +44,7 @@ TEST(MakePlan, CreatesAndWrites) {
   EXPECT_FALSE(plan.empty());
 }
 
-// If everything is as it should be, there is nothing to write.
+// If all objects exist and the status is up to date, the plan is empty.
 TEST(MakePlan, IsEmptyAtRest) {
   Scene scene(StartedJob({{kWorker, 2}}));
   for (const char* name : {"mnist-worker-0", "mnist-worker-1"}) {
@@ -58,7 +58,7 @@ TEST(MakePlan, IsEmptyAtRest) {
   EXPECT_EQ(plan.requeue_after, Duration(58s));
 }
 
-// The status records a resume before anything is created.
+// The plan that resumes a job writes the status and creates no objects yet.
 TEST(MakePlan, WritesAResumeFirst) {
   Scene scene(StartedJob({{kWorker, 2}}));
   api::SetCondition(scene.job.status, api::ConditionType::kSuspended, true, "TFJobSuspended", "",
@@ -71,7 +71,8 @@ TEST(MakePlan, WritesAResumeFirst) {
   EXPECT_EQ(PlanOf(scene, 2).creates.size(), 2u);
 }
 
-// A status does not change when it is written to JSON and read back, so it is not written again.
+// Writing a status as JSON and reading it back must not change it; otherwise, the status would be
+// written again.
 TEST(MakePlan, SurvivesTheRoundTrip) {
   Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));
@@ -82,8 +83,8 @@ TEST(MakePlan, SurvivesTheRoundTrip) {
   EXPECT_EQ(api::ReadStatus(JsonField(json)), verdict.status) << PrintJson(json);
 }
 
-// A condition of a type that the operator does not know, which another controller has written, is
-// kept unchanged. It comes before the operator's own conditions.
+// Conditions whose type the operator does not know, because another controller has written them,
+// are kept unchanged. They come before the operator's own conditions.
 TEST(MakePlan, KeepsForeignConditions) {
   Scene scene(StartedJob({{kWorker, 1}}));
   const Json foreign = {{"type", "example.com/Audited"},
@@ -106,7 +107,7 @@ TEST(MakePlan, KeepsForeignConditions) {
   EXPECT_EQ(conditions[2]["type"], "Running");
 }
 
-// Deletes carry the UID of the object. The names of events are derived from their causes.
+// Each delete has the UID of its object. The names of events are derived from their causes.
 TEST(MakePlan, DeletesAndTells) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll;

@@ -1,5 +1,5 @@
-// Handles wanted pods and services whose names are held by objects of other owners. Such a name
-// blocks only its own slot; creating the slot's pod or service is retried every
+// Handles wanted pods and services whose names belong to objects of other owners. Such a name
+// blocks only its own slot. The creation of the slot's pod or service is retried every
 // options.blocked_retry.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tfjob::policy {
 
-// Returns the time left until the next attempt to create `name`; nullopt if it may be made now.
+// Returns the time left until the next attempt to create `name`; nullopt if it may be created now.
 // `now` is Snapshot::steady_now.
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
                                     const std::string& name, Duration now,

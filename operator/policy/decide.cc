@@ -38,8 +38,7 @@ Verdict Ignore(const api::TFJob& job) {
 }
 
 void WriteCreated(Draft& draft) {
-  // An existing condition is not overwritten: its reason may now be that the server refuses
-  // the pods.
+  // Do not overwrite an existing condition: its reason may now be that the server refuses the pods.
   if (api::Find(draft.status(), ConditionType::kCreated) != nullptr) return;
   api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                     api::CreatedMessage(draft.job), draft.now);
@@ -76,7 +75,7 @@ void ResumeOrStart(Draft& draft) {
     draft.AddEvent(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                    CauseAt("resumed", draft.now));
   }
-  // A job that waits in a queue has not started, so startTime is set later.
+  // A job that is waiting in a queue has not started, so startTime is set later.
   if (!draft.status().start_time && !draft.waits_for_queue) {
     draft.status().start_time = TruncateToSeconds(draft.now);
   }

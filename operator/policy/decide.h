@@ -2,17 +2,18 @@
 //
 // Decide is pure and stateless: it uses no clock, no I/O and no memory of earlier calls. It is
 // idempotent: after the verdict's status has been written to the job, the same observations lead to
-// a verdict with the same status, the same objects, and no events except standing events. It takes
-// time linear in the number of pods and indexes. decide.cc reads as a list of decisions, each of
-// which has its own file.
+// a verdict with the same status, the same objects, and no events except standing events. Its
+// running time is linear in the number of pods and indexes. decide.cc is a list of decisions, each
+// of which has its own file.
 //
 // The caller must ensure:
 //  * `job` has defaults (api::SetDefaults) and is valid (otherwise, call Refuse). Its status is the
 //    newest status known. Pod events may overtake job events, so while the caller's cache is
-//    behind, this is the status that the caller itself last wrote and the server acknowledged.
-//  * Actions are carried out in the order of the Plan (plan/plan.h): first creates, then the status
+//    behind, the newest status is the one that the caller itself last wrote and the server
+//    acknowledged.
+//  * Actions are executed in the order of the Plan (plan/plan.h): first creates, then the status
 //    write, which must be acknowledged, then deletes, and finally events. If the status write
-//    fails, the deletes and events of this verdict must not happen.
+//    fails, the deletes and events of this verdict must not be executed.
 //  * Creating a pod or service counts as a success if it already exists and belongs to this job (by
 //    UID). If it belongs to another owner, its name is added to History::blocked_pods or
 //    blocked_services.
@@ -28,9 +29,9 @@ namespace tfjob::policy {
 Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now,
                const DecisionOptions& options);
 
-// Fails a job that cannot run because its validation or rendering failed permanently. The condition
-// contains the message of `why`. Then cleans up and applies the TTL, as for any job that has ended.
-// A job that has already ended is only cleaned up, as in Decide.
+// Marks as Failed a job that cannot run because its validation or rendering failed permanently. The
+// condition contains the message of `why`. Then cleans up and applies the TTL, as for any job that
+// has ended. If the job has already ended, only cleans up, as Decide does.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
                const DecisionOptions& options);
 

@@ -1,4 +1,4 @@
-// Tests Decide as a whole: how a job starts and ends, and which jobs are not touched.
+// Tests Decide as a whole: how a job starts and ends, and which jobs it ignores.
 #include "operator/policy/decide.h"
 
 #include <gmock/gmock.h>
@@ -46,8 +46,8 @@ TEST(Decide, StartsAJob) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// A job is Running once its chief runs or, if it has none, once any worker runs; without workers,
-// any replica is enough.
+// A job is Running once its chief runs or, if it has no chief, once any worker runs. Without
+// workers, any running replica is enough.
 TEST(Decide, FollowsTheDriver) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kPending));
@@ -68,7 +68,7 @@ TEST(Decide, FollowsTheDriver) {
   EXPECT_EQ(Conditions(servers.ReconcileAndWrite(1).status), "Created Running");
 }
 
-// Jobs that other controllers manage, and jobs that are being deleted, are not touched at all.
+// Decide ignores jobs that other controllers manage and jobs that are being deleted.
 TEST(Decide, LeavesOthersJobsAlone) {
   for (const char* manager : {"kueue.x-k8s.io/multikueue", "", "somebody"}) {
     Scene scene(MakeJob({{kWorker, 1}}), false);
@@ -111,7 +111,7 @@ TEST(Decide, EndsInSuccessForEver) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// If a reconcile sees both a success and a failure, the job has succeeded.
+// If a reconcile sees both a success and a failure, the job succeeds.
 TEST(Decide, PutsSuccessFirst) {
   Scene scene(StartedJob({{kChief}, {kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 5;
@@ -150,8 +150,8 @@ TEST(Decide, WakesForTheDeadline) {
             "Job mnist has failed because it was active longer than specified deadline");
 }
 
-// The clean-up deletes pods according to the policy, and all services. Then the job waits for
-// its TTL.
+// The clean-up deletes pods according to cleanPodPolicy, and all services. After that, the job
+// waits for its TTL.
 TEST(Decide, CleansUpByPolicy) {
   const struct {
     api::CleanPodPolicy policy;
@@ -183,7 +183,7 @@ TEST(Decide, CleansUpByPolicy) {
 }
 
 // The kubelet still reports Running for a moment after the last container has terminated. Such a
-// pod is not deleted, so its logs remain.
+// pod is not deleted, so its logs are kept.
 TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   objects::Pod chief = Exited("mnist-chief-0", 0);
   chief.phase = PodPhase::kRunning;
@@ -197,7 +197,7 @@ TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   }
 }
 
-// A completed index stays completed and counted, even if its pod is gone. The pod is never
+// A completed index remains completed and counted, even if its pod is gone. The pod is never
 // recreated.
 TEST(Decide, RemembersCompletedIndexes) {
   Scene scene(StartedJob({{kChief}, {kWorker, 3}}));
@@ -218,7 +218,7 @@ TEST(Decide, RemembersCompletedIndexes) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
 }
 
-// A pod still counts if it completed and disappeared before any reconcile saw it, because the watch
+// A pod that completed and disappeared before any reconcile saw it still counts, because the watch
 // reported its last state.
 TEST(Decide, RemembersDepartedPods) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
@@ -229,8 +229,8 @@ TEST(Decide, RemembersDepartedPods) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
 }
 
-// A pod that failed and disappeared is counted once. Its replacement is created once the status
-// records the failure, even if the pod is still among the departed pods.
+// A pod that failed and disappeared is counted once. Its replacement is created as soon as the
+// status records the failure, even if the pod is still among the departed pods.
 TEST(Decide, CountsADepartedFailureOnce) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -254,7 +254,7 @@ TEST(Decide, CountsADepartedFailureOnce) {
 }
 
 // Under Never, the failure of a departed pod ends the job, unless the failure is tolerated. In a
-// suspended job, it no longer matters.
+// suspended job, the failure has no effect.
 TEST(Decide, JudgesADepartedFailureByThePolicy) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.Put(Running("mnist-ps-0"));
@@ -302,8 +302,8 @@ TEST(Decide, WarnsAboutTheSpecOnce) {
   EXPECT_THAT(scene.ReconcileAndWrite(1).events, IsEmpty());
 }
 
-// A job that cannot run fails with a condition that says why. It is cleaned up like any other job
-// that has ended.
+// A job that cannot run fails with a condition that contains the reason. It is cleaned up like any
+// other job that has ended.
 TEST(Refuse, FailsTheJob) {
   Scene scene(MakeJob({{kWorker, 1}}));
   const Verdict verdict =
@@ -320,8 +320,8 @@ TEST(Refuse, FailsTheJob) {
       verdict.status);
 }
 
-// Equal causes for the same job give equal event names; a different cause or a different job gives
-// a different name.
+// Equal causes for the same job yield equal event names; a different cause or a different job
+// yields a different name.
 TEST(EventName, IsDeterministic) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   const std::string name = EventName(job, "exit/uid-1");

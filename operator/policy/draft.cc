@@ -20,8 +20,8 @@ void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   std::sort(refs.begin(), refs.end(), [&](const Ref& a, const Ref& b) { return key(a) < key(b); });
 }
 
-// Returns true if `now` differs from `before`. The removal of UIDs from `replacing` does not count
-// as a difference, because a removal alone is not worth a status write.
+// Returns true if `now` differs from `before`. Ignores the removal of UIDs from `replacing`, which
+// alone is not worth a status write.
 bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
   api::TFJobStatus same_notes = now;
   for (auto& [type, replica] : same_notes.replica_statuses) {

@@ -1,5 +1,5 @@
-// Represents a verdict under construction: the inputs that the steps of Decide read, and the few
-// functions through which they change the verdict.
+// Represents a verdict under construction: the inputs of the steps of Decide, and the few functions
+// through which these steps change the verdict.
 #pragma once
 
 #include <memory>
@@ -24,21 +24,21 @@ class Draft {
   const DecisionOptions& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
-  // True if no pod or service may be created yet. Either the pod group has not been admitted to its
-  // queue, cannot be created or must be recreated, or the job asks for a NetworkPolicy that it
-  // cannot get.
+  // True if no pod or service may be created yet: the pod group has not been admitted to its queue,
+  // cannot be created or must be recreated, or the job requests a NetworkPolicy that it cannot get.
   bool waits_for_queue = false;
-  // True if the job asks for a NetworkPolicy, but this operator creates none.
+  // True if the job requests a NetworkPolicy, but this operator creates none.
   bool lacks_network_policy = false;
-  // The time until the NetworkPolicy gets the wanted rules; nullopt if its change is not delayed.
-  // No pods may be created until then.
+  // The time until the NetworkPolicy gets the wanted rules, during which no pods may be created;
+  // nullopt if the change is not delayed.
   std::optional<Duration> policy_changes_in;
   // The reason why the pod group cannot be created or, if it can, why the NetworkPolicy cannot be
   // created; "" if both can.
   std::string obstacle;
-  // Selects the pods of Snapshot::departed that `replicas` includes: none if this reconcile resumes
-  // the job, because departed pods are from before the suspension; only completed pods if the job
-  // is suspended, because failures then no longer matter; all of them otherwise.
+  // Selects which pods of Snapshot::departed `replicas` includes:
+  //  - none if this reconcile resumes the job: departed pods are from before the suspension;
+  //  - only completed pods if the job is suspended, because failures then no longer matter;
+  //  - all of them otherwise.
   DepartedPods departed = DepartedPods::kAll;
 
   api::TFJobStatus& status() { return verdict.status; }
@@ -51,12 +51,12 @@ class Draft {
   void AddEvent(JobEvent event);
   void AddEvent(objects::EventType type, std::string reason, std::string message,
                 std::string cause);
-  // Requests a reconcile no later than `delay` from now.
+  // Requests a reconcile after at most `delay`.
   void RequeueAfter(Duration delay);
   void DeletePod(const objects::Pod& pod, DeleteReason reason);
 
-  // Returns the verdict, with its lists in slot order. If its status contains nothing new, the
-  // status is replaced with the job's own.
+  // Returns the verdict, with its lists in slot order. If no change in the verdict's status is
+  // worth a write, replaces that status by the job's own.
   Verdict Finish();
 };
 

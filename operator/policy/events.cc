@@ -21,8 +21,8 @@ void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
       StrCat("exit/", pod.metadata.uid), standing});
 }
 
-// Returns " Pod mnist-worker-1: Evicted: the node was low on memory" for a disrupted replica (" Pod
-// mnist-worker-1: deleted" if no cause is known), and "" for a failed replica.
+// Returns a text such as " Pod mnist-worker-1: Evicted: the node was low on memory" if the replica
+// was disrupted (" Pod mnist-worker-1: deleted" if no cause is known), and "" if it failed.
 std::string Detail(const Restarted& restart, const Draft& draft) {
   if (!restart.disrupted) return "";
   std::optional<std::string> disruption;
@@ -60,8 +60,8 @@ void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
     if (!vanished) ReportExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
     if (!told.insert({type, vanished}).second) continue;
-    // The status does not record that a pod vanished, so every reconcile notices the disappearance
-    // until the next pod exists. The event is therefore standing.
+    // The event is standing, because the status does not record that a pod vanished, so every
+    // reconcile notices this until the next pod exists.
     draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonRestarting,
                             api::RestartingMessage(draft.job, type) + Detail(restart, draft),
                             StrCat("restart/", UidOf(restart, draft)), vanished});

@@ -9,18 +9,18 @@
 
 namespace tfjob::policy {
 
-// If the pod's exit code is known, reports it: "Pod: ns.x exited with code 1".
+// Reports the pod's exit code, if it is known: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// In the reconcile that ends the job, reports those exits of failed or disrupted pods that have not
-// been reported yet, because they were neither tolerated nor followed by a restart.
+// In the reconcile that ends the job, reports the exits of failed or disrupted pods that no other
+// event has reported because they were neither tolerated nor followed by a restart.
 void ReportExitsAtEnd(Draft& draft);
 
 // Reports the exit of each pod in `restarts`. For each replica type, also emits one TFJobRestarting
 // event if any of its pods failed or were disrupted, and another if any of them vanished.
 void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft);
 
-// Reports pods that make no progress, and failures that are tolerated. Neither changes the
+// Reports pods that make no progress, and failures that are tolerated. These do not change the
 // job's conditions.
 void ReportReplicas(Draft& draft);
 

@@ -21,7 +21,7 @@ std::string TextOf(const JsonField& field) {
   return field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
 }
 
-// Adds to `totals` the resources that `times` pods of the template request. Skips invalid
+// Adds the resources that `times` pods of the template request to `totals`. Skips invalid
 // quantities, because the API server will reject them.
 void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
   const Json* containers = api::Containers(pod_template);
@@ -57,7 +57,7 @@ std::map<std::string, std::string> SumOfRequests(const api::TFJob& job, int64_t 
   return texts;
 }
 
-// Compares quantities by value: the server may return "1000m" where the operator wrote "1".
+// Compares quantities by value: the server may return "1000m" although the operator wrote "1".
 bool SameResources(const JsonField& found, const std::map<std::string, std::string>& wanted) {
   const auto members = found.Members();
   if (!members.ok() || members->size() != wanted.size()) return false;

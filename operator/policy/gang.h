@@ -9,26 +9,26 @@ namespace tfjob::policy {
 
 // Returns the gang settings of the job. The job's annotation tfjob.dev/gang-scheduler takes
 // precedence over the operator's setting, unless the annotation's value is unknown or the operator
-// enforces its setting. In a native gang that is not enforced, scheduler_name is taken from the
-// first pod template that has a schedulerName. A job without replicas has the scheduler kNone.
+// enforces its setting. In a native gang that is not enforced, scheduler_name is that of the first
+// pod template with a schedulerName. A job without replicas has the scheduler kNone.
 Gang GangOf(const api::TFJob& job, const DecisionOptions& options);
 
 // Returns the spec that the pod group should have. minMember is minAvailable if set, otherwise the
-// total number of replicas, and is at least 1. minResources is taken from the job if set there;
-// otherwise, it is the sum of the container requests (limits, for a container without requests) of
-// the first minMember pods, in the order Chief, Master, PS, Worker, Evaluator.
+// total number of replicas, and is at least 1. minResources is that of the job, if set; otherwise,
+// it is the sum of the container requests (limits, for a container without requests) of the first
+// minMember pods, in the order Chief, Master, PS, Worker, Evaluator.
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 
-// Returns the reason the pod group cannot be created on this server; "" if it can.
+// Returns why the pod group cannot be created on this server; "" if it can.
 std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 
-// Returns true if pods have to wait for the pod group. A Volcano group must first be admitted to
-// its queue. For a native group, see NativeMustWait.
+// Returns true if pods have to wait for the pod group. They wait for a Volcano group until it is
+// admitted to its queue. NativeMustWait describes the wait for a native group.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
 // WantPodGroup creates the pod group, or changes it if its spec differs from the wanted spec, and
-// deletes the groups of other schedulers. native_gang.h handles what is specific to Kubernetes' own
-// scheduler.
+// deletes the groups of other schedulers. native_gang.h implements the parts that are specific to
+// Kubernetes' own scheduler.
 void WantPodGroup(Draft& draft);
 void DropPodGroups(Draft& draft);
 

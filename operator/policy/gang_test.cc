@@ -31,7 +31,7 @@ api::TFJob JobWithRequests() {
   return job;
 }
 
-// Puts the job's pod group into the snapshot, as the operator would create it, but with the given
+// Puts the pod group that the operator would create for the job into the snapshot, with the given
 // phase.
 void PutGroup(Scene& scene, const PodGroupSpec& spec, const std::string& phase) {
   auto group = std::make_shared<objects::CustomResource>();
@@ -78,7 +78,7 @@ TEST(Gang, AnEnforcedFlagWinsOverTheAnnotation) {
     job.metadata.annotations["tfjob.dev/gang-scheduler"] = word;
     EXPECT_EQ(GangOf(job, options), options.gang) << word;
   }
-  // The user is told that the annotation has no effect.
+  // A warning must report that the annotation has no effect.
   job.metadata.annotations["tfjob.dev/gang-scheduler"] = "none";
   const auto warnings = [&] {
     std::vector<std::string> messages;

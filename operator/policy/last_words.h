@@ -1,5 +1,5 @@
-// Finds a container's own explanation of its failure: the last line of its termination message
-// (terminationMessagePath, or the end of the log with FallbackToLogsOnError).
+// Finds the explanation that a container gave for its failure: the last line of its termination
+// message (terminationMessagePath, or the end of the log with FallbackToLogsOnError).
 #pragma once
 
 #include <string>
@@ -9,17 +9,18 @@
 
 namespace tfjob::policy {
 
-// Returns the container's explanation of its last failure; "" if it wrote none or has not failed.
+// Returns the container's explanation of its last failure; "" if it wrote no explanation or has not
+// failed.
 std::string LastWords(const objects::ContainerStatus& container);
 
-// Returns the last words of the pod's container `tensorflow`; if it has none, those of another
-// container, with that container's name: "the container data exited with code 1: no such bucket".
-// Returns "" if no container has any.
+// Returns the last words of the pod's container `tensorflow`. If it has none, returns those of
+// another container, with that container's name: "the container data exited with code 1: no such
+// bucket". Returns "" if no container has last words.
 std::string LastWords(const objects::Pod& pod);
 
 // Return a sentence for a condition, " Pod mnist-worker-0: <last words>"; "" if no pod has last
-// words. For replicas, the sentence quotes the first failed pod that has last words or, if there is
-// none, the first pod that has any.
+// words. For replicas, the sentence quotes the first failed pod with last words or, if there is
+// none, the first pod with last words.
 std::string LastWordsSentence(const Replicas& replicas);
 std::string LastWordsSentence(const objects::Pod& pod);
 

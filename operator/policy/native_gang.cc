@@ -9,7 +9,7 @@
 namespace tfjob::policy {
 namespace {
 
-// How often the operator rechecks whether the server has the API.
+// How often the operator checks again whether the server has the API.
 constexpr Duration kObstaclePatience = 1min;
 
 bool HasEnded(const objects::Pod& pod) {
@@ -80,8 +80,8 @@ bool AnyEnded(const Draft& draft) {
                      });
 }
 
-// Returns the wanted spec. If replicas have ended (for example, before a suspension), they are not
-// recreated, so min_member is lowered to the number of members that can still exist.
+// Returns the wanted spec. Because replicas that have ended (for example, before a suspension) are
+// not recreated, lowers min_member to the number of members that can still exist.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {
@@ -160,8 +160,8 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
       min_count = wanted.min_member;
     }
   }
-  // As long as no pod has been placed and no replica has ended, new pods join the group and wait
-  // there until it has enough members.
+  // As long as no pod has been placed and no replica has ended, new pods join the group and wait in
+  // it until the group has enough members.
   gang.alone = (AnyPlaced(draft) || AnyEnded(draft)) && MembersToCome(draft) < min_count;
 }
 

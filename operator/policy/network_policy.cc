@@ -17,7 +17,7 @@ bool Wants(const Draft& draft) {
   return WantsNetworkPolicy(draft.job, draft.options.network_policies);
 }
 
-// Returns the policy, unless it is being deleted.
+// Returns the policy; nullptr if there is none or it is being deleted.
 const objects::CustomResource* FindPolicy(const Draft& draft) {
   const auto& policy = draft.snapshot.network_policy;
   return policy == nullptr || policy->metadata.terminating() ? nullptr : policy.get();
@@ -27,8 +27,8 @@ NetworkPolicyRef RefTo(const objects::CustomResource& policy) {
   return {policy.metadata.name, policy.metadata.uid};
 }
 
-// Changes to a policy are reported once there have been this many, each less than
-// restart_delay_reset after the previous one.
+// From this number of changes on, each less than restart_delay_reset after the previous one,
+// changes to a policy are reported.
 constexpr int32_t kManyChanges = 4;
 
 std::string DifferenceFrom(const objects::CustomResource& policy, const Json& rules) {

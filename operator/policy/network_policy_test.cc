@@ -69,8 +69,8 @@ TEST(NetworkPolicies, AreSetByAWord) {
   EXPECT_EQ(ParseNetworkPolicies("true"), std::nullopt);
 }
 
-// Only the ports of the tasks are closed, and each is listed once. Ports for metrics, ports of
-// other containers and ports of types without replicas stay open.
+// Only the ports of the tasks are closed, each listed once. Ports for metrics, ports of other
+// containers and ports of types without replicas remain open.
 TEST(NetworkPolicies, CloseThePortsOfTheTasks) {
   api::TFJob job = MakeJob({{ReplicaType::kPS}, {ReplicaType::kWorker, 2}, {ReplicaType::kChief}});
   EXPECT_EQ(WantedNetworkPolicy(job).ports, std::vector<int32_t>{2222});
@@ -180,7 +180,7 @@ TEST(NetworkPolicy, PodsWaitUntilItsDelayedRestore) {
   EXPECT_EQ(restores.create_pods.size(), 2u);
 }
 
-// The pods wait for the rules, not for the end of the delay.
+// The pods wait for the rules, but not for the end of the delay.
 TEST(NetworkPolicy, PodsDoNotWaitIfSomebodyElseRestoresIt) {
   Scene scene(StartedJob({{ReplicaType::kWorker}}));
   scene.options.network_policies = kAll;
@@ -210,8 +210,8 @@ TEST(NetworkPolicy, EverySeriesOfChangesIsReportedOnce) {
   EXPECT_EQ(scene.history.reported, std::set<std::string>{causes[1]});
 }
 
-// A policy that is being deleted counts as absent. Creating a new policy fails until the old policy
-// is gone.
+// A policy that is being deleted counts as absent. The creation of a new policy fails until the old
+// policy is gone.
 TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
   Scene scene(MakeJob({{ReplicaType::kWorker}}));
   scene.options.network_policies = kAll;
@@ -224,7 +224,7 @@ TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
   EXPECT_FALSE(verdict.delete_network_policy);
 }
 
-// The policy protects pods until the last of them is gone, even after the end of the job.
+// The policy is kept until the last pod is gone, even after the end of the job.
 TEST(NetworkPolicy, OutlivesThePods) {
   for (const bool suspends : {false, true}) {
     Scene scene(StartedJob({{ReplicaType::kWorker}}));
@@ -243,7 +243,7 @@ TEST(NetworkPolicy, OutlivesThePods) {
   }
 }
 
-// A job that asks for protection must not run without it.
+// A job that requests protection must not run without it.
 TEST(NetworkPolicy, HoldsThePodsBackIfTheOperatorCreatesNone) {
   Scene scene(MakeJob({{ReplicaType::kWorker}}), false);
   scene.job.metadata.annotations[kAnnotation] = "true";

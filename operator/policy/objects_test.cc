@@ -20,8 +20,8 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Scaling down deletes the pods and services with the highest indexes. Scaling up creates what is
-// missing. Neither counts as a failure.
+// Scaling down deletes the pods and services with the highest indexes. Scaling up creates the
+// missing objects. Neither counts as a failure.
 TEST(Scale, DownAndUp) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   for (const char* name : {"mnist-worker-0", "mnist-worker-1", "mnist-worker-2"}) {
@@ -71,8 +71,8 @@ TEST(Scale, RemembersWhatWasDone) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 1);
 }
 
-// A pod is deleted if its type is not in the spec, its index is beyond the slots, or its name is
-// not that of a slot, regardless of its labels.
+// A pod is deleted, regardless of its labels, if its type is not in the spec, its index is beyond
+// the slots, or its name is not that of a slot.
 TEST(Scale, DeletesStrays) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Running("mnist-worker-0"));
@@ -88,8 +88,8 @@ TEST(Scale, DeletesStrays) {
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
 }
 
-// A pod of another owner blocks only the index whose name it has. There is one event, and creation
-// is retried two seconds after each attempt.
+// A pod of another owner blocks only the index whose name it has. There is one event, and the
+// creation is retried two seconds after each attempt.
 TEST(TakenNames, BlockOneIndex) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -120,8 +120,8 @@ TEST(TakenNames, AreForgottenOnceOurs) {
   EXPECT_EQ(verdict.requeue_after, std::nullopt);
 }
 
-// A job becomes Running again after a restart, even if another owner has taken the name of the
-// restarted pod in the meantime.
+// A job becomes Running again after a restart, even if the name of the restarted pod now belongs to
+// an object of another owner.
 TEST(TakenNames, DoNotHoldRunningUp) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -135,7 +135,7 @@ TEST(TakenNames, DoNotHoldRunningUp) {
 }
 
 // If a pod on a lost node still exists a minute after its grace period, it is reported, or deleted
-// if the job asks for that.
+// if the job requests this.
 TEST(LostNodes, HoldPods) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.Put(Terminating(Running("mnist-worker-0"), 0, 30));
@@ -155,7 +155,8 @@ TEST(LostNodes, HoldPods) {
 }
 
 // A service with the job's labels but no controller is adopted. While a service is terminating, no
-// other is created in its place. A name that another owner holds does not block the other services.
+// other is created in its place. A service of another owner blocks only its own name, not the other
+// services.
 TEST(Services, AreCreatedOrAdopted) {
   Scene scene(StartedJob({{kWorker, 4}}), false);
   objects::Service terminating = MakeService("mnist-worker-1");

@@ -17,8 +17,8 @@ namespace tfjob::policy {
 namespace {
 
 // Returns true if the verdict's status records that the slot's departed pod is being replaced, but
-// the job's current status does not. The next pod must wait until the new status is written: if it
-// were created and the write then failed, nothing would record the replacement any more.
+// the job's current status does not. The next pod must wait until the new status is written: if the
+// pod were created and the write then failed, the replacement would not be recorded anywhere.
 bool IsUnrecorded(const Draft& draft, const Slot& slot, const Replica& replica) {
   return replica.departed && replica.state == ReplicaState::kMissing &&
          !IsCounted(*replica.pod, slot.type, draft.job.status);
@@ -126,7 +126,7 @@ void HoldBackNewPods(Duration wait, Draft& draft) {
 }
 
 // Chooses the operator's key for the new pods, or makes the pods wait. The event about a missing
-// key is standing, because the problem lasts as long as the live pods do.
+// key is standing, because the problem lasts as long as the live pods exist.
 void ChooseKeyOfNewPods(Draft& draft) {
   if (draft.verdict.create_pods.empty()) return;
   KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);
@@ -170,7 +170,7 @@ void HandleLostPods(Draft& draft) {
   if (!draft.snapshot.lost_nodes || draft.snapshot.lost_nodes->empty()) return;
   for (const auto& pod : draft.snapshot.pods) {
     const auto left = TimeToLost(*pod, draft.snapshot.lost_nodes, draft.now, draft.options);
-    // Only finalizers still keep a pod that was deleted with grace period 0.
+    // A pod with grace period 0 is kept only by its finalizers, so skip it.
     if (!left || pod->metadata.deletion_grace_period_seconds == 0) continue;
     if (*left > Duration::zero()) {
       draft.RequeueAfter(*left);

@@ -17,7 +17,7 @@ void DropPods(Draft& draft);
 void CleanUpPods(Draft& draft);
 
 // Handles terminating pods that are lost because their node is not Ready or is gone. Deletes them
-// with grace period 0 if the job's annotation asks for it; otherwise, reports each pod once.
+// with grace period 0 if the job's annotation requests this; otherwise, reports each pod once.
 void HandleLostPods(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -74,7 +74,7 @@ class Generator {
   int uids_ = 0;
 };
 
-// Carries out a verdict as the control loop would. The cluster shows all effects immediately.
+// Executes a verdict as the control loop would. The cluster shows all effects immediately.
 void CarryOut(const Verdict& verdict, Generator& generator, int64_t now, Scene& scene) {
   for (const PodToCreate& pod : verdict.create_pods) {
     scene.Put(generator.Pod(pod.name, pod.attempt, now));
@@ -86,7 +86,7 @@ void CarryOut(const Verdict& verdict, Generator& generator, int64_t now, Scene& 
   }
 }
 
-// Makes changes that the operator did not cause.
+// Makes changes whose cause is not the operator.
 void Disturb(Generator& generator, int64_t now, Scene& scene) {
   for (auto& pod : scene.snapshot.pods) {
     if (!generator.Chance(30)) continue;
@@ -118,8 +118,8 @@ std::string Show(const Verdict& verdict) {
 }
 
 // Checks that a second reconcile, with the first verdict's status in the job and the same
-// observations, does not change the status, emits no events and wants the same objects. If the
-// first reconcile starts a new attempt, only the second may create pods.
+// observations, does not change the status, emits no events, and creates and deletes the same
+// objects. If the first reconcile starts a new attempt, only the second may create pods.
 void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   const api::TFJobStatus before = scene.job.status;
   scene.job.status = first.status;
@@ -183,8 +183,8 @@ TEST(DecideProperties, HoldInGeneratedLives) {
   }
 }
 
-// If every verdict is carried out, every new pod runs and nothing else happens, a job settles: a
-// further reconcile has nothing to do.
+// If every verdict is executed, every new pod runs and no other changes occur, a job settles: a
+// further reconcile has no more work.
 TEST(DecideProperties, JobsComeToRest) {
   for (uint32_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

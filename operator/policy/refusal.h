@@ -6,10 +6,10 @@
 
 namespace tfjob::policy {
 
-// While Created is the job's latest condition and the server refuses the job's objects, or
-// draft.obstacle prevents their creation, gives Created the reason FailedCreatePod and a message
-// with the refusal or the obstacle. Restores the original reason and message once all pods exist or
-// the job runs.
+// Changes the Created condition if it is the job's latest condition, and the server refuses the
+// job's objects or draft.obstacle prevents their creation. The reason becomes FailedCreatePod, and
+// the message contains the refusal or the obstacle. Restores the original reason and message once
+// all pods exist or the job runs.
 void WriteRefusal(Draft& draft);
 
 }  // namespace tfjob::policy

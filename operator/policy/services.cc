@@ -15,7 +15,7 @@ void Drop(const objects::Service& service, Draft& draft) {
 }
 
 // Returns the slots whose service exists or is adopted, in order. Also adds to the verdict the
-// services to adopt, and those without a slot, which are to be deleted.
+// services to adopt and, for deletion, the services without a slot.
 std::vector<Slot> ProvidedSlots(Draft& draft) {
   const std::string& job_name = draft.job.metadata.name;
   std::vector<Slot> provided;

@@ -6,8 +6,8 @@
 
 namespace tfjob::policy {
 
-// Creates a service for each slot that has none, or adopts an orphan with the slot's name. Deletes
-// services that have no slot.
+// Creates a service for each slot without one, or adopts an orphan with the slot's name. Deletes
+// services without a slot.
 void WantServices(Draft& draft);
 
 // Deletes all services.

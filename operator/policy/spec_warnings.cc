@@ -14,7 +14,7 @@ bool SetsRestartPolicy(const api::ReplicaSpec& spec) {
   return value != nullptr && *value != "";
 }
 
-// Returns whether the job's annotation asks for a scheduler other than the enforced one.
+// Returns whether the job's annotation requests a scheduler other than the enforced one.
 bool IgnoresAnnotation(const api::TFJob& job, const Gang& gang) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (!gang.enforced || annotation == job.metadata.annotations.end()) return false;

@@ -1,4 +1,4 @@
-// Warns about specs that are accepted although some part of them has no effect or is probably a
+// Warns about specs that are accepted although a part of them has no effect or is probably a
 // mistake.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace tfjob::policy {
 
-// Returns the warnings that are sent once, when the job is first seen. They report that a pod
-// template sets restartPolicy, that it names a scheduler other than the gang's, that the job has
-// several chiefs, or that minAvailable is below 0 or above the total number of replicas.
+// Returns the warnings that are sent once, when the job is first seen: a pod template sets
+// restartPolicy or names a scheduler other than the gang's, the job has several chiefs, or
+// minAvailable is below 0 or above the total number of replicas.
 std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
 // Returns the warnings about invalid annotations of a job that has started, and about an annotation

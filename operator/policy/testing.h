@@ -1,5 +1,4 @@
-// Provides jobs, pods and snapshots for the tests of this package and of the packages that build
-// on it.
+// Provides jobs, pods and snapshots for the tests of this package and of packages that use it.
 #pragma once
 
 #include <memory>
@@ -45,24 +44,23 @@ objects::Service MakeService(const std::string& name);
 
 std::shared_ptr<const objects::Pod> Share(objects::Pod pod);
 
-// A job in a cluster, for repeated reconciles.
+// Represents a job in a cluster, for repeated reconciles.
 struct Scene {
   api::TFJob job;
   Snapshot snapshot;
   History history;
   DecisionOptions options;
 
-  // If `services` is true, all services that the job wants exist, so that verdicts are only about
-  // pods.
+  // If `services` is true, all services that the job wants exist, so verdicts concern only pods.
   explicit Scene(api::TFJob of, bool services = true);
   Scene(const Scene&) = delete;
 
-  // Adds the pod to the snapshot, and replaces any pod with the same name.
+  // Adds the pod to the snapshot, replacing any pod with the same name.
   void Put(objects::Pod pod);
-  void Remove(std::string name);  // by value, since it may be the removed pod's own name
-  // Calls Remember and Decide; the job stays unchanged.
+  void Remove(std::string name);  // by value, because it may be the removed pod's own name
+  // Calls Remember and Decide, and leaves the job unchanged.
   Verdict Reconcile(int64_t at);
-  // Like Reconcile, but also writes the verdict's status into the job.
+  // Calls Remember and Decide, and writes the verdict's status into the job.
   Verdict ReconcileAndWrite(int64_t at);
 };
 

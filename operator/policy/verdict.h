@@ -17,7 +17,7 @@
 
 namespace tfjob::policy {
 
-// The stage of the job, which determines what a verdict contains.
+// The stages of a job. The stage determines what a verdict contains.
 enum class Stage {
   kIgnored,  // another controller's job (managedBy), or a job that is being deleted: nothing to do
   kSuspended,  // no object may exist; also while a resumed job waits for its old pods to go
@@ -34,7 +34,7 @@ struct PodToCreate {
   bool operator==(const PodToCreate&) const = default;
 };
 
-// A slot whose pod may not be created yet.
+// Describes a slot whose pod may not be created yet.
 struct PodThatWaits {
   Slot slot;
   std::string name;
@@ -70,7 +70,7 @@ struct ServiceToCreate {
   bool operator==(const ServiceToCreate&) const = default;
 };
 
-// A service to delete, or to adopt by patching its owner references.
+// Identifies a service to delete, or to adopt by patching its owner references.
 struct ServiceRef {
   std::string name;
   std::string uid;
@@ -86,7 +86,7 @@ struct PodGroupRef {
   bool operator==(const PodGroupRef&) const = default;
 };
 
-// One of Kubernetes' own Workloads.
+// Identifies a Workload of Kubernetes itself.
 struct WorkloadRef {
   std::string name;
   std::string uid;
@@ -117,16 +117,16 @@ struct NetworkPolicyChange {
 
 // An event on the job. `cause` identifies what happened ("exit/<pod uid>"). Events with equal
 // causes have equal texts, in every reconcile and every process. The name of the event object is
-// derived from the cause (EventName), so creating it again fails with AlreadyExists, which is not
-// treated as an error.
+// derived from the cause (EventName), so creating the object again fails with AlreadyExists, which
+// callers ignore.
 struct JobEvent {
   objects::EventType type = objects::EventType::kNormal;
   std::string reason;
   std::string message;
   std::string cause;
-  // If false, the event accompanies a change of status, so no later reconcile emits it. If true,
-  // the cause may still exist at the next reconcile, so the caller must record it in
-  // History::reported.
+  // If false, the event accompanies a change of status, so no later reconcile emits it. If true (a
+  // standing event), the cause may still exist at the next reconcile, so the caller must record the
+  // cause in History::reported.
   bool standing = false;
 
   bool operator==(const JobEvent&) const = default;

@@ -1,5 +1,5 @@
-// Determines the addresses of replicas. Nothing else in a rendered job differs between a cluster
-// and a single machine.
+// Determines the addresses of replicas, the only part of a rendered job that differs between a
+// cluster and a single machine.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace tfjob::render {
 
-// Returns the address ("host:port") of the replica with the given index.
+// Returns the address ("host:port") of the replica with this index.
 using AddressOfIndex = std::function<std::string(int32_t)>;
 
-// Returns the addresses of a job's replicas of one type. The job must have defaults. Must be pure.
-// Called once per type, so the type's template is searched for its port only once. The result does
-// not refer to the job.
+// Returns the addresses of a job's replicas of one type, as a function that does not refer to the
+// job. The job must have defaults. Must be pure. Called once per type, so each template is searched
+// for its port only once.
 using AddressScheme = std::function<AddressOfIndex(const api::TFJob&, api::ReplicaType)>;
 
 // Returns addresses of the form `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`.
-// If `domain` is empty, the host ends in ".svc".
+// If `domain` is empty, the host name ends with ".svc".
 AddressScheme ClusterDns(std::string domain);
 
 // Returns addresses of the form `127.0.0.1:<base_port + n>`, where n is the slot's position in the

@@ -12,7 +12,7 @@
 
 namespace tfjob::render {
 
-// Holds the addresses of a job's tasks, which are computed once. Const calls are thread-safe.
+// Contains the addresses of a job's tasks, which are computed once. Const calls are thread-safe.
 //
 // In static mode, every task gets the same cluster, with all tasks of all types in the spec,
 // including the evaluator. The environment is "cloud".
@@ -32,11 +32,11 @@ class ClusterSpec {
 
   // Returns the value of TF_CONFIG, identical byte for byte to what the Training Operator writes.
   std::string TfConfigOf(const policy::Slot& slot) const;
-  // Returns the size in bytes of the job's longest TF_CONFIG. It belongs to the last replica of
+  // Returns the size in bytes of the job's longest TF_CONFIG, which is that of the last replica of
   // some type.
   size_t LongestTfConfig() const;
   // In dynamic mode, returns the type of the task that acts as chief (chief, master or worker),
-  // because a worker's TF_CONFIG does not contain the chief. In static mode, returns "".
+  // which a worker's TF_CONFIG does not contain. In static mode, returns "".
   std::string ChiefType() const;
 
  private:

@@ -1,4 +1,5 @@
-// Provides the keys of jobs, so that this package need not know how they are stored or derived.
+// Provides the keys of jobs, so that this package does not depend on how they are stored or
+// derived.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@ struct TFJob;
 
 namespace tfjob::render {
 
-// The text that people see in place of a job's key.
+// The text that replaces a job's key in output for people.
 inline constexpr char kShownKey[] = "(set)";
 
 // Returns the job's key, derived from the operator's key with the given id: 64 lower-case hex

@@ -14,8 +14,8 @@ Json BuildWorkload(const api::TFJob& job, policy::NativeVersion version,
 Json BuildNativeGroup(const api::TFJob& job, policy::NativeVersion version,
                       const policy::PodGroupSpec& spec);
 
-// Returns the spec of a merge patch that changes how many pods start together. Only some versions
-// of the API allow this.
+// Returns the spec of a merge patch that changes the number of pods that start together. Only some
+// versions of the API allow this.
 Json PatchNativeGroup(const policy::PodGroupSpec& spec);
 
 }  // namespace tfjob::render

@@ -13,8 +13,8 @@ namespace tfjob::render {
 // Returns the object to create, with the rules of policy::NetworkPolicyRules.
 Json BuildNetworkPolicy(const api::TFJob& job, const policy::NetworkPolicySpec& spec);
 
-// Returns a merge patch that gives the existing policy these rules and removes whatever else its
-// spec contains. The UID of `existing` is a precondition.
+// Returns a merge patch that sets the existing policy's rules and removes all other fields from its
+// spec. The UID of `existing` is a precondition.
 Json PatchNetworkPolicy(const objects::CustomResource& existing, const std::string& job_name,
                         const policy::NetworkPolicySpec& spec);
 

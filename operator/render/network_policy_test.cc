@@ -1,6 +1,6 @@
-// Checks which connections a job's NetworkPolicy allows. The test evaluates the ingress rules of
-// networking.k8s.io/v1 with its own code, not with the code that builds the policy. It does not
-// test whether a cluster's network enforces the policy.
+// Checks which connections a job's NetworkPolicy allows. Evaluates the ingress rules of
+// networking.k8s.io/v1 with code that is independent of the code under test. Does not test whether
+// a cluster's network enforces the policy.
 #include "operator/render/network_policy.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ const PodLabels kOfAnotherJob = {{"training.kubeflow.org/operator-name", "tfjob-
 const PodLabels kStranger = {{"app", "web"}};
 constexpr const char* kProtocols[] = {"TCP", "UDP", "SCTP"};
 
-// A connection to a pod of the policy's namespace.
+// Represents a connection to a pod in the policy's namespace.
 struct Connection {
   PodLabels from;
   std::string from_namespace = "ns";
@@ -48,7 +48,8 @@ bool Selects(const Json& selector, const PodLabels& labels) {
   return true;
 }
 
-// A peer without a namespaceSelector selects pods of the policy's own namespace.
+// Returns whether the peer matches. A peer without a namespaceSelector selects pods in the policy's
+// own namespace.
 bool MatchesPeer(const Json& policy, const Json& peer, const Connection& connection) {
   EXPECT_EQ(peer.size(), 1u) << peer << ": the evaluator knows only podSelector";
   return connection.from_namespace == policy.at("metadata").at("namespace").get<std::string>() &&
@@ -64,7 +65,7 @@ bool MatchesPort(const Json& port, const Connection& connection) {
   return first <= connection.port && connection.port <= last;
 }
 
-// An absent or empty list matches everything.
+// Returns whether the rule's list has a match. An absent or empty list matches everything.
 bool MatchesAny(const Json& rule, const char* list, const auto& matches) {
   const auto found = rule.find(list);
   if (found == rule.end() || found->empty()) return true;
@@ -139,7 +140,7 @@ TEST(NetworkPolicy, SelectsTheJobsPodsAndRestrictsOnlyIngress) {
   EXPECT_FALSE(Selects(policy["spec"]["podSelector"], kStranger));
 }
 
-// The patch turns any spec, even a spec that someone has extended, into the wanted spec.
+// The patch turns any spec, even one that someone else has extended, into the wanted spec.
 TEST(NetworkPolicy, ThePatchRemovesWhatOthersHaveAdded) {
   const NetworkPolicySpec wanted{{2222, 3000}};
   const Json rules = policy::NetworkPolicyRules("mnist", wanted);

@@ -13,7 +13,7 @@ namespace {
 using policy::GangScheduler;
 
 // Returns whether an annotation's key, such as "volcano.sh/preemptable", belongs to the domain or
-// to a subdomain of it.
+// to one of its subdomains.
 bool BelongsTo(std::string_view key, std::string_view domain) {
   const std::string_view prefix = key.substr(0, key.find('/'));
   if (domain.empty() || prefix.size() == key.size() || !prefix.ends_with(domain)) return false;
@@ -62,8 +62,7 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
   Json changed = SpecOf(traits, spec);
   changed.erase("queue");
-  // A merge patch keeps the fields that it does not mention, so unwanted fields are removed with
-  // null.
+  // Set unwanted fields to null, because a merge patch keeps the fields that it does not mention.
   Json& resources = changed["minResources"];
   const Json* found = JsonField(*group.object)["spec"]["minResources"].value();
   if (found != nullptr && resources.is_object()) resources = MergePatch(*found, resources);

@@ -1,7 +1,6 @@
-// Builds a job's PodGroup for its scheduler, and makes pods members of it. native_group.h builds
-// the PodGroup of Kubernetes' own scheduler.
-// https://github.com/volcano-sh/apis (scheduling/v1beta1)
-// https://github.com/kubernetes-sigs/scheduler-plugins (scheduling/v1alpha1)
+// Builds a job's PodGroup for its scheduler, and makes pods members of the group. native_group.h
+// builds the PodGroup of Kubernetes' own scheduler. https://github.com/volcano-sh/apis
+// (scheduling/v1beta1) https://github.com/kubernetes-sigs/scheduler-plugins (scheduling/v1alpha1)
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -11,8 +10,8 @@
 
 namespace tfjob::render {
 
-// Returns the object to create. It has the job's name, and a copy of each of the job's annotations
-// that the scheduler reads from the group (GangTraits::annotation_domain).
+// Returns the object to create, with the job's name and with a copy of each of the job's
+// annotations that the scheduler reads from the group (GangTraits::annotation_domain).
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
@@ -21,8 +20,8 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const objects::CustomResource& group);
 
-// Makes a pod a member of `group` by changing the pod's metadata or spec. If the gang is native,
-// does so only if gang.alone is false. `type` is the pod's replica type in lower case.
+// Makes a pod a member of `group` by changing the pod's metadata or spec. If the gang is native and
+// gang.alone is true, does not change the pod. `type` is the pod's replica type in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec);
 

@@ -20,11 +20,11 @@ using objects::Kind;
 
 namespace {
 
-// The TF_CONFIG of a job with at most this many replicas is never too long: an address consists of
-// at most two DNS labels of 63 characters, a domain of 253 characters and a port.
+// The largest number of replicas for which the TF_CONFIG of a job is never too long: an address
+// consists of at most two DNS labels of 63 characters, a domain of 253 characters and a port.
 constexpr int64_t kSurelyFit = 300;
 
-// Returns the objects that the verdict creates, in order.
+// Returns the objects that the verdict creates, in the order of creation.
 std::vector<DesiredObject> ObjectsOf(const api::TFJob& job, const policy::Verdict& verdict) {
   const std::string& name = job.metadata.name;
   std::vector<DesiredObject> objects;

@@ -105,7 +105,7 @@ TEST(TfConfig, Dynamic) {
             R"("task":{"type":"master","index":0}})");
 }
 
-// The trainer can parse the TF_CONFIG that the operator writes.
+// The trainer must be able to parse the TF_CONFIG that the operator writes.
 TEST(TfConfig, ReadsBack) {
   for (const bool dynamic : {false, true}) {
     api::TFJob job = MakeJob({{kChief}, {kPS, 1}, {kWorker, 2}, {kEvaluator}});
@@ -122,8 +122,8 @@ TEST(TfConfig, ReadsBack) {
   }
 }
 
-// A TF_CONFIG that exceeds the limit for one string of the environment is rejected, and the message
-// gives the largest number of replicas that fits.
+// A TF_CONFIG that exceeds the limit for one string of the environment is rejected, with a message
+// that contains the largest number of replicas that fits.
 TEST(TfConfig, ThatNoProgramCanBeStartedWithIsRefused) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 5000}});
   const auto render = [&] { return RenderFirst(job).status(); };
@@ -179,8 +179,8 @@ TEST(Pod, OfAnEnforcedGangHasItsScheduler) {
   EXPECT_EQ(scheduler(), "volcano");
 }
 
-// A job whose gang has not been admitted yet has only a pod group to create. If TF_CONFIG is too
-// long, even the pod group would be useless, so rendering fails.
+// A job whose gang has not been admitted yet creates only a pod group. If TF_CONFIG would be too
+// long, the group would be useless, so rendering fails.
 TEST(TfConfig, IsCheckedBeforeThePodGroupIsCreated) {
   policy::DecisionOptions options;
   options.gang = policy::GangFromFlag("volcano");
@@ -249,8 +249,8 @@ TEST(Pod, AsItIsSent) {
       "training.kubeflow.org/job-role"));
 }
 
-// The kubelet gets the policy that the table of restart policies names. restart_policy_test.cc
-// checks the table.
+// The kubelet gets the policy from the table of restart policies, which restart_policy_test.cc
+// checks.
 TEST(Pod, MapsTheRestartPolicy) {
   const auto rendered = [](RestartPolicy wanted) {
     const api::TFJob job = MakeJob({{kWorker, 2, wanted}});
@@ -264,7 +264,7 @@ TEST(Pod, MapsTheRestartPolicy) {
   EXPECT_EQ(rendered(RestartPolicy::kExitCode), "Never");
 }
 
-// A job with one replica trains alone. Its pod has no TF_CONFIG, but does have the variables that
+// A job with one replica trains alone. Its pod has no TF_CONFIG, but has the variables that
 // identify the job and the attempt.
 TEST(Pod, OfALocalJob) {
   const api::TFJob job = MakeJob({{kWorker, 1}, {kPS, 0}});
@@ -273,7 +273,8 @@ TEST(Pod, OfALocalJob) {
                       {"name":"TFJOB_ATTEMPT","value":"0"}])"));
 }
 
-// A pod with the job's key carries the id of the operator's key. The template can set neither.
+// A pod with the job's key has an annotation with the id of the operator's key. The template can
+// set neither the key nor the id.
 TEST(Pod, CarriesTheKeyOfTheJob) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   SetTemplate(job, kWorker, R"({
@@ -308,7 +309,7 @@ TEST(Pod, CarriesTheKeyOfTheJob) {
   EXPECT_EQ(shown["spec"]["containers"][1], pod["spec"]["containers"][1]);
 }
 
-// A pod without a key names no key id either, so that later pods of the job get no key.
+// A pod without a key has no key id either, so later pods of the job get no key.
 TEST(Pod, WithoutAKeyNamesNone) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   SetTemplate(job, kWorker, R"({
@@ -328,7 +329,7 @@ TEST(Pod, WithoutAKeyNamesNone) {
   }
 }
 
-// In every kind of job, a variable tells the program how long it has to shut down.
+// A variable contains the time that the program has to shut down, in every kind of job.
 TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   const std::pair<const char*, const char*> kCases[] = {
       {"300", "300"}, {"0", "0"}, {"-5", "0"}, {"9223372036854775807", "9223372036854775807"}};
@@ -348,7 +349,7 @@ TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   }
 }
 
-// The API server rejects grace periods that are not integers; the operator passes them on.
+// The operator passes on grace periods that are not integers, because the API server rejects them.
 TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
   for (const char* given : {"\"300\"", "1.5", "null", "[]", "{}"}) {
     api::TFJob job = MakeJob({{kWorker, 2}});
@@ -361,8 +362,8 @@ TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
   }
 }
 
-// With enableDynamicWorker, the type of the chief is not in a worker's TF_CONFIG but in a separate
-// variable.
+// With enableDynamicWorker, a worker gets the type of the chief in a separate variable instead of
+// TF_CONFIG.
 TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
   const std::pair<ReplicaType, const char*> kCases[] = {
       {kChief, "chief"}, {kMaster, "master"}, {kPS, "worker"}};
@@ -461,8 +462,8 @@ PodGroup {"schedulingPolicy":{"gang":{"minCount":2}},)"
             R"("workloadRef":{"templateName":"replicas","workloadName":"mnist"}})");
 }
 
-// A template from which no pod can be built yields an error that gives the path of the invalid
-// field, and does not crash.
+// A template from which no pod can be built must cause an error with the path of the invalid field,
+// not a crash.
 TEST(Render, RefusesBadTemplates) {
   const std::pair<const char*, const char*> kCases[] = {
       {"{}", "spec.tfReplicaSpecs.Worker.template.spec.containers: one of the containers"},

@@ -28,8 +28,8 @@ StatusOr<size_t> FindContainer(const JsonField& containers) {
                          api::kContainerName, "\"");
 }
 
-// Returns the name of a service port. If a service has several ports, each needs a name, but a
-// container port may have none, so a name is made up.
+// Returns the name of a service port. If a service has several ports, each needs a name. A
+// container port may have no name; in this case, creates one.
 std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
   if (!name.empty()) return name;
   if (protocol == kTcp) return StrCat("port-", port);
@@ -54,7 +54,7 @@ StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   return ports;
 }
 
-// Returns `shared` with the labels, annotations and finalizers of the template.
+// Returns a copy of `shared` with the labels, annotations and finalizers of the template.
 StatusOr<objects::ObjectMeta> PodMetadata(const objects::ObjectMeta& shared,
                                           const JsonField& template_metadata) {
   objects::ObjectMeta metadata = shared;
@@ -87,7 +87,7 @@ void HideKeysOf(Json& container) {
 }
 
 // Returns the value of TFJOB_GRACE_PERIOD_SECONDS; "" if the template sets no grace period, because
-// programs then assume Kubernetes' default of 30 s. Also returns "" if the value is not a whole
+// programs then use Kubernetes' default of 30 s. Also returns "" if the value is not a whole
 // number, because the API server will reject it.
 std::string GracePeriod(const Json& spec) {
   const auto found = spec.find("terminationGracePeriodSeconds");
@@ -138,7 +138,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
                    const PodEnvironment& environment) const {
   objects::ObjectMeta metadata = pod_metadata_;
   metadata.name = api::ReplicaName(job_name_, slot.type, slot.index);
-  // The operator's labels override those of the template.
+  // The operator's labels override the template's labels.
   api::Labels labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
   labels[api::kAttemptLabel] = StrCat(environment.attempt);
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;

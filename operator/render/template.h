@@ -12,8 +12,8 @@
 
 namespace tfjob::render {
 
-// The environment variables that a pod has in addition to those of its template. If the template
-// sets terminationGracePeriodSeconds, the pod also has TFJOB_GRACE_PERIOD_SECONDS.
+// Contains the environment variables that a pod has in addition to those of its template. If the
+// template sets terminationGracePeriodSeconds, the pod also has TFJOB_GRACE_PERIOD_SECONDS.
 struct PodEnvironment {
   std::string key_id;     // the annotation tfjob.dev/key-id; omitted if ""
   std::string key;        // TFJOB_KEY, the first of these variables; omitted if ""
@@ -25,9 +25,9 @@ struct PodEnvironment {
 
 class Template {
  public:
-  // Returns InvalidArgument, with the path of the invalid field in the TFJob, if the template is
-  // invalid. The result does not refer to `job`. Pods become members of the job's pod group as
-  // `gang` requires.
+  // Prepares the template of a replica type. Returns InvalidArgument, with the path of the invalid
+  // field in the TFJob, if the template is invalid. The result does not refer to `job`. Pods become
+  // members of the job's pod group according to `gang`.
   static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type,
                                    const policy::Gang& gang);
 
@@ -46,8 +46,8 @@ class Template {
   std::shared_ptr<const Json> ports_;
 };
 
-// Returns the object with the value of every TFJOB_KEY variable replaced with kShownKey, including
-// values from the template.
+// Returns the object with kShownKey as the value of every TFJOB_KEY variable, including variables
+// from the template.
 Json HideKeys(Json object);
 
 }  // namespace tfjob::render

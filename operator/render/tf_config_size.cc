@@ -24,8 +24,8 @@ bool Fits(api::TFJob job, ReplicaType type, int32_t replicas, const AddressSchem
   return ClusterSpec(job, address).LongestTfConfig() <= kMaxTfConfig;
 }
 
-// Returns the largest number of replicas of the type that fits if the other types keep their
-// numbers; 0 if no number fits.
+// Returns the largest number of replicas of the type that fits if the numbers of the other types do
+// not change; 0 if no number fits.
 int32_t MostThatFit(const api::TFJob& job, ReplicaType type, const AddressScheme& address) {
   int32_t fits = 0;
   int32_t too_many = api::Replicas(job, type);

@@ -17,8 +17,8 @@ class ClusterSpec;
 inline constexpr size_t kMaxTfConfig = 128 * 1024 - sizeof("TF_CONFIG=");
 
 // Returns InvalidArgument if the TF_CONFIG of a task would be too long for its container to start.
-// The message gives the largest number of replicas that fits. `cluster` contains the addresses of
-// the job's tasks.
+// The message contains the largest number of replicas that fits. `cluster` contains the addresses
+// of the job's tasks.
 Status CheckTfConfigSize(const api::TFJob& job, const ClusterSpec& cluster,
                          const AddressScheme& address);
 

@@ -1,5 +1,5 @@
-// Parses the address that a server listens on, as given by a flag: ":8080", "127.0.0.1:8080" or
-// "[::1]:8080". "0" or "" switches the server off.
+// Parses the value of a flag for the address on which a server listens: ":8080", "127.0.0.1:8080"
+// or "[::1]:8080". "0" or "" switches the server off.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct BindAddress {
   bool operator==(const BindAddress&) const = default;
 };
 
-// Returns nullopt if `text` switches the server off.
+// Returns the address, or nullopt if `text` switches the server off.
 StatusOr<std::optional<BindAddress>> ParseBindAddress(std::string_view text);
 
 }  // namespace tfjob::serve

@@ -15,9 +15,9 @@ struct Check {
   std::function<Status()> run;  // runs on the server's thread; must be quick
 };
 
-// Returns a handler that runs the checks. If all of them pass, it responds 200 with "ok" or, if the
-// query begins with "verbose", with one line per check. If a check fails, it responds 503 with one
-// line per check: "[+]ping ok", "[-]caches failed: waiting for Pod".
+// Returns a handler that runs the checks. If all checks pass, the handler responds 200 with "ok"
+// or, if the query begins with "verbose", with one line per check. If a check fails, it responds
+// 503 with one line per check: "[+]ping ok", "[-]caches failed: waiting for Pod".
 Handler AllPass(std::vector<Check> checks);
 
 }  // namespace tfjob::serve

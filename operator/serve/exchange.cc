@@ -37,7 +37,7 @@ Answer Handle(const Request& request, const std::map<std::string, Handler>& hand
   return answer;
 }
 
-// Returns a response with this status and body. The connection is closed after it.
+// Returns a response with this status and body, after which the connection is closed.
 Answer Refuse(http::status status, std::string body) {
   Answer answer = Plain(status, std::move(body));
   answer.keep_alive(false);

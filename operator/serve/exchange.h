@@ -19,9 +19,9 @@ using Answer = boost::beast::http::response<boost::beast::http::string_body>;
 // Sets the parser's limits for the request that it is about to read.
 void Limit(RequestParser& parser);
 
-// Returns the response to what the parser has read, ready to be written. `error` is the error that
-// ended the reading, if any. Returns nullopt if no response can be sent. If the response's
-// keep_alive() is false, the connection must be closed after it.
+// Returns the response to the request that the parser has read, ready to be written. `error` is the
+// error that ended the reading, if any. Returns nullopt if no response can be sent. If the
+// response's keep_alive() is false, the caller must close the connection after sending it.
 std::optional<Answer> AnswerTo(const RequestParser& parser, boost::beast::error_code error,
                                const std::map<std::string, Handler>& handlers);
 

@@ -1,4 +1,4 @@
-// Fetches a response from a server on this machine. For tests.
+// Fetches a response from a server on this machine, for tests.
 #pragma once
 
 #include <cstdint>

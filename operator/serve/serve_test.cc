@@ -15,7 +15,7 @@
 namespace tfjob::serve {
 namespace {
 
-// A plain socket to the server, which can also send malformed requests.
+// Connects to the server over a plain socket, so that tests can also send malformed requests.
 class Peer {
  public:
   explicit Peer(uint16_t port) : Peer() { Connect(port); }
@@ -129,7 +129,7 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
 }
 
 // All idle connections come from the same address. The probe comes from another address, as the
-// kubelet's probes do. The probe's connection must not be closed before its request has arrived.
+// kubelet's probes do. Its connection must not be closed before its request has arrived.
 TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;
@@ -146,7 +146,7 @@ TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   crowd(100);
   probe.Send("GET /ok?probe HTTP/1.0\r\n\r\n");
   EXPECT_NE(probe.ReadAll().find("fine probe"), std::string::npos);
-  // The newest of the idle connections is still served.
+  // The server must still serve the newest of the idle connections.
   idle.back()->Send("GET /ok?last HTTP/1.0\r\n\r\n");
   EXPECT_NE(idle.back()->ReadAll().find("fine last"), std::string::npos);
   EXPECT_EQ(idle.front()->ReadAll(), "");

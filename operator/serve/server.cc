@@ -28,20 +28,21 @@ using tcp = boost::asio::ip::tcp;
 const Logger kLog("serve");
 
 // The pause after a failed accept. A connection that cannot be accepted for lack of descriptors or
-// memory stays in the queue, so trying again immediately would spin.
+// memory stays in the queue, so immediate retries would keep the CPU busy.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 class Connection;
 
-// State shared by the connections. Used only on the server's thread.
+// Contains the state that the connections share. Used only on the server's thread.
 struct Shared {
   const ServerOptions options;
-  // In the order in which they began to wait for their latest request, earliest first.
+  // The connections, sorted by the time when they started to wait for their latest request,
+  // earliest first.
   std::list<Connection*> connections = {};
 };
 
-// One connection: reads a request, responds, and reads the next one. The pending operation keeps
-// the object alive.
+// Handles one connection: reads a request, responds, and reads the next request. The pending
+// operation keeps the object alive.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
@@ -57,8 +58,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Returns true while the connection is waiting for a request or reading its head.
   bool idle() const { return idle_; }
 
-  // Closes the connection, which then no longer counts towards the limit. It is destroyed once its
-  // operations have ended.
+  // Closes the connection, which then no longer counts towards the limit. The object is destroyed
+  // when its operations have ended.
   void Drop() {
     dropped_ = true;
     shared_.connections.erase(position_);
@@ -116,8 +117,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool dropped_ = false;
 };
 
-// Drops a connection of the address with the most connections: the one that has been idle for
-// longest or, if none is idle, the one that began to wait for its request first.
+// Drops a connection of the address with the most connections: the one that has been idle longest
+// or, if none is idle, the one that started to wait for its request first.
 void MakeRoom(Shared& shared) {
   std::map<asio::ip::address, int> by_peer;
   for (const Connection* connection : shared.connections) ++by_peer[connection->peer()];
@@ -207,8 +208,8 @@ class BeastServer : public Server {
     });
   }
 
-  // The order matters: operations pending in context_ own connections, which refer to shared_, so
-  // shared_ must be destroyed last.
+  // context_ must be destroyed before shared_: operations that are pending in context_ own
+  // connections, which refer to shared_.
   Shared shared_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;

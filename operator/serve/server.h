@@ -1,10 +1,10 @@
 // Serves probes and metrics: a small HTTP/1.1 server that answers GET and HEAD for a few paths.
 //
 // One thread serves all connections. Each request and each response has a deadline. Request heads
-// are limited to 16 KiB, and request bodies are rejected. Beyond `max_connections`, a new
-// connection replaces the one that has waited longest for a request among the connections of the
-// address that has the most. Idle connections therefore cannot keep probes out, however many there
-// are.
+// are limited to 16 KiB, and request bodies are rejected. If there are already `max_connections`, a
+// new connection replaces another one: of the address with the most connections, the connection
+// that has waited longest for a request. Therefore, even very many idle connections cannot keep
+// probes out.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ struct Response {
   std::string body;
 };
 
-// `query` is the text after the '?' of the path; "" if there is none. Handlers are called on the
-// server's thread, one at a time, and must be quick.
+// Returns the response. `query` is the text after the '?' of the path; "" if there is none.
+// Handlers are called on the server's thread, one at a time, and must be quick.
 using Handler = std::function<Response(const std::string& query)>;
 
 struct ServerOptions {
@@ -38,7 +38,7 @@ struct ServerOptions {
 class Server {
  public:
   // Starts listening and serving. Returns InvalidArgument if the host is not an IP address, and
-  // Unavailable if the address is taken or does not belong to this machine.
+  // Unavailable if the address is in use or does not belong to this machine.
   static StatusOr<std::unique_ptr<Server>> Create(ServerOptions options);
   // Closes all connections.
   virtual ~Server() = default;

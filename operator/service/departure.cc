@@ -5,9 +5,9 @@
 namespace tfjob::service {
 namespace {
 
-// After the stop request, unfinished calls for the lease are cancelled when kLeaseMayTake has
-// passed, and all others when kCallsMayTake has passed. kEventsMayTake limits how long events are
-// sent.
+// The limits for the time after the stop request. Unfinished calls for the lease are cancelled
+// after kLeaseMayTake, and all other calls after kCallsMayTake. kEventsMayTake limits how long
+// events are sent.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
 constexpr Duration kEventsMayTake = 300ms;

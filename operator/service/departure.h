@@ -8,7 +8,8 @@
 
 namespace tfjob::service {
 
-// Reasons passed to StopSource::Request. Signals are positive, so these are negative.
+// The reasons passed to StopSource::Request other than signals. Signals are positive, so these are
+// negative.
 inline constexpr int kLeaseLost = -1;
 inline constexpr int kGivenUp = -2;
 inline constexpr int kMisconfigured = -3;
@@ -31,8 +32,8 @@ struct Departure {
 };
 
 // Plans the departure. `reason` is a signal or one of the constants above. If the lease was lost,
-// nothing may be written any more, so all calls are cancelled immediately. Otherwise, calls for the
-// lease, which is released last, get more time than the others.
+// this process may no longer write, so all calls are cancelled immediately. Otherwise, calls for
+// the lease, which is released last, get more time than the others.
 Departure PlanDeparture(int reason);
 
 }  // namespace tfjob::service

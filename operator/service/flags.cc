@@ -19,8 +19,8 @@
 namespace tfjob::service {
 namespace {
 
-// Flags of the Training Operator that have no effect here. They are accepted so that its Deployment
-// can be used unchanged.
+// The flags of the Training Operator that have no effect here. They are accepted so that the
+// Training Operator's Deployment can be used unchanged.
 constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "webhook-service-name",
                                           "webhook-secret-name",
@@ -34,7 +34,7 @@ constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "zap-stacktrace-level",
                                           "zap-time-encoding"};
 
-// Values as the parser stores them, not yet checked.
+// Contains the values as the parser stores them, not checked yet.
 struct Texts {
   std::string metrics_address = ":8080";
   std::string health_address = ":8081";
@@ -133,7 +133,7 @@ bool IsRepeatable(const CLI::Option& option) {
   return name == "namespace" || name == "enable-scheme";
 }
 
-// If a flag is repeated, the last value wins, as with Go's flags. This lets a chart's extraArgs
+// Makes the last value of a repeated flag win, as with Go's flags. A chart's extraArgs can then
 // override the flags that the chart sets.
 void LetTheLastWin(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
@@ -141,7 +141,7 @@ void LetTheLastWin(CLI::App& app) {
   }
 }
 
-// Also accepts "-namespace=x", as Go's flags do.
+// Returns the arguments for the parser. Converts the form "-namespace=x", which Go's flags allow.
 std::vector<std::string> Arguments(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   for (int i = argc - 1; i > 0; --i) {  // the parser reads the arguments from the back
@@ -161,7 +161,7 @@ std::vector<std::string> KnownKeys(const CLI::App& app) {
   return keys;
 }
 
-// Sets the option to `values` unless a source of higher precedence has already set it.
+// Sets the option to `values`, unless a source of higher precedence has already set it.
 void Offer(CLI::App& app, const std::string& name, const std::vector<std::string>& values) {
   CLI::Option* option = app.get_option("--" + name);
   if (option->count() > 0 || values.empty()) return;

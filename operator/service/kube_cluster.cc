@@ -12,10 +12,10 @@
 namespace tfjob::service {
 namespace {
 
-// The rate limits for events are one sixth of --kube-api-qps and --kube-api-burst (50 per second by
-// default), and do not reduce the limits that these flags set for other calls. If 1,000 jobs are
-// created at the same time, the events that a user needs (operator/events queues them separately)
-// are therefore written by the time the pods have been created.
+// The limits for events: one sixth of --kube-api-qps and --kube-api-burst (50 per second by
+// default), in addition to the calls that these flags allow. If 1,000 jobs are created at the same
+// time, the events that users need, which operator/events queues separately, are therefore written
+// by the time the pods have been created.
 constexpr int kEventPart = 6;
 constexpr int kEventConnections = 2;
 
@@ -78,7 +78,7 @@ StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& op
   kube::KubeClientOptions events = kube;
   events.rest = EventLimits(kube.rest);
   ASSIGN_OR_RETURN(auto event_client, kube::KubeClient::Create(config, events));
-  // Sets no limit, because calls that renew the lease must never wait for other calls.
+  // Set no limit, because calls that renew the lease must never wait for other calls.
   kube.rest.qps = 0;
   kube.rest.may_write = nullptr;
   kube.rest.deadline = std::min(Duration(5s), options.renew_deadline / 2);

@@ -1,4 +1,4 @@
-// Connects to the API server named by a kubeconfig or by the pod's service account.
+// Connects to the API server that a kubeconfig or the pod's service account specifies.
 #pragma once
 
 #include "operator/service/cluster.h"

@@ -1,4 +1,4 @@
-// Tests tfjob-operator's connections against a server that only counts and echoes requests.
+// Tests tfjob-operator's connections with a server that only counts and echoes requests.
 #include "operator/service/kube_cluster.h"
 
 #include <gtest/gtest.h>
@@ -71,8 +71,8 @@ TEST_F(OperatorKubeTest, NoWriteWaitsForEvents) {
   options.kube_api_qps = 6;
   options.kube_api_burst = 6;
   Connect(options, Echo);
-  // The event client may send a burst of one call, then one per second, so the second event has
-  // to wait.
+  // The event client may send a burst of one call, and then one call per second, so the second
+  // event has to wait.
   std::thread events([&] {
     for (const char* name : {"e1", "e2"}) {
       EXPECT_TRUE(cluster_->event_client().Create(Kind::kEvent, Named(name)).ok());
@@ -126,7 +126,8 @@ Json FinishedJob(const std::string& name) {
   return job;
 }
 
-// Collects the packed texts of the jobs that arrive; "not packed" for a job that arrives as a tree.
+// Collects the packed texts of the jobs that arrive, and "not packed" for a job that arrives as a
+// tree.
 class PackedJobs : public client::WatchSink {
  public:
   void OnReplaced(std::vector<client::Object> objects) override {
@@ -140,7 +141,7 @@ class PackedJobs : public client::WatchSink {
     changed_.NotifyAll();
   }
   void OnDeleted(client::Object) override {}
-  // Waits until `count` jobs have arrived, or for 20 s.
+  // Waits until `count` jobs have arrived, but at most 20 s.
   std::vector<std::string> Await(size_t count) {
     const auto deadline = SteadyClock::now() + 20s;
     MutexLock lock(mutex_);

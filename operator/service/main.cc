@@ -12,18 +12,18 @@
 namespace tfjob::service {
 namespace {
 
-// Maximum time from the stop request to the exit of the process, even if something hangs.
+// The maximum time from the stop request to the exit of the process, even if something hangs.
 constexpr auto kLeaveWithin = std::chrono::milliseconds(1800);
 
-// Exits without destroying static objects, since threads of libraries may still use them. No log
-// line is lost, since each is flushed when it is written.
+// Exits without destroying static objects, because threads of libraries may still use them. No log
+// line is lost, because each line is flushed when it is written.
 [[noreturn]] void Leave(int code) {
   std::cout.flush();
   std::_Exit(code);
 }
 
 int Main(int argc, const char* const* argv) {
-  // Limits the number of heaps, because one heap per thread would use a third more memory.
+  // Limit the number of heaps: with one heap per thread, the process would use a third more memory.
   mallopt(M_ARENA_MAX, 2);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const auto parsed = ParseOperatorFlags(argc, argv, console);

@@ -1,5 +1,5 @@
-// Runs tfjob-operator against an API server whose store contains both ordinary TFJobs and TFJobs
-// that no decoder accepts.
+// Runs tfjob-operator with an API server whose store contains both ordinary TFJobs and TFJobs that
+// no decoder accepts.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -84,7 +84,8 @@ class OddJobsTest : public ::testing::TestWithParam<bool> {
   bool HasPod(const std::string& job) {
     return Soon([&] { return store().Get({Kind::kPod, "ns", job + "-worker-0"}).ok(); });
   }
-  // Returns the message of the job's Failed condition once it has one; "" if it gets none.
+  // Waits for the job's Failed condition and returns its message; "" if the job gets no such
+  // condition.
   std::string Failure(const std::string& job) {
     std::string message;
     Soon([&] {
@@ -101,8 +102,8 @@ class OddJobsTest : public ::testing::TestWithParam<bool> {
   kube::StoreServer server_{{.streaming_list = GetParam()}};
 };
 
-// Covers both streaming and paged lists, and odd jobs that arrive in the operator's first list, as
-// a change, or in the first list of its successor.
+// Covers streaming and paged lists, and odd jobs that arrive in the operator's first list, as a
+// change, or in the first list of the next operator.
 TEST_P(OddJobsTest, FailEachByItselfAndHoldNobodyUp) {
   const std::string deep =
       "TFJob ns/deep has failed because the spec is invalid: "

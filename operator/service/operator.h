@@ -1,4 +1,4 @@
-// Holds the parts of the running operator, and starts and stops them in order. Private to this
+// Contains the parts of the running operator, and starts and stops them in order. Private to this
 // package.
 #pragma once
 
@@ -38,8 +38,8 @@ class Operator {
   void Stop();
 
  private:
-  // Runs on the thread departure_: waits for the stop request and cancels calls that delay the
-  // shutdown.
+  // Waits for the stop request, and then cancels calls that delay the shutdown. Runs on the thread
+  // departure_.
   void Depart();
   Status StartElection();
   Status StartLoop();
@@ -50,14 +50,14 @@ class Operator {
   Status CheckWatches();
   // Returns the broken watches among those that the control loop needs.
   std::vector<kube::WatchTrouble> Troubles();
-  // Returns a function that asks the server whether it serves a kind.
+  // Returns a function that queries whether the server serves a kind.
   CheckServed ServedCheck();
   bool leads() const { return election_ != nullptr; }
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
-  // Returns whether a write may still be sent. Called just before the write is sent, because it may
-  // have waited for flow control since the LeaderGate let it through.
+  // Returns whether a write may still be sent. Called just before the write is sent, because the
+  // write may have waited for flow control after the LeaderGate let it pass.
   bool MayWrite() const;
 
   const OperatorOptions& options_;
@@ -73,7 +73,7 @@ class Operator {
   std::unique_ptr<events::Recorder> recorder_;
   std::unique_ptr<control::Nodes> nodes_;
   std::unique_ptr<control::Manager> manager_;
-  // Read by the servers' threads.
+  // Pointers to the current parts, for the servers' threads.
   std::atomic<kube::LeaderElection*> seen_election_ = nullptr;
   std::atomic<control::Manager*> seen_manager_ = nullptr;
   std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // also read by departure_

@@ -1,4 +1,4 @@
-// Defines the options of tfjob-operator. In order of precedence, they come from flags, the
+// Defines the options of tfjob-operator. They come, in this order of precedence, from flags, the
 // environment, and a configuration file whose keys are the names of the flags.
 #pragma once
 
@@ -23,8 +23,8 @@ struct OperatorOptions {
   std::optional<serve::BindAddress> health_address = serve::BindAddress{"", 8081};
 
   bool leader_elect = false;
-  // The Training Operator's ID, so that it and this operator are never active at the same time if
-  // both use leader election.
+  // This is the Training Operator's ID, so that the Training Operator and this operator are never
+  // active at the same time if both use leader election.
   std::string leader_election_id = "1ca428e5.training-operator.kubeflow.org";
   std::string leader_election_namespace;  // "" for the pod's own namespace
   Duration lease_duration = 15s;
@@ -47,7 +47,7 @@ struct OperatorOptions {
   std::vector<std::string> warnings;  // to be logged at the start
 };
 
-// Tells the program to exit with `code`: help or the version was requested, or a flag or the
+// Requests that the program exit with `code`: help or the version was requested, or a flag or the
 // configuration file is invalid. The help, the version or the error has already been printed.
 struct OperatorQuit {
   int code = view::kSucceeded;

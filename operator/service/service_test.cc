@@ -1,4 +1,4 @@
-// Tests tfjob-operator over the in-memory store: probes, lease, and shutdown.
+// Tests tfjob-operator with the in-memory store: probes, lease, and shutdown.
 #include "operator/objects/service.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using objects::Kind;
 
-// A fake cluster in this process, backed by the in-memory store.
+// Simulates a cluster in this process with the in-memory store.
 class FakeCluster {
  public:
   explicit FakeCluster(bool deliver_by_hand = false)
@@ -30,7 +30,7 @@ class FakeCluster {
         event_client(store),
         lease_client(store) {}
 
-  // From now on, all calls except watches hang until they are cancelled.
+  // Makes all later calls except watches hang until they are cancelled.
   void Hang() {
     client.Inject(Hanging(cancelled));
     event_client.Inject(Hanging(cancelled));
@@ -115,7 +115,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-// Runs an operator on its own thread.
+// Runs an operator on a separate thread.
 class Running {
  public:
   explicit Running(FakeCluster& cluster, OperatorOptions options = {})
@@ -132,7 +132,7 @@ class Running {
     stop_.Request(15);
     return Join();
   }
-  // Advances the clock in steps of `by` until the operator exits without being asked to.
+  // Advances the clock in steps of `by` until the operator exits without a stop request.
   int JoinAdvancing(Duration by) {
     EXPECT_TRUE(Eventually([&] {
       clock_.Advance(by);
@@ -188,7 +188,7 @@ size_t Pods(FakeCluster& cluster) {
   return cluster.store.List(Kind::kPod, "ns", {})->size();
 }
 
-// Returns the holder named in the lease.
+// Returns the holder of the lease.
 std::string Holder(FakeCluster& cluster) {
   const auto lease =
       cluster.store.GetJson({Kind::kLease, "operator", OperatorOptions().leader_election_id});
@@ -251,7 +251,8 @@ TEST_F(OperatorTest, EndsWithCode0WithinTwoSecondsWhenTheServerHangs) {
   EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
   cluster_.Hang();
   ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
-  // One of the two hanging calls is a renewal, the other is the first call for the new job.
+  // One of the two hanging calls is a renewal of the lease; the other is the first call for the new
+  // job.
   EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 2; }));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(running.Stop(), view::kSucceeded);
@@ -463,7 +464,7 @@ TEST_F(OperatorTest, ServesMetrics) {
   EXPECT_TRUE(Eventually([&] {
     return running.Get("/metrics").find("\ncreated_pods_total 2\n") != std::string::npos;
   })) << running.Get("/metrics");
-  // The caches are read once per second.
+  // The gauges may lag behind, because the caches are read only once per second.
   EXPECT_TRUE(Eventually([&] {
     return running.Get("/metrics").find("state=\"Created\"") != std::string::npos;
   })) << running.Get("/metrics");

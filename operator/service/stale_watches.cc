@@ -24,9 +24,9 @@ bool IsRequired(Kind kind, policy::GangScheduler gang, policy::NetworkPolicies n
 StaleWatches Explain(const WatchTrouble& trouble, const CheckServed& served) {
   StaleWatches stale{StaleAction::kReport, trouble.why.ToString(),
                      client::ToString({trouble.kind, trouble.name_space, "*"}), trouble.lasting};
-  // Assumes that other operators have the same trouble. A server that throttles requests also
-  // throttles theirs, and permissions belong to the service account, which all operators of a
-  // Deployment share.
+  // Assume that other operators have the same trouble in these cases: a server that throttles
+  // requests also throttles those of other operators, and permissions belong to the service
+  // account, which all operators of a Deployment share.
   stale.of_all = trouble.why.code() == StatusCode::kResourceExhausted ||
                  trouble.why.code() == StatusCode::kPermissionDenied;
   if (stale.of_all) return stale;
@@ -37,7 +37,8 @@ StaleWatches Explain(const WatchTrouble& trouble, const CheckServed& served) {
   return stale;
 }
 
-// Explains the first trouble that another operator would not have, or else the first trouble.
+// Explains the first trouble that another operator would not have or, if there is none, the first
+// trouble.
 StaleWatches Explain(const std::vector<WatchTrouble>& troubles, const CheckServed& served) {
   if (troubles.empty()) {
     const Status answer = served(Kind::kTFJob);
@@ -71,8 +72,8 @@ std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  // Prefers older trouble, for which the operator must leave, so that recent trouble does not hide
-  // it.
+  // Consider old trouble, which may force the operator to leave, before recent trouble, which must
+  // not hide it.
   std::vector<WatchTrouble> old = troubles;
   std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
   StaleWatches stale = Explain(old.empty() ? troubles : old, served);

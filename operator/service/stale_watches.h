@@ -1,6 +1,6 @@
-// Decides what an operator does about watches that deliver nothing: continue, report it, or give up
-// the lease so that another operator can try. Pure: it asks whether the server serves a kind
-// through a function that is passed in.
+// Decides what an operator does about watches that do not deliver events: continue, report them, or
+// give up the lease so that another operator can try. Pure: queries whether the server serves a
+// kind only through a function argument.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,19 @@
 namespace tfjob::service {
 
 // If a watch of the leader has not worked for this long, the leader exits so that another operator
-// can try, unless all other operators would have the same trouble. controller-runtime waits equally
-// long for its caches.
+// can try, unless all other operators would have the same trouble. controller-runtime waits for its
+// caches for the same time.
 inline constexpr Duration kStaleAfter = 2min;
 
-// Returns OK if the server serves the kind, NotFound if it does not, or the error of the request.
+// Returns OK if the server serves the kind, NotFound if it does not, and the error of the request
+// if it fails.
 using CheckServed = std::function<Status(objects::Kind)>;
 
-// Returns those of `troubles` that concern watches without which the control loop cannot work.
-// Watches for a gang scheduler are required only if it is `gang`, the scheduler that the operator's
-// flag names. If only the annotation of one job names a scheduler, its watches must not stop the
-// operator for all jobs. The watch for NetworkPolicies is required if `network_policies`, the
-// operator's own flag, allows any job to have one.
+// Returns those of `troubles` that concern watches that the control loop requires. Watches for a
+// gang scheduler are required only if it is `gang`, the scheduler that the operator's flag names:
+// if only the annotation of one job names a scheduler, its watches must not stop the operator for
+// all jobs. The watch for NetworkPolicies is required if `network_policies`, the value of the
+// operator's flag, allows any job to have a policy.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang,
                                                 policy::NetworkPolicies network_policies);
@@ -46,13 +47,13 @@ struct StaleWatches {
   bool operator==(const StaleWatches&) const = default;
 };
 
-// Call this while some of the first lists are missing; `missing` names them. `leads` is true if
-// this operator holds the lease. The action is kReport or kLeave.
+// Decides what to do while some of the first lists are missing; `missing` names these lists.
+// `leads` is true if this operator holds the lease. The action is kReport or kLeave.
 StaleWatches JudgeMissingLists(const std::vector<kube::WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served);
 
-// Call this once all lists are complete. Considers only watches that have been in trouble for at
-// least kStaleAfter.
+// Decides what to do once all lists are complete. Considers only watches that have been in trouble
+// for at least kStaleAfter.
 StaleWatches JudgeWatches(std::vector<kube::WatchTrouble> troubles, bool leads,
                           const CheckServed& served);
 

@@ -59,8 +59,8 @@ std::vector<serve::Check> Operator::ReadyChecks() {
   return {{"caches", [this] { return CheckReady(); }}};
 }
 
-// A standby is considered ready, because it needs only the lease. Its caches stay empty until it
-// has the lease.
+// A standby counts as ready, because it needs only the lease. Its caches remain empty until it has
+// the lease.
 Status Operator::CheckReady() {
   control::Manager* manager = seen_manager_;
   if (manager == nullptr) {

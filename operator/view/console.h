@@ -28,7 +28,8 @@ std::string InputName(const std::string& path);
 // Writes the message to standard error, with the prefix "tfjob: " on every line and control
 // characters escaped.
 void PrintError(Console& console, const Status& status);
-// Writes a warning or a note to standard error in the same way: "tfjob: warning: …".
+// Writes a warning or a note to standard error, with control characters escaped: "tfjob: warning:
+// …".
 void PrintWarning(Console& console, std::string_view text);
 void PrintNote(Console& console, std::string_view text);
 

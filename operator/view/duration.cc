@@ -7,7 +7,7 @@
 namespace tfjob::view {
 namespace {
 
-// The limit for each number in the text of a duration, and for the total in hours. Duration can
+// The maximum of each number in the text of a duration, and of the total in hours. Duration can
 // represent that many hours.
 constexpr double kMost = 1e9;
 

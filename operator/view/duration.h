@@ -1,4 +1,4 @@
-// Parses durations as they are written in flags and in the kubelet's messages.
+// Parses durations in the form that flags and the kubelet's messages use.
 #pragma once
 
 #include <string_view>

@@ -7,7 +7,8 @@
 
 namespace tfjob::view {
 
-// A check for CLI::Option::check. Returns "" if the text is valid, and otherwise an error message.
+// Checks the value of a flag, for CLI::Option::check. Returns "" if the text is valid, and an error
+// message otherwise.
 using FlagCheck = std::function<std::string(const std::string&)>;
 // Returns a check that accepts finite numbers of `least` or more.
 FlagCheck AtLeast(int least);

@@ -3,7 +3,7 @@
 namespace tfjob::view {
 namespace {
 
-// Returns "3h4m", or "3h" if the rest is 0.
+// Returns "3h4m", or "3h" if the second number is 0.
 std::string Parts(int64_t whole, const char* unit, int64_t rest, const char* rest_unit) {
   return rest == 0 ? StrCat(whole, unit) : StrCat(whole, unit, rest, rest_unit);
 }

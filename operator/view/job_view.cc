@@ -20,8 +20,8 @@ std::string Number(double value, int digits) {
   return text;
 }
 
-// Rounds to whole seconds. A trainer may report any finite number; one below 0 counts as 0, and one
-// beyond a hundred years as a hundred years.
+// Rounds to whole seconds. A trainer may report any finite number, so limits the result to the
+// range from 0 to a hundred years.
 Duration Seconds(double seconds) {
   constexpr double kHundredYears = 100.0 * 366 * 24 * 3600;
   return std::chrono::seconds(std::llround(std::clamp(seconds, 0.0, kHundredYears)));

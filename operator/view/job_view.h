@@ -12,7 +12,7 @@
 
 namespace tfjob::view {
 
-// The number of pods of one replica type in each state.
+// Counts the pods of one replica type in each state.
 struct ReplicaCounts {
   int pending = 0, running = 0, succeeded = 0, failed = 0, terminating = 0;
 };
@@ -42,8 +42,7 @@ std::vector<std::string> Problems(const JobView& view);
 // Returns one line for a terminal, of at most `width` characters.
 std::string LiveLine(const JobView& view, size_t width);
 
-// Reports what happens to the containers of pods: failures, restarts, and why a container waits.
-// Reports each only once.
+// Reports the failures and restarts of containers, and why containers are waiting, each only once.
 class PodReporter {
  public:
   // Returns the lines to report for this state of the pod, given the states reported before.

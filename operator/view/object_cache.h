@@ -1,4 +1,4 @@
-// Holds the latest state of every object of one kind, as a watch delivers it.
+// Caches the latest state of every object of one kind, as reported by a watch.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tfjob::view {
 
-// Thread-safe.
+// Receives the events of the watch. Thread-safe.
 class ObjectCache : public client::WatchSink {
  public:
   struct Change {
@@ -26,18 +26,18 @@ class ObjectCache : public client::WatchSink {
                                                        const client::LabelSelector& selector = {});
 
   std::map<client::Key, client::Object> Objects();
-  // Returns nullopt if there is no such object.
+  // Returns the object; nullopt if it does not exist.
   std::optional<client::Object> Find(const client::Key& key);
   // Returns all changes since the last call, in order. The first changes are the objects that
-  // existed when the watch began. Must be called from time to time, because the cache keeps all
+  // existed when the watch was started. Call this from time to time, because the cache keeps all
   // changes that have not been taken.
   std::vector<Change> TakeChanges();
 
   // Waits for the initial list. Returns false if it has not arrived after `timeout`.
   bool AwaitList(Duration timeout);
-  // Waits until there is a change to take. Returns false if there is none after `timeout`.
+  // Waits until there is a change to take. Returns false if no change has arrived after `timeout`.
   bool AwaitChange(Duration timeout);
-  // Waits until there are no objects left. Returns false if there still are some after `timeout`.
+  // Waits until there are no objects left. Returns false if objects still exist after `timeout`.
   bool AwaitEmpty(Duration timeout);
 
   void OnReplaced(std::vector<client::Object> objects) override;

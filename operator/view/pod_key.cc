@@ -7,7 +7,7 @@
 namespace tfjob::view {
 namespace {
 
-// Returns the member if it has this type; otherwise an empty value of the type.
+// Returns the member if it has this type, and an empty value of the type otherwise.
 const Json& MemberOf(const Json& object, const char* name, Json::value_t type) {
   static const Json kNone[] = {Json::array(), Json::object(), Json("")};
   if (object.is_object()) {

@@ -1,4 +1,4 @@
-// Finds the key of a pod's trainer, so that this process can ask the trainer for its progress.
+// Finds the key of a pod's trainer, which this process needs to query the trainer's progress.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 namespace tfjob::view {
 
 // Returns the value of TFJOB_KEY in the `tensorflow` container of a v1 Pod; nullopt if the
-// container does not have the variable, or takes its value from elsewhere, such as a Secret. If the
-// variable is set twice, the last valid value is used.
+// container does not have the variable or its value comes from elsewhere, such as a Secret. If the
+// variable is set twice, the last valid value applies.
 std::optional<wire::JobKey> KeyOfPod(const Json& pod);
 
 }  // namespace tfjob::view

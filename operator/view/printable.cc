@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongestCharacter = 4;
 
-// Returns the number of bytes of the character that the text begins with; 0 if it is not UTF-8.
+// Returns the number of bytes of the character at the beginning of the text; 0 if it is not UTF-8.
 size_t CharacterBytes(std::string_view text) {
   for (size_t bytes = 1; bytes <= std::min(kLongestCharacter, text.size()); ++bytes) {
     if (IsUtf8(text.substr(0, bytes))) return bytes;
@@ -19,7 +19,8 @@ size_t CharacterBytes(std::string_view text) {
   return 0;
 }
 
-// Returns whether the character of one or two bytes is a control character; C1 is U+0080 to U+009F.
+// Returns whether the character, of one or two bytes, is a control character. C1 is U+0080 to
+// U+009F.
 bool IsControl(std::string_view character) {
   const auto first = static_cast<uint8_t>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;

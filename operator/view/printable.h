@@ -1,7 +1,7 @@
-// Makes text from elsewhere safe to write to a terminal. Messages, events, logs and progress come
-// from people and programs that the reader of the output may have no reason to trust; a control
-// character in them can rewrite the screen or hide lines (CVE-2021-25743 is the same weakness in
-// kubectl). Any text that a verb prints but did not compose itself must pass through here.
+// Makes text from other sources safe to write to a terminal. Messages, events, logs and progress
+// come from people and programs that the user may have no reason to trust. A control character in
+// such text can rewrite the screen or hide lines (CVE-2021-25743 is the same weakness in kubectl).
+// A verb must pass any text that it prints but did not compose itself through these functions.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace tfjob::view {
 // no other text. The escapes of control characters are those of JSON and of YAML's quoted scalars,
 // so such text keeps its meaning.
 std::string PrintableLine(std::string_view line);
-// Does the same, but keeps line feeds.
+// Like PrintableLine, but keeps line feeds.
 std::string PrintableText(std::string_view text);
 // Returns the beginning of the text: at most `bytes` bytes, not cut within a character.
 std::string_view CutText(std::string_view text, size_t bytes);

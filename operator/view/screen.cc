@@ -12,7 +12,7 @@
 namespace tfjob::view {
 namespace {
 
-// Returns zeros if the size is unknown.
+// Returns the size of the terminal; zeros if it is unknown.
 winsize TerminalSize() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
@@ -29,7 +29,8 @@ void Screen::Line(std::string_view text) {
 
 void Screen::Live(std::vector<std::string> lines) {
   if (!console_.terminal) return;
-  // A line that has been scrolled out of the terminal can no longer be overwritten.
+  // Limit the number of lines, because a line that has been scrolled out of the terminal cannot be
+  // overwritten.
   if (const size_t most = height(); lines.size() > most) {
     const size_t hidden = lines.size() - (most - 1);
     lines.resize(most - 1);
@@ -53,14 +54,14 @@ size_t Screen::width() const {
   return size.ws_col > 0 ? size.ws_col - 1 : 79;
 }
 
-// The cursor stays in the row below the live lines.
+// Leaves room for the cursor, which stays in the row below the live lines.
 size_t Screen::height() const {
   if (!console_.terminal) return 0;
   const winsize size = TerminalSize();
   return size.ws_row > 0 ? std::max(size.ws_row - 1, 1) : 23;
 }
 
-// Expects the cursor at the beginning of the line below the last live line.
+// Erases the live lines. Expects the cursor at the beginning of the line below the last one.
 void Screen::Erase() {
   for (; drawn_ > 0; --drawn_) console_.out << "\x1b[1A\x1b[2K";
 }

@@ -9,16 +9,16 @@
 
 namespace tfjob::view {
 
-// Prints permanent lines. On a terminal, it also keeps a few live lines below them, which it
-// overwrites. Escapes control characters in all of them. Not thread-safe.
+// Prints permanent lines. On a terminal, also shows a few live lines below them, which it
+// overwrites. Escapes control characters in all lines. Not thread-safe.
 class Screen {
  public:
   explicit Screen(Console& console) : console_(console) {}
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the live lines, and cuts them to width(). They are shown only on a terminal. If there
-  // are more than fit, the last line that is shown says how many are not.
+  // Replaces the live lines, cut to width(). They are shown only on a terminal. If not all of them
+  // fit, the last line shown contains the number of hidden lines.
   void Live(std::vector<std::string> lines);
   // Returns whether writing to the output has failed, for example because the reader is gone or the
   // disk is full.

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kGap = 3;
 
-// Returns the number of characters shown on the screen, by counting the bytes that start a
-// UTF-8 sequence.
+// Returns the number of characters shown on the screen: the number of bytes that start a UTF-8
+// sequence.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

@@ -7,14 +7,14 @@
 namespace tfjob::view {
 
 // Collects rows and returns them as lines. The width of a column never shrinks from one Take() to
-// the next, so that later rows align with earlier ones unless a longer cell widens the column.
+// the next, so later rows align with earlier ones unless a longer cell widens the column.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::string indent = "")
       : header_(std::move(header)), indent_(std::move(indent)) {}
 
-  // Adds a row with as many cells as the header. An empty cell is written as "<none>"; control
-  // characters are escaped.
+  // Adds a row with as many cells as the header. Writes an empty cell as "<none>", and escapes
+  // control characters.
   void Add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
 

@@ -89,7 +89,7 @@ TEST(PrintableTest, EscapesBytesThatAreNotText) {
   EXPECT_EQ(PrintableLine("\xff"
                           "é"),
             "\\xffé");
-  // For any bytes, the result contains nothing that a terminal could act upon.
+  // For any bytes, the result must not contain anything that a terminal could interpret.
   std::string all;
   for (int i = 0; i < 256; ++i) all += {static_cast<char>(i), 'x', static_cast<char>(255 - i)};
   const std::string safe = PrintableLine(all);

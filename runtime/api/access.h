@@ -1,4 +1,4 @@
-// Gives this package's sources access to the private data of the API's types. Private to this
+// Lets the sources of this package access the private data of the API's types. Private to this
 // package.
 //
 // In the namespace api, Status, Tensor, Model and Strategy are the public types. The internal types
@@ -43,14 +43,16 @@ struct LayerData {
   Json form;  // {class_name: …, config: …}, as ReadKerasJson (model/keras.h) reads it
   tfjob::Status error;
   // The values of the layer's variables in the file from which the layer was read, by names without
-  // the layer's prefix. Null if the variables start with initial values.
+  // the layer's prefix. Null if no file provides the values; the variables then start with their
+  // initial values.
   std::shared_ptr<const VariableValues> values = nullptr;
 
   std::string class_name() const;
   std::string name() const;  // "" if the layer has no name of its own
 };
 
-// In CallData::arguments, the object {kInputOfCall: i} stands for input i of the call.
+// The key of the object {kInputOfCall: i}, which represents input i of the call in
+// CallData::arguments.
 inline constexpr char kInputOfCall[] = "input of the call";
 
 struct StepValue;  // step_data.h
@@ -74,7 +76,7 @@ struct ModelData {
   std::shared_ptr<const VariableValues> values;
   std::string weights;
 
-  // Returns the model as a layer of other models. The first call makes the layer. Thread-safe.
+  // Returns the model as a layer of other models. The first call creates the layer. Thread-safe.
   const std::shared_ptr<const LayerData>& layer() const;
 
  private:
@@ -95,11 +97,11 @@ struct DatasetContext {
 using SourcePtr = std::shared_ptr<const tfjob::data::Source>;
 
 struct DatasetData {
-  // For operators: makes a source from the sources of `parts`. Null for files and arrays.
+  // For operators: creates a source from the sources of `parts`. Null for files and arrays.
   std::function<StatusOr<SourcePtr>(const DatasetContext&, std::vector<SourcePtr>)> open = nullptr;
   std::vector<Dataset> parts = {};
   bool concatenation = false;  // the operator only concatenates the parts
-  bool zip = false;            // each part has only the inputs and outputs that it names
+  bool zip = false;            // each part provides only the inputs and outputs that it names
   // For files: the keys of data.train in a training file. Null for arrays in memory.
   Json keys;
   // For arrays in memory: the array of each input and output, and the scale.
@@ -171,8 +173,8 @@ struct Access {
 };
 
 // Returns the types of the model's inputs if they determine the shapes of all variables, and
-// otherwise nullopt. They do if the model states every length, or if no variable depends on the
-// lengths that it leaves open.
+// otherwise nullopt. They determine the shapes if the model states the length of every axis, or if
+// no variable depends on the lengths that the model leaves open.
 std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model);
 
 Status ToPublic(const tfjob::Status& status);
@@ -181,8 +183,8 @@ Result<T> ToPublic(StatusOr<T> result) {
   if (!result.ok()) return ToPublic(result.status());
   return *std::move(result);
 }
-// Marks the error of a task whose job has ended without it, for which Exit ends the process with
-// code 0. ToPublic and FromPublic keep the mark.
+// Marks an error with which a task stops because its job has ended without it. For an error with
+// this mark, Exit ends the process with code 0. ToPublic and FromPublic keep the mark.
 tfjob::Status JobOver(tfjob::Status cancelled);
 // Converts a public status to the type that the other packages use.
 tfjob::Status FromPublic(const Status& status);

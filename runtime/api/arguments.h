@@ -34,7 +34,8 @@ class Value {
   Held held_;
 };
 
-// An initializer, a regularizer, a constraint or a metric: Keras' name, with arguments if needed:
+// An initializer, a regularizer, a constraint or a metric: the name that Keras uses, with arguments
+// if needed:
 //
 //   Dense{.units = 10, .kernel_initializer = "he_normal"}
 //   Dense{.units = 10, .kernel_regularizer = {"l2", {{"l2", 1e-4}}}}

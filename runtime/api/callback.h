@@ -7,7 +7,7 @@
 //                                     CSVLogger{.file = "log.csv"}}});
 //
 // Metrics have the same names as in Fit's History. If a monitored metric does not exist, Fit
-// returns InvalidArgument, with a message that lists the metrics that do.
+// returns InvalidArgument, with a message that lists the existing metrics.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace tfjob::api {
 
 class CompiledModel;
-struct FitValues;  // the values of all variables, and the state of the optimizer, after some step
+struct FitValues;  // the values of all variables and the optimizer state after some step
 
 // Lets callbacks inspect and control the running Fit. Valid only during a call of a callback.
 class FitControl {
@@ -34,39 +34,40 @@ class FitControl {
   virtual int64_t step() const = 0;
   // Returns the `epochs` of FitOptions.
   virtual int64_t epochs() const = 0;
-  // Returns whether Fit has validation data.
+  // Returns whether Fit was called with validation data.
   virtual bool validates() const = 0;
   // Returns whether this process is the chief of its job. Every task that trains calls its own
-  // callbacks, so only the chief's callbacks should write files that tasks share. With parameter
-  // servers, each task has its own metrics; otherwise, the metrics are the same in all tasks.
+  // callbacks, so let only the chief's callbacks write to files that the tasks share. With
+  // parameter servers, each task has its own metrics; otherwise, the metrics are the same in all
+  // tasks.
   virtual bool is_chief() const = 0;
   // Returns the learning rate of the next update.
   virtual double learning_rate() const = 0;
   // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
-  // Changes the learning rate, from the next update on, for this Fit and for later ones. Each
-  // change compiles the model again, so changes should be rare. Returns InvalidArgument unless the
-  // rate is finite and at least 0; FailedPrecondition if the optimizer has a schedule; and
-  // Unimplemented if the job has other tasks, including servers and evaluators, or if there is a
-  // BackupAndRestore.
+  // Changes the learning rate for all later updates, in this call of Fit and in later ones. Each
+  // change compiles the model again, so changes should be rare. Returns InvalidArgument if the rate
+  // is negative or not finite, FailedPrecondition if the optimizer has a schedule, and
+  // Unimplemented if the job has other tasks (even if these are only servers or evaluators) or if
+  // Fit has a BackupAndRestore.
   virtual Status SetLearningRate(double rate) = 0;
-  // Ends the training, and its current epoch, with the latest step. Returns Unimplemented if other
+  // Ends the training and its current epoch after the latest step. Returns Unimplemented if other
   // tasks train with this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
   // Saves the current values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
-  // Returns a copy of the model with the current values, for Evaluate, Predict and Weights. The
-  // model that Fit trains cannot be used before Fit returns.
+  // Returns a copy of the model with the current values, on which Evaluate, Predict and Weights can
+  // be called. The model that Fit trains cannot be used before Fit returns.
   virtual Result<CompiledModel> Copy() = 0;
   // Returns a copy of the current values.
   virtual Result<std::shared_ptr<const FitValues>> Values() = 0;
-  // Makes the model have these values after Fit, instead of those of the last step.
+  // Sets the values that the model has after Fit, in place of those of the last step.
   virtual void EndWith(std::shared_ptr<const FitValues> values) = 0;
 };
 
-// The base class of a program's own callbacks: derive a class from it, and pass
+// Base class for a program's own callbacks: derive MyCallback from this class, and pass
 // std::make_shared<MyCallback>(…). Fit calls the functions on its caller's thread. If a function
-// returns an error, Fit ends with this error. The functions must not throw.
+// returns an error, Fit stops and returns this error. The functions must not throw.
 class CallbackHooks {
  public:
   virtual ~CallbackHooks() = default;
@@ -79,23 +80,23 @@ class CallbackHooks {
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
   // Returns whether the callback may call StopTraining. If so, and if other tasks train with this
-  // one, Fit returns Unimplemented before it trains, rather than when StopTraining is called.
+  // one, Fit returns Unimplemented before the training, rather than when StopTraining is called.
   virtual bool MayStopTraining() const { return false; }
   // Returns whether the callback may call SetLearningRate. If so, and if the job has other tasks or
-  // there is a BackupAndRestore (which does not save the rate), Fit returns Unimplemented before it
+  // Fit has a BackupAndRestore (which does not save the rate), Fit returns Unimplemented before it
   // trains, rather than when SetLearningRate is called.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
-  // Called once after the training, unless Fit ends with an error. If a task of a group is lost
-  // after that, the group may train the last steps again, without further calls.
+  // Called once after the training, unless Fit fails. If a task of a group is lost after this call,
+  // the group may train the last steps again, but callbacks are not called again.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
-  // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit ends with an error,
-  // including Cancelled.
+  // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit then returns an error,
+  // such as Cancelled.
   virtual void OnTrainAbort() {}
 };
 
-// Holds a callback of any class. Except for ModelCheckpoint, the callbacks of this library forget
-// their state when Fit is called again.
+// A callback of any class. Except for ModelCheckpoint, the callbacks of this library start without
+// state in each call of Fit.
 class Callback {
  public:
   Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
@@ -110,23 +111,24 @@ class Callback {
   std::shared_ptr<CallbackHooks> hooks_;
 };
 
-// Ends the training once a metric has stopped improving, as in Keras. NaN never counts as an
+// Stops the training when a metric no longer improves, as in Keras. NaN never counts as an
 // improvement. If other tasks train with this one, Fit returns Unimplemented before it trains.
 struct EarlyStopping {
   std::string monitor = "val_loss";
   double min_delta = 0;                 // smaller changes are not improvements
-  int64_t patience = 0;                 // epochs without improvement after which the training ends
+  int64_t patience = 0;                 // epochs without improvement after which training stops
   std::string mode = "auto";            // "min", "max", or "auto": the metric decides
-  std::optional<double> baseline = {};  // restart the patience only for values better than this
-  // Make the model end with the values of the best epoch (with use_ema, with their moving
-  // averages). Unlike in Keras, this also restores the state of the optimizer and step().
+  std::optional<double> baseline = {};  // only better values reset `patience`
+  // Whether the model ends with the values of the best epoch (with use_ema, with the moving
+  // averages of that epoch). Unlike in Keras, this also restores the state of the optimizer and
+  // step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
 
   operator Callback() const;
 };
 
-// Reduces the learning rate whenever a metric has stopped improving, as in Keras. Cannot be used in
+// Reduces the learning rate whenever a metric no longer improves, as in Keras. Cannot be used in
 // jobs of several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
 struct ReduceLROnPlateau {
   std::string monitor = "val_loss";
@@ -140,22 +142,22 @@ struct ReduceLROnPlateau {
   operator Callback() const;
 };
 
-// Sets the learning rate at the beginning of each epoch, as in Keras. `schedule` gets the epoch's
-// index, from 0, and the current rate, and returns the new rate. Cannot be used in jobs of several
-// tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate); there, use a
-// schedule of the optimizer, such as CosineDecay.
+// Sets the learning rate at the beginning of each epoch, as in Keras. `schedule` receives the
+// epoch's index, counted from 0, and the current rate, and returns the new rate. Cannot be used in
+// jobs of several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate); in
+// these cases, use a schedule of the optimizer, such as CosineDecay.
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 
   operator Callback() const;
 };
 
-// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the epoch
-// number, counted from 1, and {NAME} for a metric. Both may have a format:
+// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
+// of the epoch, counted from 1, and {NAME} for the value of a metric. Both may have a format:
 // "{epoch:02d}-{loss:.3f}". The extension determines the format of the file (CompiledModel::Save).
 // The folder is created if it does not exist. In a job of several tasks, only the chief saves. If
-// one Callback, made from a ModelCheckpoint, is used in several calls of Fit, it remembers the best
-// value, as in Keras.
+// the same Callback object is passed to several calls of Fit, the best value carries over from call
+// to call, as in Keras.
 struct ModelCheckpoint {
   std::string path = {};
   std::string monitor = "val_loss";
@@ -166,50 +168,51 @@ struct ModelCheckpoint {
   operator Callback() const;
 };
 
-// Writes one line per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief
+// Writes one row per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief
 // writes.
 struct CSVLogger {
   std::string file = {};
   char separator = ',';
-  bool append = false;  // add to the lines of an earlier run, without a second header
+  bool append = false;  // append to the file of an earlier run, without a second header
 
   operator Callback() const;
 };
 
-// Writes the loss and the metrics of each epoch for TensorBoard, under Keras' names (epoch_loss,
-// …), to the folder log_dir/train and, for the validation, to log_dir/validation. Disk errors do
-// not stop the training. In a job of several tasks, only the chief writes.
+// Writes the loss and the metrics of each epoch for TensorBoard: those of the training to
+// log_dir/train, and those of the validation to log_dir/validation. The names are those of Keras
+// (epoch_loss, …). Disk errors do not stop the training. In a job of several tasks, only the chief
+// writes.
 struct TensorBoard {
   std::string log_dir = "logs";
 
   operator Callback() const;
 };
 
-// Saves checkpoints in the background while Fit trains, and after the current step if the process
-// is asked to stop. If the program is started again, the same call of Fit continues from the newest
-// checkpoint; its History then lacks the epochs before that checkpoint. The checkpoints are in the
-// subfolder "fit-backup" of backup_dir. Each call of Fit needs its own backup_dir: if the backup is
-// from a completed training, Fit does not train, and logs a warning. The tasks of a TFJob may share
-// the folder, because only the chief writes.
+// Saves checkpoints in the background while Fit trains. If the process is asked to stop, also saves
+// one after the current step. If the program is started again, the same call of Fit continues from
+// the newest checkpoint; its History then lacks the epochs before that checkpoint. The checkpoints
+// are in the subfolder "fit-backup" of backup_dir. Each call of Fit needs its own backup_dir: if
+// the folder contains the backup of a completed training, Fit does not train, and logs a warning.
+// The tasks of a TFJob may share the folder, because only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: once per epoch
-  // Delete the checkpoints when the training is complete. A job of several tasks keeps them, so
-  // that a task that is restarted later can see that nothing is left to do.
+  // Whether to delete the checkpoints when the training is complete. A job of several tasks always
+  // keeps them: a task that is restarted later finds from them that the training is complete.
   bool delete_checkpoint = true;
 
   operator Callback() const;
 };
 
-// Ends the training, without an error, after a batch whose loss is NaN or infinite, as in Keras.
-// The model then has the values of that step. Without this callback, Fit ends with an error, and
-// the model has the values from the end of the previous epoch. If other tasks train with this one,
-// Fit returns Unimplemented before it trains.
+// Stops the training, without an error, after a batch whose loss is NaN or infinite, as in Keras.
+// The model then has the values of that step. Without this callback, Fit returns an error, and the
+// model has the values from the end of the previous epoch. If other tasks train with this one, Fit
+// returns Unimplemented before it trains.
 struct TerminateOnNaN {
   operator Callback() const;
 };
 
-// Calls the functions that are set.
+// Calls those of the functions below that are set.
 struct LambdaCallback {
   std::function<Status(FitControl&)> on_train_begin = {};
   std::function<Status(FitControl&, int64_t epoch)> on_epoch_begin = {};

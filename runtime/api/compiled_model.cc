@@ -109,7 +109,7 @@ StatusOr<PublicArrays> PredictAll(CompiledData& state, const PublicArrays& input
   return made;
 }
 
-// Sets the variables to which `values` refers.
+// Assigns the values to the variables with the same names.
 tfjob::Status ReplaceValues(CompiledData& state, const VariableValues& values) {
   RETURN_IF_ERROR(state.ExpectBuilt());
   state::Snapshot changed = *state.values;
@@ -167,14 +167,14 @@ StatusOr<std::vector<std::pair<std::string, Tensor>>> NamedWeights(const Compile
   RETURN_IF_ERROR(state.ExpectBuilt());
   std::vector<std::pair<std::string, Tensor>> weights;
   for (size_t i = 0; i < state.definition->variables.size(); ++i) {
-    // A copy, because programs can write to the array, but snapshots never change.
+    // Copies the array, because programs may write to it, but a snapshot must not change.
     weights.emplace_back(state.definition->variables[i].name,
                          Access::MakeTensor(state.values->variables[i].value.Clone()));
   }
   return weights;
 }
 
-// Sets variables to the values in the files from which parts of the model were read.
+// Assigns values to the variables whose initial values come from the files of the model's parts.
 tfjob::Status SetValuesOfFiles(const VariableValues& values,
                                const strategy::ModelDefinition& definition,
                                state::Snapshot& snapshot) {
@@ -260,7 +260,7 @@ tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& 
                          const state::Snapshot& values) {
   const std::vector<tfjob::Tensor> tensors = ValuesOf(values);
   keras::WholeModel whole{definition.model, definition.variables, tensors};
-  // A model without a loss, which functions train, is saved without the settings of compile().
+  // Omits the settings of compile() for a model without a loss, which only functions train.
   if (config.loss.name.empty() && config.outputs == nullptr) return keras::Write(path, whole);
   ASSIGN_OR_RETURN(const auto run, train::CompileForKeras(config, definition, values));
   if (run) {
@@ -272,7 +272,7 @@ tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& 
 
 namespace {
 
-// Ends the process if Fit is running: its callbacks must neither copy nor replace the model.
+// Ends the process if Fit is running: the callbacks of Fit must neither copy nor replace the model.
 void ExpectIdleOrExit(const std::shared_ptr<CompiledData>& data) {
   if (data != nullptr) ToPublic(data->ExpectNoFit()).value();
 }

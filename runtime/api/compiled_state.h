@@ -20,7 +20,7 @@
 
 namespace tfjob::api {
 
-// The values of a model on its devices, where each step changes them.
+// The newest values of a model that is on devices, where each step changes the values.
 class LiveValues {
  public:
   virtual ~LiveValues() = default;
@@ -30,7 +30,7 @@ class LiveValues {
   virtual StatusOr<std::shared_ptr<const state::Snapshot>> Take() = 0;
 };
 
-// Holds a pointer that is not copied with its owner: in copies, it is null.
+// A shared pointer that is null in each copy of its owner.
 template <typename T>
 class NotCopied {
  public:
@@ -49,16 +49,16 @@ class NotCopied {
 class BatchTrainer;  // batch_trainer.h
 class LiveModel;     // workspace.h
 
-// A position in the order of the examples. The order differs from pass to pass.
+// A position in the order of the examples. Each pass has a different order.
 struct DrawnBatches {
   int64_t batches = 0;
-  int64_t per_pass = 0;  // the number of batches in a pass; 0 if none has been drawn
+  int64_t per_pass = 0;  // the number of batches in a pass; 0 before the first batch
 };
 
 struct CompiledData {
   std::shared_ptr<const SessionData> session;
   Model model;
-  // The settings of the session and CompileOptions, as a training file would state them; without
+  // The settings of the session and the CompileOptions, in the form of a training file without
   // data.
   config::TrainingConfig config;
   // The model's variables, and their values. Both are unset until the types of the inputs are
@@ -66,12 +66,12 @@ struct CompiledData {
   std::optional<strategy::ModelDefinition> definition;
   mutable std::shared_ptr<const state::Snapshot> values;  // mutable, because Settle updates them
   DrawnBatches drawn;     // by Fit so far; whole epochs, even if a Fit ended early
-  History history;        // of the last Fit, even if it ended with an error
+  History history;        // of the last Fit, even if it failed
   bool training = false;  // Fit is running
   // The totals over the batches since the last ResetMetrics.
   strategy::MetricTotals on_batches;
 
-  // Where the newest values are, if `values` are older; otherwise null.
+  // The object that has the newest values; null if `values` are the newest.
   mutable NotCopied<LiveValues> newest;
   NotCopied<BatchTrainer> trainer;  // of Step; null before the first
   NotCopied<BatchTrainer> tester;   // of TestOnBatch
@@ -80,8 +80,8 @@ struct CompiledData {
   const model::Model& internal_model() const { return *Access::Data(model).model; }
   const StrategyData& strategy() const { return Access::Data(session->strategy); }
 
-  // Makes the variables, with the values from the model's file or with initial values, unless they
-  // exist.
+  // Creates the variables, unless they exist, with the values from the model's file or with initial
+  // values.
   tfjob::Status Build(const std::vector<model::TensorType>& features);
   // Returns FailedPrecondition if Fit is running.
   tfjob::Status ExpectNoFit() const;
@@ -93,7 +93,7 @@ struct CompiledData {
   tfjob::Status ExpectBuilt() const;
 };
 
-// Returns whether the process is the only task of its job, or belongs to no job.
+// Returns whether the process is the only task of its job, or does not belong to a job.
 bool IsAlone(const cluster::TfConfig& tf_config);
 
 // Returns whether the variables of the job are on parameter servers.
@@ -106,7 +106,7 @@ constexpr int64_t kMostBatch = int64_t{1} << 24;
 tfjob::Status CheckBatchSize(const char* name, int64_t batch_size);
 
 // Sets data.bucket_by_length, data.mask_tokens and data.augment. Returns InvalidArgument, with the
-// key, if the options are incompatible, and propagates errors from the layers.
+// key, if the options are incompatible, and returns any error of the layers.
 tfjob::Status SetBatchKeys(const std::optional<BucketByLength>& buckets,
                            const std::optional<MaskTokens>& mask, const std::vector<Layer>& augment,
                            config::TrainingConfig& config);

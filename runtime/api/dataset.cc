@@ -12,8 +12,8 @@ namespace {
 
 using NamedArrays = std::map<std::string, Tensor>;
 
-// Adds the arrays of one role, and assigns them to the names of inputs or outputs. `only` is the
-// array without a name.
+// Adds the arrays of one role (inputs, targets or sample weights), and maps each input or output to
+// its array. `only` is the array without a name.
 void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& named,
                std::map<std::string, std::string>& assigned, DatasetData& data) {
   if (only.present()) {
@@ -31,8 +31,7 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
   }
 }
 
-// The functions below return keys of a training file, so that the training-file reader checks the
-// values.
+// The functions below return keys of a training file; its reader checks the values.
 
 Json KeysOfTokenize(const data::Tokenize& tokenize) {
   Json keys = {{"name", tokenize.name},
@@ -47,7 +46,7 @@ Json KeysOfTokenize(const data::Tokenize& tokenize) {
   return keys;
 }
 
-// Adds the keys that determine what a string becomes.
+// Adds the keys that determine how a string is converted.
 void AddStringKeys(const data::Feature& feature, Json& keys) {
   if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
   if (feature.decode_image) keys["decode_image"] = true;
@@ -94,7 +93,7 @@ Dataset FromKeys(Json keys, tfjob::Status error = OkStatus()) {
   return Access::MakeDataset(std::move(made));
 }
 
-// Adds the features. Returns an error if the keys cannot express one of them.
+// Adds the features. Returns an error if the keys cannot express one of the features.
 tfjob::Status AddFeatures(const std::map<std::string, data::Feature>& features, Json& keys) {
   keys["features"] = Json::object();
   for (const auto& [name, feature] : features) {
@@ -105,7 +104,7 @@ tfjob::Status AddFeatures(const std::map<std::string, data::Feature>& features, 
   return OkStatus();
 }
 
-// Returns the dataset of TfRecord or JsonLines.
+// Returns the dataset for TfRecord or JsonLines.
 template <typename Records>
 Dataset FromRecords(const char* format, const Records& records) {
   Json keys = {{"format", format},

@@ -1,4 +1,4 @@
-// Defines the examples with which a model is trained and evaluated.
+// Defines datasets, which provide the examples for training and evaluation.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Example;
 
 // Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. A program
 // does not shuffle, shard or batch a Dataset: Fit shuffles the examples, distributes them among the
-// tasks and groups them into batches. The arrays of a Dataset must not be written while it is in
-// use.
+// tasks and groups them into batches. Do not write to the arrays of a Dataset while the Dataset is
+// in use.
 //
 // Fit and Evaluate read the files, check the arrays and return any errors. Error messages call the
 // data of Fit `data.train`, and the data of an evaluation `data.eval`. Each call reads the files
@@ -31,46 +31,50 @@ struct Example;
 class Dataset {
  public:
   Dataset();  // no examples
-  // A move copies, so a moved-from Dataset can still be used.
+  // Moving a Dataset copies it, so a moved-from Dataset can still be used.
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
 
-  // The operators below return new datasets, whose examples are computed from these when they are
-  // used. Operators apply in order: data.Skip(10).Take(5) contains the examples 10 to 14. The
-  // results contain only the inputs and outputs of the model with which they are used.
+  // The operators below return new datasets. A new dataset computes its examples from those of this
+  // one when they are read. Operators apply in order: data.Skip(10).Take(5) contains the examples
+  // 10 to 14. The examples of a new dataset contain only the inputs and outputs of the model with
+  // which the dataset is used.
 
   // Leaves out the first `count` examples; there must be more than `count`.
   Dataset Skip(int64_t count) const;
-  // Keeps the first `count` examples, or all if there are fewer. `count` is at least 1.
+  // Keeps the first `count` examples, or all examples if there are fewer. `count` is at least 1.
   Dataset Take(int64_t count) const;
   // Repeats the examples: an epoch contains each of them `count` times. `count` is at least 1.
   Dataset Repeat(int64_t count) const;
-  // Returns these examples and then those of `next`, whose values must have the same shapes.
+  // Returns a dataset of these examples, followed by those of `next`. The values of both must have
+  // the same shapes.
   Dataset Concatenate(const Dataset& next) const;
-  // Keeps the values in memory, so that files are read and functions called only once, when Fit or
-  // Evaluate begins, instead of in every epoch. Fit returns kInvalidArgument if the caches of the
-  // process need more than three quarters of the memory that it may use. A dataset that combines
-  // two parts of a cached one, such as c.Take(n) and c.Skip(n), reads and keeps the values twice.
+  // Keeps the values in memory. Files are then read and functions called only once, when Fit or
+  // Evaluate starts, instead of in every epoch. Fit returns kInvalidArgument if all caches together
+  // need more than three quarters of the memory that the process may use. If a dataset combines two
+  // parts of a cached dataset `c`, such as c.Take(n) and c.Skip(n), the values are read and kept
+  // twice.
   Dataset Cache() const;
-  // Keeps the values in a file. Files are read and functions called only once, at the beginning of
-  // the first Fit or Evaluate that does not find the file. Later calls, even in other processes,
-  // read the file. A file of other examples, of another `version` or of another version of this
-  // library is replaced. If functions of the program compute the examples (Map, From, Generator), a
-  // change to them cannot be noticed: `version` must then be set, and must be changed with the
-  // functions, or Fit returns kInvalidArgument. A change to an image or text file that keeps its
-  // size is not noticed, either. If the file cannot be written, the examples are read as if there
-  // were no cache. Fit returns kInvalidArgument if `path` is a file of another kind.
+  // Keeps the values in a file. Files are read and functions called only once, when the first Fit
+  // or Evaluate that finds no such file starts. Later calls, even in other processes, read the
+  // file. If the file contains other examples, or was written with another `version` or by another
+  // version of this library, it is replaced. If functions of the program compute the examples (Map,
+  // From, Generator), the library cannot detect changes to these functions: set `version`, and
+  // change it whenever you change the functions. Without a `version`, Fit returns kInvalidArgument
+  // for such examples. Changes to an image or text file that do not change its size are not
+  // detected, either. If the file cannot be written, the examples are read as if there were no
+  // cache. Fit returns kInvalidArgument if `path` is a file of another kind.
   Dataset CacheFile(const std::string& path, const std::string& version = "") const;
 
   // Replaces each example with the function's result. The types and shapes of the values may
   // change, but must be the same for all examples. Several threads call the function at the same
-  // time: whenever a batch needs the example, and once more for example 0. The result must depend
-  // only on the example, so that a resumed training sees the same values. To change images at
-  // random while a model trains, use layers such as RandomFlip, in the model or in
+  // time: once whenever a batch needs an example, and once more for example 0. The result must
+  // depend only on the example, because a resumed training must see the same values. To change
+  // images at random while a model trains, use layers such as RandomFlip, in the model or in
   // FitOptions::augment.
   Dataset Map(std::function<Result<data::Example>(const data::Example&)> function) const;
   // Keeps the examples for which the function returns true; there must be at least one. When Fit or
-  // Evaluate begins, it reads all examples once, and several threads call the function at the same
+  // Evaluate starts, it reads all examples once; several threads then call the function at the same
   // time.
   Dataset Filter(std::function<Result<bool>(const data::Example&)> function) const;
 
@@ -83,12 +87,12 @@ class Dataset {
 
 namespace data {
 
-// Arrays in memory, which the dataset shares. The first axis of each array counts the examples. The
-// maps contain the arrays by the names of the model's input and output layers. If a model has only
-// one input or output, the array needs no name: use `x`, `y` and `sample_weight`.
+// Arrays in memory. The dataset shares them with the program. The first axis of each array counts
+// the examples. The maps contain the arrays by the names of the model's input and output layers. If
+// a model has only one input or output, the array needs no name: use `x`, `y` and `sample_weight`.
 //
-// The labels of `sparse_categorical_crossentropy` are class numbers, of any type. A sample weight
-// applies to an example or, if the loss has several positions per example, to one position.
+// The labels of `sparse_categorical_crossentropy` are class numbers, of any type. There is one
+// sample weight per example or, if the loss has several positions per example, one per position.
 struct Arrays {
   Tensor x = {}, y = {}, sample_weight = {};
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
@@ -105,10 +109,10 @@ struct Idx {
   operator Dataset() const;
 };
 
-// NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array in the .npz
-// file, or the path of an .npy file, to the name of an input or output; "" stands for a model's
-// only input or output. An input or output without an entry gets the array with its own name,
-// except that the only input gets `x`, and the only output `y`.
+// NumPy arrays, in one .npz file or in separate .npy files. The maps' keys are names of inputs or
+// outputs ("" for a model's only one); the values are names of arrays in the .npz file, or paths of
+// .npy files. An input or output without an entry uses the array with its own name, except that an
+// only input uses `x`, and an only output `y`.
 struct Npz {
   std::string file = {};
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
@@ -117,7 +121,7 @@ struct Npz {
   operator Dataset() const;
 };
 
-// Describes how text becomes token ids. docs/training-file.md describes the tokenizers.
+// Describes how text is converted to token ids. docs/training-file.md describes the tokenizers.
 struct Tokenize {
   // "wordpiece" (BERT's), "bpe" (GPT-2's), "byte", or "tokenizer_json" (Hugging Face's files)
   std::string name = {};
@@ -126,26 +130,27 @@ struct Tokenize {
   std::string file = {};        // tokenizer.json, for tokenizer_json
   int64_t max_length = 0;       // number of ids; shorter text is padded
   bool truncate = false;        // truncate longer text, instead of returning an error
-  // Unset: true, but false for bpe. These are "[CLS]" and "[SEP]", or the end of the text; for
-  // tokenizer_json, those that the file adds.
+  // Unset: false for bpe, otherwise true. The special tokens are "[CLS]" and "[SEP]" for wordpiece,
+  // a token for the end of the text for bpe and byte, and for tokenizer_json those that the file
+  // adds.
   std::optional<bool> add_special_tokens = {};
   std::optional<bool> lower_case = {};     // wordpiece; unset: true
   std::optional<bool> strip_accents = {};  // wordpiece; unset: as lower_case
 };
 
-// Describes how a feature of a tf.train.Example or SequenceExample becomes a value. In terms of
-// tf.io, `shape` alone describes a FixedLenFeature, `max_length` alone a VarLenFeature (longer
-// lists are an error, shorter ones are padded), and the two combined a FixedLenSequenceFeature with
-// steps of this shape. Without either, the feature is a single value.
+// Describes how a feature of a tf.train.Example or SequenceExample is converted to a value. In
+// terms of tf.io, `shape` alone describes a FixedLenFeature, `max_length` alone a VarLenFeature
+// (longer lists are an error, shorter ones are padded), and the two combined a
+// FixedLenSequenceFeature with steps of this shape. Without either, the feature is a single value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
   std::vector<int64_t> shape = {};
   int64_t max_length = 0;  // 0: the length does not vary
   bool sequence = false;  // with max_length, but no shape: a sequence whose steps are single values
-  // Pads short lists (0 if unset), and replaces a missing feature that has only a `shape`. Cannot
-  // be set for strings.
+  // The value that pads short lists (0 if unset), and that replaces a missing feature for which
+  // only `shape` is set. Cannot be set for strings.
   std::optional<double> default_value = {};
-  std::string decode_raw = {};  // the type of the elements whose bytes a string contains
+  std::string decode_raw = {};  // the type of the elements that the string's bytes encode
   // Decodes the string, a JPEG or PNG image, to float32 from 0 to 255. `shape` is then [height,
   // width, channels], with 1, 3 or 4 channels.
   bool decode_image = false;
@@ -154,33 +159,34 @@ struct Feature {
   // Converts the string into token ids: int64 [tokenize->max_length]. Leave the feature's own
   // `shape` and `max_length` unset.
   std::optional<Tokenize> tokenize = {};
-  // Turn strings into int64, the ids of terms. The terms are either those in `terms`, or the lines
-  // of the file `vocabulary`. Ids below num_oov_indices (1 if unset) stand for unknown terms, as in
-  // Keras' StringLookup.
+  // Convert strings to the int64 ids of terms. The terms are either the elements of `terms` or the
+  // lines of the file `vocabulary`. Ids below num_oov_indices (1 if unset) represent unknown terms,
+  // as in Keras' StringLookup.
   std::vector<std::string> terms = {};
   std::string vocabulary = {};
   std::optional<int64_t> num_oov_indices = {};
-  // Csv: one column per element; empty: the column with the feature's name.
+  // Csv only: the columns, one per element of the value. Empty: the column with the feature's name.
   std::vector<std::string> columns = {};
 };
 
 // A CSV file, plain or gzipped. Without `features`, all values are numbers, and all columns except
-// the label's form the input.
+// the label column form the input.
 struct Csv {
   std::string file = {};
   bool header = true;             // the first row contains names
   std::string label_column = {};  // a name or an index (negative: from the end); "": the last one
   char delimiter = ',';
   double scale = 1;
-  // If set, only these columns are read, by their names in the first row; leave `label_column`
-  // unset. The maps assign features to the inputs, outputs and sample weights, as in Npz.
+  // If set, only the columns of these features are read, by their names in the first row; leave
+  // `label_column` unset. The maps assign features to the inputs, outputs and sample weights, as in
+  // Npz.
   std::map<std::string, Feature> features = {};
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
 
   operator Dataset() const;
 };
 
-// TFRecord files of tf.train.Example, plain or compressed, which may be larger than memory.
+// TFRecord files of tf.train.Example, plain or compressed. The files may be larger than memory.
 struct TfRecord {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   std::map<std::string, Feature> features = {};
@@ -193,8 +199,9 @@ struct TfRecord {
   operator Dataset() const;
 };
 
-// JSON objects, one per line, plain or compressed, which may be larger than memory. The features
-// are the members of the objects. The members of this struct have the same meanings as in TfRecord.
+// Files of JSON objects, one per line, plain or compressed. The files may be larger than memory.
+// The features are the members of the objects. The fields of this struct have the same meanings as
+// in TfRecord.
 struct JsonLines {
   std::vector<std::string> files = {};
   std::map<std::string, Feature> features = {};
@@ -207,15 +214,15 @@ struct JsonLines {
 };
 
 // A folder of JPEG and PNG images, with a subfolder per class, as
-// keras.utils.image_dataset_from_directory reads it. The images may be larger than memory. They
-// become float32 from 0 to 255 (times `scale`).
+// keras.utils.image_dataset_from_directory reads it. The images may be larger than memory. The
+// pixels become float32 values from 0 to 255, times `scale`.
 struct Images {
   std::string folder = {};                // contains the subfolders
   std::vector<std::string> classes = {};  // the names of the subfolders; empty: all, sorted
   int64_t height = 256, width = 256;      // to which the images are resized
   int64_t channels = 3;                   // 1: grey; 3: RGB; 4: RGB with an alpha channel
   std::string resize = "bilinear";        // or "nearest"
-  // Before resizing, crop the image to the central part that has the new aspect ratio.
+  // Before the image is resized, crop it to the central part that has the new aspect ratio.
   bool crop_to_aspect_ratio = false;
   bool skip_damaged = false;  // leave out damaged files, instead of returning an error
   double scale = 1;
@@ -223,13 +230,13 @@ struct Images {
   operator Dataset() const;
 };
 
-// Text files for language models, plain or compressed, which may be larger than memory. Each line
-// is an example: its tokens are the input, and the label of each token is the next token. Padding
-// has the weight 0. Blank lines are ignored.
+// Text files for language models, plain or compressed. The files may be larger than memory. Each
+// line is an example: the tokens are the input, and the label of each token is the next token.
+// Padding has the weight 0. Blank lines are ignored.
 struct Text {
   std::vector<std::string> files = {};  // paths, or patterns as in a shell
   Tokenize tokenize = {};
-  // If set, each token is its own label, as masked language models need it
+  // If set, each token is its own label, as masked language models require
   // (FitOptions::mask_tokens). Otherwise, the label is the next token.
   bool same_token = false;
   bool skip_damaged = false;
@@ -238,11 +245,11 @@ struct Text {
   operator Dataset() const;
 };
 
-// A folder of text files by class, as keras.utils.text_dataset_from_directory reads it. The files
-// may be larger than memory.
+// A folder of text files, with a subfolder per class, as keras.utils.text_dataset_from_directory
+// reads it. The files may be larger than memory.
 struct Texts {
-  std::string folder = {};                // contains a folder of text files for each class
-  std::vector<std::string> classes = {};  // the names of these folders; empty: all, sorted
+  std::string folder = {};                // contains the subfolders
+  std::vector<std::string> classes = {};  // the names of the subfolders; empty: all, sorted
   Tokenize tokenize = {};
   bool skip_damaged = false;  // leave out files that are not UTF-8, instead of returning an error
 
@@ -256,8 +263,8 @@ struct Example {
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
 };
 
-// Provides examples from the program, one by one and in any order. An example is read when a batch
-// needs it.
+// Provides examples that the program computes, one at a time and in any order. An example is read
+// when a batch needs it.
 //
 //   struct Squares : data::Source {
 //     int64_t size() const override { return 1000; }
@@ -269,18 +276,19 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;  // from 1 to 2^48; never changes
   // Returns example `i`, from 0 to size() - 1. Several threads call this function at the same time.
-  // Every call for an example, in every task of a job, must return the same values. The types and
-  // shapes must be the same for all examples.
+  // Every call for the same example must return the same values, in every task of a job. The types
+  // and shapes must be the same for all examples.
   virtual Result<Example> Row(int64_t i) const = 0;
 };
-// Returns the examples of `source`, which must not be null.
+// Returns a dataset of the examples of `source`, which must not be null.
 Dataset From(std::shared_ptr<const Source> source);
 
 // Examples that a program can provide only in order. Each epoch starts a pass. After a restart in
-// the middle of an epoch, the pass yields the earlier examples again, and they are discarded. Every
-// task of a job gets all examples from its generator, and uses its share. Fit cannot shuffle these
-// examples, and refuses BackupAndRestore, because two passes may yield different examples. After
-// Cache(), there is only one pass, so Fit can shuffle and accepts BackupAndRestore.
+// the middle of an epoch, the library starts a pass and discards the examples that have already
+// been used. Every task of a job reads all examples from its own generator, but uses only its
+// share. Fit cannot shuffle these examples. It rejects BackupAndRestore, because two passes may
+// yield different examples. After Cache(), there is only one pass, so Fit can shuffle and accepts
+// BackupAndRestore.
 struct Generator {
   // Returns the next example, or nullopt after the last one. Called by one thread at a time for
   // each pass.
@@ -289,20 +297,21 @@ struct Generator {
   // Starts a pass. If the same Generator provides the training and the validation data, there are
   // two passes at a time, and two threads start them.
   std::function<Result<Next>()> start = {};
-  // The number of examples in every pass, at most 2^48. A longer pass is cut off there.
+  // The number of examples in every pass, at most 2^48. If a pass is longer, the excess examples
+  // are ignored.
   int64_t size = 0;
 
   operator Dataset() const;
 };
 
-// When a mix of datasets, and with it an epoch, ends.
+// Determines when a mix of datasets, and therefore an epoch, ends.
 enum class Stop {
   kFirst,  // before the first dataset runs out, so no example is repeated
-  kAll,    // when all datasets have been read completely; those that end earlier start over
+  kAll,    // when all datasets have been read completely; shorter datasets are repeated
 };
-// Mixes datasets evenly, in proportion to `weights`: one per dataset, above 0. The values of all
-// datasets must have the same shapes. (tf.data.Dataset.sample_from_datasets draws at random
-// instead.)
+// Mixes datasets evenly, in proportion to `weights`. There is one weight per dataset; all weights
+// must be above 0. The values of all datasets must have the same shapes.
+// (tf.data.Dataset.sample_from_datasets draws at random instead.)
 Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop stop = Stop::kFirst);
 
 // Takes blocks of `block_length` examples from `cycle_length` datasets in turn, as
@@ -311,9 +320,10 @@ Dataset Mix(std::vector<Dataset> datasets, std::vector<double> weights, Stop sto
 // or are shuffled within windows.
 Dataset Interleave(std::vector<Dataset> datasets, int64_t cycle_length, int64_t block_length = 1);
 
-// Returns examples with the values of all datasets, as tf.data.Dataset.zip does. The shortest
-// dataset determines their number. Each input and output of the model comes from one of the
-// datasets. Files must name the inputs and outputs that they provide (`inputs`, `targets`).
+// Returns a dataset whose examples combine the values of all datasets, as tf.data.Dataset.zip does.
+// It has as many examples as the shortest dataset. Each input and output of the model comes from
+// one of the datasets. Datasets of files must name the inputs and outputs that they provide
+// (`inputs`, `targets`).
 Dataset Zip(std::vector<Dataset> datasets);
 
 struct TrainAndTest {
@@ -322,7 +332,7 @@ struct TrainAndTest {
 // Returns Fashion-MNIST: 60,000 images of clothes for training and 10,000 for tests, of 28 × 28
 // pixels in [0, 1], with labels of ten classes. The folder contains the four files of Debian's
 // package dataset-fashion-mnist, or those of MNIST, which have the same names. Returns NotFound,
-// with the path, if one of them is missing.
+// with the path, if one of the files is missing.
 Result<TrainAndTest> FashionMnist(const std::string& folder);
 
 }  // namespace data

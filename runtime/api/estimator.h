@@ -1,5 +1,5 @@
-// Defines estimators, which train as tf.estimator does: on the examples of input functions, in a
-// folder whose newest checkpoint is the model.
+// Defines estimators, which train as tf.estimator does: input functions provide the examples, and
+// the newest checkpoint in a folder is the current model.
 //
 //   Estimator regressor = LinearRegressor{.feature_columns = {{"feats"}},
 //                                         .optimizer = "sgd",
@@ -11,7 +11,7 @@
 //   Metrics last = TrainAndEvaluate(regressor, {.input_fn = input, .max_steps = 1000},
 //                                   {.input_fn = input}).value();
 //
-// A program that calls TrainAndEvaluate runs unchanged on its own and as a chief, worker, ps or
+// A program that calls TrainAndEvaluate runs unchanged outside a job and as a chief, worker, ps or
 // evaluator of a TFJob. docs/guides/estimators.md lists the differences from TensorFlow.
 #pragma once
 
@@ -35,11 +35,13 @@ namespace tfjob::api {
 
 struct EstimatorData;
 
-// Tells an input function how many tasks read their own examples, and which of them this task is.
+// Tells an input function how many tasks read separate examples, and the index of this task among
+// them.
 struct InputContext {
-  // With parameter servers, the number of tasks that train, or 1 if it is unknown
-  // (enableDynamicWorker): each task trains on the examples that its own input function returns.
-  // Without parameter servers, 1: the library splits the batches among tasks and devices.
+  // With parameter servers, the number of tasks that train, or 1 if this number is unknown
+  // (enableDynamicWorker), because each task trains on the examples that its own input function
+  // returns. Without parameter servers, always 1, because the library splits the batches among
+  // tasks and devices.
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;  // less than num_input_pipelines
 };
@@ -48,49 +50,52 @@ struct InputContext {
 // order.
 struct InputBatches {
   Dataset examples = {};
-  int64_t batch_size = 32;  // examples per step of one replica, that is, of one device of one task
+  int64_t batch_size = 32;  // examples per step and replica (one device of one task)
   bool shuffle = true;      // whether training shuffles the examples, differently in each pass
 };
 
-// Called once per training or evaluation, in each task that needs its examples.
+// Returns the examples. Called once per training or evaluation, in each task that needs the
+// examples.
 using InputFunction = std::function<Result<InputBatches>(const InputContext&)>;
 
-// TensorFlow's RunConfig, with its defaults.
+// TensorFlow's RunConfig, with the same defaults.
 struct RunConfig {
   // The folder for the checkpoints and, in its subfolder `eval`, the summaries of evaluations. Must
-  // be the same folder in all tasks of a job. "": a new temporary folder; only for a process that
-  // trains alone.
+  // be the same folder in all tasks of a job. "" creates a temporary folder, but only in a process
+  // that trains alone.
   std::string model_dir = {};
-  // How often the chief saves a checkpoint: every 600 s if neither is set; at most one of the two
-  // may be set. With save_checkpoints_secs = 0, the chief saves only the first and the last state.
+  // How often the chief saves a checkpoint. At most one of the two may be set; if neither is, the
+  // chief saves every 600 s. With save_checkpoints_secs = 0, the chief saves only the first and the
+  // last state.
   std::optional<int64_t> save_checkpoints_steps = {};
   std::optional<double> save_checkpoints_secs = {};
   int64_t keep_checkpoint_max = 5;     // 0: all
   int64_t save_summary_steps = 100;    // 0: never
   int64_t log_step_count_steps = 100;  // for the log, which needs the level "info"; 0: never
   Strategy train_distribute = Strategy::FromEnvironment();
-  // Evaluations use one device: other strategies return Unimplemented.
+  // The strategy of evaluations. Only OneDevice is implemented; with any other, functions return
+  // Unimplemented.
   Strategy eval_distribute = Strategy::OneDevice();
   SessionOptions session = {};  // the seed, the threads, the device and the log
 };
 
 struct EstimatorTrainOptions {
-  int64_t steps = 0;      // the number of further steps, after the newest checkpoint
-  int64_t max_steps = 0;  // the step at which training ends; set exactly one of the two
+  int64_t steps = 0;      // the number of steps after the newest checkpoint
+  int64_t max_steps = 0;  // the step at which training stops; set exactly one of the two
 };
 
 struct EstimatorEvaluateOptions {
   int64_t steps = 0;  // batches; 0: all
 };
 
-// A model, the settings for its training, and the folder of its checkpoints. Immutable and cheap to
-// copy.
+// A model, the settings of its training, and the folder with its checkpoints. Immutable and cheap
+// to copy.
 class Estimator {
  public:
-  // A move copies, so a moved-from Estimator can still be used.
+  // Moving an Estimator copies it, so a moved-from Estimator can still be used.
   Estimator(const Estimator&) = default;
   Estimator& operator=(const Estimator&) = default;
-  // The functions below return any error in these arguments.
+  // If these arguments are invalid, the functions below return the error.
   Estimator(const Model& model, const CompileOptions& options, const RunConfig& config = {});
 
   // Trains from the newest checkpoint in the folder, if there is one, and saves the last state.
@@ -104,7 +109,7 @@ class Estimator {
   // Returns the model with the values of the newest checkpoint, for Predict and Save. Returns
   // NotFound if there is no checkpoint.
   Result<CompiledModel> Latest() const;
-  // Returns the folder of the checkpoints; "" if the arguments are invalid.
+  // Returns the folder with the checkpoints, or "" if the arguments are invalid.
   const std::string& model_dir() const&;
   std::string model_dir() && { return std::as_const(*this).model_dir(); }
 
@@ -121,7 +126,7 @@ Estimator ModelToEstimator(const Model& model, const CompileOptions& options,
 
 struct TrainSpec {
   InputFunction input_fn = {};
-  int64_t max_steps = 0;  // the step at which training ends; must be set
+  int64_t max_steps = 0;  // the step at which training stops; must be set
 };
 
 struct EvalSpec {
@@ -139,22 +144,22 @@ struct EvalSpec {
 //   worker     trains. Returns no metrics.
 //   evaluator  evaluates new checkpoints until the job has ended.
 //   ps         serves variables until the job has ended.
-// A ps or an evaluator ends without a trained model, so the function returns kCancelled; value()
+// A ps or an evaluator has no trained model at the end, so the function returns kCancelled; value()
 // then ends the process with exit code 0. Each task of a job may call this function only once. If
 // the process is asked to stop (SessionOptions::handle_signals), the function saves a checkpoint
 // and returns kCancelled.
 Result<Metrics> TrainAndEvaluate(const Estimator& estimator, const TrainSpec& train_spec,
                                  const EvalSpec& eval_spec);
 
-// A numeric feature: an input of the model.
+// A numeric feature, which is an input of the model.
 struct NumericColumn {
-  std::string key = {};              // the name of the input
+  std::string key = {};              // the name of the model's input
   std::vector<int64_t> shape = {1};  // of the feature of one example
 };
 
-// Computes y = w·x + b from all features. The variables start as zeros. The loss is the mean
-// squared error. The default optimizer is Ftrl with the learning rate min(0.2, 1/√(number of
-// columns)), as in TensorFlow. An optimizer that is set without a learning rate gets 0.2.
+// Predicts y = w·x + b, where x contains all features. The variables are initially zero. The loss
+// is the mean squared error. The default optimizer is Ftrl with the learning rate min(0.2,
+// 1/√(number of columns)), as in TensorFlow. If `optimizer` has no learning rate, the rate is 0.2.
 struct LinearRegressor {
   std::vector<NumericColumn> feature_columns = {};
   int64_t label_dimension = 1;
@@ -164,9 +169,10 @@ struct LinearRegressor {
   operator Estimator() const;
 };
 
-// Classifies examples by a linear model: with two classes, it has one logit and binary
-// cross-entropy; with more, one logit per class and sparse categorical cross-entropy. Labels are
-// class numbers. Optimizers are as in LinearRegressor.
+// Classifies examples with a linear model. For two classes, the model has one logit, and the loss
+// is binary cross-entropy; for more, it has one logit per class, and the loss is sparse categorical
+// cross-entropy. Labels are class numbers. The optimizer and its learning rate have the same
+// defaults as in LinearRegressor.
 struct LinearClassifier {
   std::vector<NumericColumn> feature_columns = {};
   int64_t n_classes = 2;
@@ -176,9 +182,9 @@ struct LinearClassifier {
   operator Estimator() const;
 };
 
-// Classifies examples by a model with dense layers between the features and the logits. Labels,
-// losses and metrics are those of LinearClassifier. The default optimizer, and one that is set
-// without a learning rate, has the learning rate 0.05.
+// Classifies examples with a model that has dense layers between the features and the logits.
+// Labels, losses and metrics are those of LinearClassifier. If `optimizer` is unset or has no
+// learning rate, the rate is 0.05.
 struct DNNClassifier {
   std::vector<int64_t> hidden_units = {};
   std::vector<NumericColumn> feature_columns = {};

@@ -12,7 +12,7 @@ Json PairsOf(const std::vector<int64_t>& values) {
   Json pairs = Json::array();
   for (size_t i = 0; i + 1 < values.size(); i += 2)
     pairs.push_back(Json::array({values[i], values[i + 1]}));
-  // Keep a number that is left over: the reader refuses it, and says what it expects.
+  // Keep an unpaired last number: the reader rejects it, with a message that says what it expects.
   if (values.size() % 2 != 0) pairs.push_back(values.back());
   return pairs;
 }
@@ -35,7 +35,7 @@ Json ToJson(const Named& named) {
 Json MetricJson(const Named& metric) {
   if (metric.arguments.empty()) return metric.name;
   Json form = {{"name", metric.name}};
-  // `name` is the metric's own name in Keras, which training files call `as`.
+  // Keras' argument `name`, which renames the metric, is called `as` in training files.
   for (const auto& [name, value] : metric.arguments)
     form[name == "name" ? "as" : name] = ToJson(value);
   return form;
@@ -65,7 +65,7 @@ void Form::Set(const char* key, const std::optional<double>& value) {
 }
 
 void Form::Set(const char* key, const std::vector<double>& value) {
-  for (const double number : value) Set(key, number);  // checks it
+  for (const double number : value) Set(key, number);  // checks the number
   if (!value.empty()) data_.arguments[key] = value;
 }
 

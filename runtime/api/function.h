@@ -1,5 +1,5 @@
-// Defines functions, which are steps that a program composes itself from models and operations
-// (ops.h).
+// Defines functions. A function is a training step, or another computation, that the program
+// composes from models and operations (ops.h).
 //
 //   Function train = session.Function({{.shape = {1}, .name = "x"}, {.shape = {1}, .name = "y"}},
 //       [&](Step& step, const std::vector<Symbol>& in) {
@@ -33,7 +33,7 @@ struct StepData;
 
 enum class Reduction { kSum, kMean };
 
-// A result of a step that is combined across the replicas, that is, across the devices.
+// A result of a step, combined across the replicas (the devices).
 class Reduced {
  private:
   friend struct Access;
@@ -48,13 +48,14 @@ class Reduced {
 
 // Records what a step computes. Each replica runs the step on its part of the examples. Reads of
 // variables return the values from before the step, because updates happen at its end. Moving
-// statistics are the exception: a call with `training` changes the statistics that later calls of
-// the same model in this step read.
+// statistics are an exception: a call with `training` changes them at once, for later calls of the
+// same model in this step.
 //
-// The models must belong to the session of the function, and must have values, so they begin with
-// an Input. Session::Function returns the errors from the functions below. Layers without
-// variables, such as Dropout, may be called directly; they then always behave as in training, so a
-// step that only evaluates should call a Model that contains them, with training = false.
+// The models must belong to the session of the function. Their variables must have values, so the
+// models must start with an Input. If one of the functions below fails, Session::Function returns
+// the error. Layers without variables, such as Dropout, may be called directly; they then always
+// behave as in training, so a step that only evaluates should call a Model that contains them, with
+// training = false.
 class Step {
  public:
   Step(const Step&) = delete;
@@ -67,31 +68,35 @@ class Step {
   // Returns the trainable variables, in the order of CompiledModel::Weights. Returns none if the
   // model has no values yet; Session::Function then returns an error.
   std::vector<Symbol> TrainableVariables(const CompiledModel& model);
-  // Returns the sum of the penalties of the model's regularizers: on its variables, and on the
-  // outputs of layers in earlier calls. As in Keras, a loss contains this sum only if you add it.
-  // With several replicas, divide the sum by the number of replicas, because gradients are summed.
+  // Returns the sum of the penalties of the model's regularizers. It contains the penalties on the
+  // variables, and on the outputs of layers in earlier calls. As in Keras, a loss contains this sum
+  // only if you add it. With several replicas, divide the sum by the number of replicas, because
+  // gradients are summed.
   Symbol Penalty(const CompiledModel& model);
 
   // Returns d loss / d value for each of the values. The loss must be a scalar that depends on each
-  // value. Gradients are values, too, of which further gradients can be taken.
+  // value. A gradient is a value, so you can compute its gradients, too.
   std::vector<Symbol> Gradients(const Symbol& loss, const std::vector<Symbol>& values);
   // Updates the model's trainable variables with its optimizer. `gradients` are in the order of
-  // TrainableVariables. They are summed over the replicas, so divide a loss by NumExamples, not by
-  // the number of examples in the replica. A step may apply gradients to a model only once.
+  // TrainableVariables. The gradients are summed over the replicas, so divide a loss by
+  // NumExamples, not by the number of examples in the replica. A step may apply gradients to a
+  // model only once.
   void Apply(const CompiledModel& model, const std::vector<Symbol>& gradients);
-  // Applies the gradients of the loss to the model's trainable variables.
+  // Computes the gradients of the loss with respect to the model's trainable variables, and applies
+  // them.
   void Minimize(const CompiledModel& model, const Symbol& loss);
 
   // Returns the total number of examples in all replicas, a float32 scalar.
   Symbol NumExamples();
-  // Returns `x` as a value through which no gradient flows.
+  // Returns the value of `x`, but gradients treat it as a constant.
   Symbol StopGradient(const Symbol& x);
   // Returns the cross-entropy of each example: -log softmax(logits) of its class. `logits` have one
   // row per example. `labels` are either integer classes, one per example, or rows of
   // probabilities.
   Symbol SoftmaxCrossEntropy(const Symbol& labels, const Symbol& logits);
-  // Return random float32 numbers, of this shape for each example. They depend on the session's
-  // seed and on how many times its functions have run, and differ between replicas.
+  // Return random float32 numbers, with this shape for each example. The numbers depend on the
+  // session's seed and on how many times the session's functions have run. They differ between
+  // replicas.
   Symbol RandomNormal(const std::vector<int64_t>& shape, double mean = 0, double stddev = 1);
   Symbol RandomUniform(const std::vector<int64_t>& shape, double low = 0, double high = 1);
 
@@ -102,8 +107,8 @@ class Step {
   Reduced Reduce(Reduction reduction, const Symbol& value);
   Reduced Reduce(Reduction reduction, const Symbol& value, int axis);
 
-  // Add a result of the function: a value with one row per example, of which the function returns
-  // the rows of all replicas, or a reduced value. Each result needs its own name.
+  // Add a result of the function. The value is either reduced or has one row per example; in the
+  // second case, the function returns the rows of all replicas. Each result needs its own name.
   void Return(const std::string& name, const Symbol& value);
   void Return(const std::string& name, const Reduced& value);
 
@@ -125,8 +130,8 @@ class StepResults {
   const std::map<std::string, Tensor>& values() const& { return values_; }
   std::map<std::string, Tensor> values() && { return std::move(values_); }
   // at() returns the result with this name, and number() returns its only element. Both end the
-  // process (Exit) if there is no such result; number() also does so unless the result has exactly
-  // one element.
+  // process (Exit) if there is no such result; number() also does so if the result does not have
+  // exactly one element.
   Tensor at(const std::string& name) const;
   double number(const std::string& name) const;
 
@@ -134,21 +139,22 @@ class StepResults {
   std::map<std::string, Tensor> values_;
 };
 
-// Runs a step on the devices of its session, and changes the models with which it was made. If you
-// assign another model to such a CompiledModel, the function still uses the earlier one. Copies are
-// the same function. Neither functions nor the models that they use are thread-safe. The variables
-// of all models that functions have used stay on the devices until the session, its models and its
-// functions are destroyed, so a search over many models should use a session for each.
+// Runs a step on the devices of its session, and changes the models that the step uses. If you
+// assign another model to such a CompiledModel, the function still uses the earlier one. Copying a
+// Function does not create a new function. Neither functions nor the models that they use are
+// thread-safe. The variables of all models that functions have used stay on the devices until the
+// session, its models and its functions are destroyed, so use one session per model when you search
+// over many models.
 class Function {
  public:
-  // Runs the step on the examples. Each input takes the array with its name. An input without a
-  // name, and every input if the batch has no named arrays, takes an array by its position: `x`,
-  // `y` or `sample_weight`. The arrays must have the types of the inputs, and the same number of
-  // rows, at least 1; `scale` must be 1. The first call with a certain number of rows compiles the
-  // step for this number.
+  // Runs the step on the examples. Each input gets the array with its name. Inputs without a name
+  // get `x`, `y` or `sample_weight`, by their position, and so do all inputs if the batch has no
+  // named arrays. The arrays must have the types of the inputs, and the same number of rows, at
+  // least 1; `scale` must be 1. The first call with a new number of rows compiles the step for this
+  // number.
   //
-  // Does not check whether numbers are finite. After an error, no optimizer has been applied;
-  // moving statistics may have changed.
+  // Does not check whether numbers are finite. If the call fails, the optimizers have changed
+  // nothing, but moving statistics may have changed.
   Result<StepResults> operator()(const Batch& batch);
 
  private:

@@ -1,4 +1,4 @@
-// Defines the parts of models: layers, and the values that connect them.
+// Defines the parts of models: layers, and the values that connect the layers.
 //
 //   Symbol image = Input{.shape = {28, 28}};
 //   Symbol hidden = Dense{.units = 128, .activation = "relu"}(Flatten{}(image));
@@ -26,7 +26,7 @@ struct CallData;
 // to copy.
 class Symbol {
  public:
-  // A move copies, so a moved-from Symbol can still be used.
+  // Moving a Symbol copies it, so a moved-from Symbol can still be used.
   Symbol(const Symbol&) = default;
   Symbol& operator=(const Symbol&) = default;
   // Returns another output of the call if the layer has several: Output(1) of an LSTM with
@@ -46,8 +46,8 @@ class Symbol {
 class Symbols {
  public:
   Symbols(const Symbol& one) : values_{one} {}  // NOLINT
-  // Deleted, because every conversion of an Input would make another input. Declare the input as a
-  // Symbol: `Symbol x = Input{…};`, not `auto x = Input{…};`.
+  // Deleted, because every conversion of an Input would create another input. Declare the input as
+  // a Symbol: `Symbol x = Input{…};`, not `auto x = Input{…};`.
   Symbols(const Input&) = delete;
   Symbols(std::initializer_list<Symbol> values) : values_(values) {}   // NOLINT
   Symbols(std::vector<Symbol> values) : values_(std::move(values)) {}  // NOLINT
@@ -64,17 +64,18 @@ class Symbols {
 //   Layer shared = Dense{.units = 8};
 //   Symbol left = shared(a), right = shared(b);
 //
-// `Dense{…}(x)` makes a layer and calls it once. A variable of the type Dense cannot be called.
+// `Dense{…}(x)` creates a layer and calls it once. A variable of type Dense cannot be called.
 class Layer {
  public:
   Layer() = default;  // no layer
-  // Makes the model a layer of another model. All layers that are made from a model, or from its
-  // copies, are the same layer.
+  // Lets the model be used as a layer of another model. All conversions of a model and of its
+  // copies return the same layer.
   Layer(const Model& model);  // NOLINT: a model is a layer
 
   bool present() const { return data_ != nullptr; }
   // Calls the layer. The inputs are in the order of the arguments of Keras' call(): an LSTM takes
-  // its input, and then the initial states; Attention takes query, value and, optionally, key.
+  // the input first, and then the initial states; Attention takes query, value and, optionally,
+  // key.
   Symbol operator()(const Symbols& inputs) const;
 
  private:
@@ -84,8 +85,8 @@ class Layer {
   std::shared_ptr<const LayerData> data_;
 };
 
-// An input of a model. A Sequential model may begin with one, which states the shape of its
-// examples; without it, the data determine the shape.
+// An input of a model. A Sequential model may start with an Input, which states the shape of the
+// examples; without an Input, the data determine the shape.
 struct Input {
   std::vector<int64_t> shape = {};  // of one example; -1 for a length that the data determine
   std::string dtype = "float32";    // or float64, int32, int64, uint8, bool

@@ -12,7 +12,7 @@
 
 namespace tfjob::api {
 
-// The loss and the metrics, in the order of compile(): "loss", "accuracy", …; in training, also
+// The loss and the metrics, in the order of compile(): "loss", "accuracy", …; during training, also
 // those of the validation: "val_loss", …
 class Metrics {
  public:
@@ -23,27 +23,28 @@ class Metrics {
   const std::vector<std::pair<std::string, double>>& values() const& { return values_; }
   std::vector<std::pair<std::string, double>> values() && { return std::move(values_); }
   bool has(const std::string& name) const;
-  // Returns NaN if there is no such metric.
+  // Returns the metric with this name, or NaN if there is no such metric.
   double operator[](const std::string& name) const;
-  // Returns InvalidArgument, with the names that exist, if there is no such metric.
+  // Returns the metric with this name. Returns InvalidArgument, with the existing names, if there
+  // is no such metric.
   Result<double> At(const std::string& name) const;
 
  private:
   std::vector<std::pair<std::string, double>> values_;
 };
 
-// Prints "loss=0.33 accuracy=0.88".
+// Prints the metrics in the form "loss=0.33 accuracy=0.88".
 std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
 
 // The metrics that Fit has reported at the end of each epoch.
 struct History {
   std::vector<int64_t> epoch;  // the indices of the epochs, from 0
   // Maps each metric to its values, one per element of `epoch`. Metrics of the validation have
-  // values only for the epochs with a validation (FitOptions::validation_freq). If a callback says
-  // that it may change the learning rate (CallbackHooks::MaySetLearningRate; a LambdaCallback does
-  // not), "learning_rate" has the rate at the end of each epoch.
+  // values only for the epochs with a validation (FitOptions::validation_freq). If a callback may
+  // change the learning rate (CallbackHooks::MaySetLearningRate, which returns false for a
+  // LambdaCallback), "learning_rate" is the rate at the end of each epoch.
   std::map<std::string, std::vector<double>> values;
-  // True if a callback has ended the training before its last step.
+  // True if a callback has stopped the training before the last step.
   bool stopped = false;
 };
 

@@ -1,4 +1,5 @@
-// Defines models: layers and how they are connected, without the values of their variables.
+// Defines models. A model consists of layers and their connections, without the values of the
+// variables.
 #pragma once
 
 #include <memory>
@@ -13,22 +14,22 @@ namespace tfjob::api {
 
 struct ModelData;
 
-// Immutable and cheap to copy.
+// A graph or a chain of layers. Immutable and cheap to copy.
 class Model {
  public:
   Model();  // not a model: its status is an error
-  // A move copies, so a moved-from Model can still be used.
+  // Moving a Model copies it, so a moved-from Model can still be used.
   Model(const Model&) = default;
   Model& operator=(const Model&) = default;
   // Reads a model saved by Keras or this library: JSON from Model.to_json(), a .keras file, or an
   // .h5 file with a whole model. If the file has weights, they are the initial values of the
   // variables, even if the model becomes part of another one. The weights are read immediately if
-  // the model states the shapes of its inputs, and otherwise once the shapes are known.
+  // the model states the shapes of its inputs, or else as soon as the shapes are known.
   // Session::Load also reads the settings of compile().
   static Result<Model> Load(const std::string& path);
 
-  // Returns the error that makes the model unusable, or OK. Functions that take a model return the
-  // same error.
+  // Returns the error that makes the model unusable, or OK. Functions to which the model is passed
+  // return the same error.
   const Status& status() const&;
   Status status() && { return std::as_const(*this).status(); }
   const std::string& name() const&;
@@ -40,13 +41,14 @@ class Model {
 
   // Returns a copy that needs less memory in training: layers whose names match one of the patterns
   // are computed a second time for their gradients, and only their outputs are kept until then. A
-  // model inside this one that matches is recomputed as a whole. Files do not keep this setting.
+  // nested model that matches is recomputed as a whole. Files do not contain this setting.
   Model Recomputed(const std::vector<std::string>& patterns) const;
 
-  // Returns a copy in which layers without a dtype policy have this one: "float32",
+  // Returns a copy in which this dtype policy applies to all layers without a policy: "float32",
   // "mixed_bfloat16" or "mixed_float16", as in Keras. Layers made with the API have no policy;
   // layers that Load has read from a file have one. If all layers have a policy, the status of the
-  // copy is an error. Only Fit trains a model with "mixed_float16", and not with parameter servers.
+  // copy is an error. With "mixed_float16", only Fit can train the model, and not with parameter
+  // servers.
   Model WithDTypePolicy(const std::string& policy) const;
 
   // Returns a table with the shape and the number of parameters of each layer. Returns
@@ -55,12 +57,12 @@ class Model {
   // Returns Keras' JSON, which keras.models.model_from_json reads.
   Result<std::string> ToJson() const;
 
-  // Returns a model with the same layers, but its own variables, as keras.models.clone_model does.
-  // The clone does not take over weights from a file.
+  // Returns a model with the same layers, but new variables, as keras.models.clone_model does. The
+  // clone does not use weights from a file as initial values.
   Model Clone() const;
 
-  // Calls the model as a layer of another model. As in Keras, all calls share its variables;
-  // `model.Clone()(x)` has its own.
+  // Calls the model as a layer of another model. As in Keras, all calls share the model's
+  // variables, but `model.Clone()(x)` has new ones.
   Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
 
  private:
@@ -74,8 +76,8 @@ class Model {
 Model Sequential(const std::vector<Layer>& layers, const std::string& name = "sequential");
 
 // Returns the model that computes `outputs` from `inputs`. Every Input on which an output depends
-// must be in `inputs`. Layers without a name are named as in Keras: dense, dense_1, …, in the order
-// in which the outputs need them.
+// must be in `inputs`. Layers without a name get names as in Keras: dense, dense_1, …, in the order
+// in which the outputs depend on them.
 Model Functional(const Symbols& inputs, const Symbols& outputs,
                  const std::string& name = "functional");
 

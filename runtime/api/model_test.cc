@@ -1,4 +1,4 @@
-// Tests how layers become models.
+// Tests the construction of models from layers.
 #include "runtime/api/model.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ TEST(Functional, CallsOfOneLayerShareItsVariables) {
   const Symbol both = Concatenate{}({shared(left), shared(right)});
   const Model model = Functional({left, right}, Dense{.units = 1, .name = "out"}(both));
   ASSERT_TRUE(model.status().ok()) << model.status();
-  // dense 4·3 + 3, out 6 + 1
+  // The layer "dense" has 4·3 + 3 parameters, and "out" has 6 + 1.
   EXPECT_NE(SummaryOf(model).find("Parameters: 22\n"), std::string::npos) << SummaryOf(model);
 }
 
@@ -175,14 +175,14 @@ TEST(Functional, FunctionalModelsAreLayersAtItsOutputs) {
   }
 }
 
-// Calls of a Dense would look as if they shared its variables.
+// If a Dense variable could be called, its calls would seem to share the layer's variables.
 template <typename L>
 concept Callable = requires(L layer, Symbol x) { layer(x); };
 template <typename L>
 concept CallableOnce = requires(L&& layer, Symbol x) { std::move(layer)(x); };
 static_assert(!Callable<Dense> && !Callable<const LSTM> && CallableOnce<Dense>);
 static_assert(Callable<Layer> && Callable<Model>);
-// Each conversion of an Input would make another input.
+// Each conversion of an Input would create another input.
 static_assert(!std::is_constructible_v<Symbols, Input> && std::is_constructible_v<Symbols, Symbol>);
 
 TEST(Functional, ItsErrorsSayWhatToChange) {

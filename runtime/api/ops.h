@@ -4,10 +4,10 @@
 //   Symbol scaled = 2 * x + 1;
 //   Symbol unit = x / ops::Sqrt(ops::Sum(ops::Square(x), {-1}, true));
 //
-// Functional models can contain them (Keras reads and writes them as its own operations), and so
-// can the steps and losses that a program defines. Axes include the batch, which is axis 0. In a
-// model, every result must keep the batch as its first axis; a step may also reduce it. Errors,
-// such as shapes that do not match, are reported by the model or the function that uses the value.
+// Functional models can contain operations (Keras reads and writes them as its own), and so can the
+// steps and losses that a program defines. Axis 0 is the batch. In a model, the first axis of every
+// result must be the batch; a step may also reduce the batch axis. Errors, such as mismatched
+// shapes, are returned by the model or the function that uses the value.
 #pragma once
 
 #include <cstdint>
@@ -38,15 +38,16 @@ class Operand {
   bool integer_ = false;
 };
 
-// Elementwise; shapes are broadcast as in NumPy. At least one operand must be a value. In a model,
-// both values must have the same rank. In a step, a value with fewer axes than the other must not
-// have one row per example, because its rows would be matched with the columns of the other value.
+// Elementwise operations, with broadcasting as in NumPy. At least one operand must be a value. In a
+// model, both values must have the same rank. In a step, a value with fewer axes than the other
+// must not have one row per example, because its rows would be matched with the columns of the
+// other value.
 Symbol operator+(const Operand& x, const Operand& y);
 Symbol operator-(const Operand& x, const Operand& y);
 Symbol operator*(const Operand& x, const Operand& y);
 Symbol operator/(const Operand& x, const Operand& y);
 Symbol operator-(const Symbol& x);
-// Comparisons return bool values. Use ops::Equal and ops::NotEqual for the other two.
+// Comparisons return bool values. Use ops::Equal and ops::NotEqual for == and !=.
 Symbol operator<(const Operand& x, const Operand& y);
 Symbol operator<=(const Operand& x, const Operand& y);
 Symbol operator>(const Operand& x, const Operand& y);
@@ -90,7 +91,7 @@ Symbol Softplus(const Symbol& x);
 Symbol Silu(const Symbol& x);
 Symbol Gelu(const Symbol& x, bool approximate = true);
 Symbol Elu(const Symbol& x, double alpha = 1);
-// The next two take one axis other than the batch.
+// The next two functions work along one axis, which must not be the batch.
 Symbol Softmax(const Symbol& x, int64_t axis = -1);
 Symbol LogSoftmax(const Symbol& x, int64_t axis = -1);
 
@@ -107,7 +108,7 @@ Symbol Argmax(const Symbol& x, int64_t axis = -1);  // int32
 
 // ---- shapes
 
-// One length may be -1. In a model, this must be the first one, which is the length of the batch.
+// One length may be -1. In a model, only the first length, which is that of the batch, may be -1.
 Symbol Reshape(const Symbol& x, const std::vector<int64_t>& shape);
 Symbol Transpose(const Symbol& x, const std::vector<int64_t>& axes);
 Symbol ExpandDims(const Symbol& x, int64_t axis);
@@ -141,7 +142,8 @@ class Key {
   int64_t index_ = 0;
   std::optional<int64_t> start_, stop_, step_;
 };
-// Returns x[key]. The key must take the whole batch, so it begins with Key::All() or an ellipsis.
+// Returns x[key]. The key must select the whole batch, so it must start with Key::All() or an
+// ellipsis.
 Symbol GetItem(const Symbol& x, const std::vector<Key>& key);
 
 // ---- products

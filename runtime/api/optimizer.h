@@ -29,7 +29,7 @@ class LearningRate {
 // An optimizer of any class. Immutable and cheap to copy.
 class Optimizer {
  public:
-  // A move copies, so a moved-from Optimizer can still be used.
+  // Moving an Optimizer copies it, so a moved-from Optimizer can still be used.
   Optimizer(const Optimizer&) = default;
   Optimizer& operator=(const Optimizer&) = default;
   Optimizer() : Optimizer("rmsprop") {}  // Keras' default

@@ -35,24 +35,24 @@ namespace tfjob::api {
 struct CompiledData;
 struct SessionData;
 
-// The loss and the metrics of one output of a model.
+// The loss and the metrics for one output of a model.
 struct OutputOptions {
   Loss loss = {};
   double loss_weight = 1;
-  // Keras' names, with arguments if needed:
-  // {"accuracy", {"top_k_categorical_accuracy", {{"k", 3}}}}
+  // The metrics, by the names that Keras uses, with arguments if needed: {"accuracy",
+  // {"top_k_categorical_accuracy", {{"k", 3}}}}
   std::vector<Named> metrics = {};
-  std::vector<Named> weighted_metrics = {};  // use the sample weights or class weights
+  std::vector<Named> weighted_metrics = {};  // metrics to which sample or class weights apply
 };
 
 struct CompileOptions {
   Optimizer optimizer = {};
-  // The loss and the metrics of every output without an entry in `outputs`. A model that only
-  // predicts, or that only functions train, needs no loss.
+  // The loss and the metrics for every output without an entry in `outputs`. A model needs no loss
+  // if it is only used for predictions, or if only functions train it.
   Loss loss = {};
   std::vector<Named> metrics = {};
   std::vector<Named> weighted_metrics = {};
-  std::map<std::string, OutputOptions> outputs = {};  // by the names of the output layers
+  std::map<std::string, OutputOptions> outputs = {};  // the keys are the names of the output layers
 };
 
 enum class Verbose {
@@ -62,58 +62,61 @@ enum class Verbose {
   kEpochs,  // one line per epoch
 };
 
-// Batches of examples of similar lengths, with little padding, as
-// tf.data.Dataset.bucket_by_sequence_length makes them. The length of an example is that of its
-// longest input, up to the last value other than the padding.
+// Groups examples of similar lengths into batches with little padding, as
+// tf.data.Dataset.bucket_by_sequence_length does. The length of an example is the length of its
+// longest input without padding at the end.
 struct BucketByLength {
   std::vector<int64_t> boundaries = {};  // the maximum lengths of the buckets, ascending
-  // Examples per batch and task: one size per boundary, and one for longer examples. Empty: the
-  // batch_size of Fit.
+  // Examples per batch and task: one size per boundary, and one for longer examples. If empty, all
+  // sizes are the batch_size of Fit.
   std::vector<int64_t> batch_sizes = {};
-  std::optional<double> padding = {};  // by default that of the tokenizer or feature, or 0
+  std::optional<double> padding = {};  // default: that of the tokenizer or feature, or 0
 };
 
-// Masks tokens at random, as BERT does: a share of the tokens is predicted, and 80 % of these are
-// replaced by mask_token and 10 % by another token.
+// Masks tokens at random, as BERT does. The model predicts a fraction of the tokens: 80 % of these
+// are replaced with mask_token, 10 % with another token, and 10 % stay unchanged.
 struct MaskTokens {
   int64_t mask_token = 0;       // an id
   int64_t vocabulary_size = 0;  // number of ids
-  // Ids that are never masked or drawn, in addition to mask_token and the tokenizer's padding.
+  // Ids that are neither masked nor used as replacements, in addition to mask_token and the
+  // tokenizer's padding.
   std::vector<int64_t> special_tokens = {0};
   double rate = 0.15;
 };
 
 struct FitOptions {
   int64_t batch_size = 32;    // total over all tasks and devices: 1 to 16777216
-  int64_t epochs = 1;         // the index of the epoch before which training ends
+  int64_t epochs = 1;         // training stops before the epoch with this index
   int64_t initial_epoch = 0;  // the index of the first epoch, to continue an earlier training
   bool shuffle = true;        // whether each epoch has a new, random order
-  // If above 0, examples are shuffled only within windows of this many examples, which suits disks
-  // with slow random access. If there are no more examples than that, all are shuffled.
+  // If above 0, shuffles only within windows of this many examples, which suits disks with slow
+  // random access. If one window contains all examples, all are shuffled.
   int64_t shuffle_buffer = 0;
-  // Batches of examples of similar lengths, for a model that takes any length.
+  // If set, groups examples of similar lengths into batches. The model must accept inputs of any
+  // length.
   std::optional<BucketByLength> bucket_by_length = {};
-  // Masks tokens, for masked language models. The labels are the same tokens.
+  // If set, masks tokens, for masked language models. The labels are the tokens before masking.
   std::optional<MaskTokens> mask_tokens = {};
-  // Layers without variables, such as RandomCrop, that change the model's only input before it
-  // becomes part of a batch. Random layers change only examples for training. Their random numbers
-  // depend only on the seed of the session, the epoch and the index of the example. These layers
-  // are not part of the model: pass them to Evaluate, too, if the model needs them. Predict takes
-  // what they return.
+  // Layers without variables, such as RandomCrop, which change each example of the model's only
+  // input before batches are formed. Random layers change only examples for training. Their random
+  // numbers depend only on the seed of the session, the epoch and the index of the example. These
+  // layers are not part of the model. If the model needs them, pass them to Evaluate, too, and
+  // apply them to the inputs of Predict.
   std::vector<Layer> augment = {};
-  // The number of steps per epoch; 0: one pass over all examples. An epoch begins where the
-  // previous one ended, even if that was in an earlier Fit. If the number of batches in a pass has
-  // changed since then, however, Fit begins with a new pass.
+  // The number of steps per epoch; 0: one pass over all examples. Each epoch continues where the
+  // previous one ended, even across calls of Fit. However, if the number of batches in a pass has
+  // changed since the last Fit, Fit starts a new pass.
   int64_t steps_per_epoch = 0;
-  const Dataset* validation = nullptr;  // evaluated at the end of an epoch; may be null
+  const Dataset* validation = nullptr;  // evaluated at the end of epochs; may be null
   // The fraction of the examples, from 0 to below 1, that is used for validation instead of
-  // training. These are the last examples, before shuffling. Works only for arrays in memory, which
-  // each Fit copies; not together with `validation`, and not in a job with an evaluator.
+  // training. These are the last examples, before shuffling. Can be used only with arrays in
+  // memory, which each Fit copies. Cannot be combined with `validation`, or used in a job with an
+  // evaluator.
   double validation_split = 0;
   int64_t validation_steps = 0;                 // batches per validation; 0: all
   int64_t validation_freq = 1;                  // epochs from one validation to the next
   int64_t validation_batch_size = 0;            // 0: batch_size
-  std::map<int64_t, double> class_weight = {};  // classes without an entry weigh 1
+  std::map<int64_t, double> class_weight = {};  // classes without an entry have the weight 1
   std::vector<Callback> callbacks = {};
   Verbose verbose = Verbose::kAuto;
 };
@@ -127,7 +130,7 @@ struct EvaluateOptions {
 };
 
 struct LoadOptions {
-  // Patterns of variables that keep their values ("head/*").
+  // Patterns, such as "head/*", for the names of variables that keep their values.
   std::vector<std::string> skip = {};
 };
 
@@ -144,7 +147,7 @@ struct BatchReport {
   int64_t step = 0;      // the number of updates that the optimizer has made
 };
 
-// A model with the values of its variables, an optimizer with its state, a loss and metrics.
+// A model with the values of its variables, an optimizer and its state, a loss and metrics.
 //
 // A copy is trained independently of the original. The variables get their initial values when
 // their shapes are known: in Compile if the inputs that the model states determine these shapes,
@@ -158,53 +161,55 @@ class CompiledModel {
   CompiledModel& operator=(CompiledModel&& other) noexcept;
   ~CompiledModel();
 
-  // Trains, starting from the current values and the current state of the optimizer. During the
-  // training, SIGTERM and SIGINT make Fit end after the current step, with kCancelled, unless the
-  // program handles the signal itself (SessionOptions::handle_signals); a second signal ends the
-  // process. After SIGTERM, a program should save what it needs and end. Later calls of Fit,
-  // Evaluate and Predict work as if there had been no signal.
+  // Trains, starting from the current values and the current state of the optimizer. If the process
+  // receives SIGTERM or SIGINT, Fit stops after the current step and returns kCancelled, unless the
+  // program handles the signal itself (SessionOptions::handle_signals). A second signal terminates
+  // the process. After SIGTERM, a program should save what it needs and exit. Later calls of Fit,
+  // Evaluate and Predict are not affected by the earlier signal.
   //
   // After kCancelled and after other errors, the model has the values of the last step, and
-  // history() has the epochs until then. If numbers were not finite, the model has the values from
-  // the end of the previous epoch. If Fit fails before its first step, nothing changes.
+  // history() contains the completed epochs. If numbers were not finite, however, the model has the
+  // values from the end of the previous epoch. If Fit fails before its first step, the model does
+  // not change.
   //
-  // Fit also returns kCancelled in tasks that end without a trained model, and value() then ends
-  // the process with exit code 0. These tasks are: one whose job has ended without it, for example
-  // because it was restarted too late; with parameter servers, a worker, because only the chief
-  // gets the values; a ps, which serves variables until the job has ended; and an evaluator, which
-  // until then evaluates the checkpoints of BackupAndRestore on `validation`.
+  // Fit also returns kCancelled in a task that has no trained model at the end; value() then ends
+  // the process with exit code 0. This is the case in a task whose job has ended without it, for
+  // example because the task was restarted too late. With parameter servers, it is also the case in
+  // every worker, because only the chief gets the values. A ps returns kCancelled after it has
+  // served variables until the end of the job. An evaluator returns kCancelled after it has
+  // evaluated the checkpoints of BackupAndRestore on `validation` until the end of the job.
   //
-  // While Fit runs, its callbacks must use FitControl: the model's other functions that return a
-  // Status or a Result, apart from Summary, return FailedPrecondition, and the process ends (Exit)
-  // if the model is copied, moved or assigned to.
+  // While Fit runs, callbacks must use FitControl instead of the model. All functions of the model
+  // that return a Status or a Result, apart from Summary, then return FailedPrecondition. If the
+  // model is copied, moved or assigned to while Fit runs, the process ends (Exit).
   Result<History> Fit(const Dataset& train, const FitOptions& options = {});
-  // Returns the history of the last call of Fit, even if it ended with an error.
+  // Returns the history of the last call of Fit, even if that call returned an error.
   const History& history() const&;
   History history() && { return std::as_const(*this).history(); }
 
   // Takes one training step on the examples, as Fit does with each batch: the devices of the
   // strategy share the examples, and the loss is the mean over all examples. If the loss or a
-  // gradient is not finite, returns an error and changes nothing. `class_weight` is as in
+  // gradient is not finite, returns an error and does not change the model. `class_weight` is as in
   // FitOptions.
   //
-  // The first call for a number of examples, and for their types, compiles programs. The values of
-  // the variables stay on the devices until another function needs them. Returns Unimplemented in a
-  // job of several tasks.
+  // The first call with a new number or new types of examples compiles programs. The values of the
+  // variables stay on the devices until another function needs them. Returns Unimplemented in a job
+  // of several tasks.
   Result<BatchReport> Step(const Batch& batch, const std::map<int64_t, double>& class_weight = {});
   // Trains like Step. As in Keras 3, returns the loss and the metrics over all batches since
-  // ResetMetrics, Fit or Evaluate, including those of TestOnBatch.
+  // ResetMetrics, Fit or Evaluate, including the batches of TestOnBatch.
   Result<Metrics> TrainOnBatch(const Batch& batch,
                                const std::map<int64_t, double>& class_weight = {});
-  // Like TrainOnBatch, but does not train.
+  // Returns the same totals as TrainOnBatch, but does not train.
   Result<Metrics> TestOnBatch(const Batch& batch);
   void ResetMetrics();
 
-  // Returns the mean loss and the metrics over the examples, which are read in order.
+  // Returns the mean loss and the metrics over all examples. Reads the examples in order.
   Result<Metrics> Evaluate(const Dataset& test, const EvaluateOptions& options = {});
 
-  // Return the outputs for the examples along the first axis of each input. The maps contain arrays
-  // by the names of the input and output layers. The first form is for models with one input and
-  // one output.
+  // Return the outputs for the examples in `x` or `inputs`; the first axis of each array counts the
+  // examples. The keys of the maps are the names of the input and output layers. The first form is
+  // for models with one input and one output.
   Result<Tensor> Predict(const Tensor& x, const PredictOptions& options = {});
   Result<std::map<std::string, Tensor>> Predict(const std::map<std::string, Tensor>& inputs,
                                                 const PredictOptions& options = {});
@@ -216,14 +221,14 @@ class CompiledModel {
   //   .weights.h5     the weights, for Keras' Model.load_weights
   //   .safetensors    the weights, by variable name
   // To write .keras and .h5 files, this function starts the program tfjob-hdf5. An installed
-  // library finds the program that was installed with it. Otherwise, the program must be in the
-  // folder of the running program, or the environment variable TFJOB_HDF5 must name it. Never waits
-  // for another task.
+  // library finds the program that was installed with it. Otherwise, tfjob-hdf5 must be in the
+  // folder of the running program, or the environment variable TFJOB_HDF5 must contain its path.
+  // Save never waits for another task.
   Status Save(const std::string& path) const;
   // Adds a checkpoint to the folder, in the format of TensorFlow and of tfjob-trainer: the
-  // variables, the state of the optimizer and the step. Keeps the newest five, and deletes
-  // checkpoints of later steps, because they belong to another training. Only one task of a job may
-  // call this function.
+  // variables, the state of the optimizer and the step. Keeps the newest five checkpoints. Deletes
+  // checkpoints of later steps, because these belong to another training. Only one task of a job
+  // may call this function.
   Status SaveCheckpoint(const std::string& folder) const;
 
   // Reads the values of the variables from a file written by Save, from a weights file written by
@@ -231,11 +236,11 @@ class CompiledModel {
   // state of the optimizer.
   Status LoadWeights(const std::string& path, const LoadOptions& options = {});
   // Sets the variables with these names (see Weights). Does not change other variables or the state
-  // of the optimizer. Returns InvalidArgument if the model has no variable of this name, type and
-  // shape.
+  // of the optimizer. Returns InvalidArgument if the model lacks a variable with one of these
+  // names, or if its type or shape differs.
   Status SetWeights(const std::map<std::string, Tensor>& values);
   // Reads the variables, the state of the optimizer and the step from the newest checkpoint in the
-  // folder. Returns NotFound if there is none.
+  // folder. Returns NotFound if the folder has no checkpoint.
   Status LoadCheckpoint(const std::string& folder);
 
   // Returns the names and values of the variables, such as "dense/kernel", in the order of the
@@ -243,7 +248,7 @@ class CompiledModel {
   Result<std::vector<std::pair<std::string, Tensor>>> Weights() const;
   // Returns the number of updates that the optimizer has made.
   int64_t step() const;
-  // Returns the model, without the values of its variables.
+  // Returns the model without the values of the variables.
   const Model& model() const&;
   Model model() && { return std::as_const(*this).model(); }
   Result<std::string> Summary() const;
@@ -257,56 +262,58 @@ class CompiledModel {
 };
 
 struct SessionOptions {
-  // Determines initial values, the order of the examples and dropout. Equal seeds give equal
+  // Determines initial values, the order of the examples and dropout. Equal seeds produce equal
   // results, so the models of an ensemble need different seeds.
   int64_t seed = 0;
   int threads = 0;  // for computation; 0: one per processor that the process may use
-  // "cpu", "cuda" or "auto". Strategy::FromEnvironment takes the environment variable TFJOB_DEVICE
-  // instead, if it is set.
+  // "cpu", "cuda" or "auto". With Strategy::FromEnvironment, the environment variable TFJOB_DEVICE
+  // overrides this option.
   std::string device = "auto";
-  // Messages of this level and above go to standard error: "debug", "info", "warning", "error",
-  // "off". The first session sets the level for the whole process ("" sets "warning"); in a later
-  // session, "" accepts this level, and a different level is an error.
+  // "debug", "info", "warning", "error" or "off". Messages of this level and above are written to
+  // standard error. The first session sets the level for the whole process ("" sets "warning"). In
+  // later sessions, "" keeps this level, and any other level is an error.
   std::string log_level = {};
-  // Whether SIGTERM and SIGINT end a running Fit, unless the program handles the signal itself. If
-  // false, the library leaves the signals alone.
+  // Whether SIGTERM and SIGINT stop a running Fit, unless the program handles the signal itself. If
+  // false, the library does not handle signals.
   bool handle_signals = true;
 };
 
-// Immutable and cheap to copy.
+// Compiles and loads models for one strategy. Immutable and cheap to copy.
 class Session {
  public:
-  // A move copies, so a moved-from Session can still be used.
+  // Moving a Session copies it, so a moved-from Session can still be used.
   Session(const Session&) = default;
   Session& operator=(const Session&) = default;
-  // Compile and Load return errors in the strategy and the options.
+  // If the strategy or the options are invalid, Compile and Load return the error.
   explicit Session(const Strategy& strategy = Strategy::FromEnvironment(),
                    const SessionOptions& options = {});
 
   Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
-  // Reads a whole model from a .keras or .h5 file: its weights, its compile() settings and its
-  // optimizer's state. Returns InvalidArgument if the file has no compile() settings; in that case,
-  // use Model::Load and Compile. If the model does not state the shapes of its inputs, the file is
-  // read again when data are first used, and must not change until then.
+  // Reads a whole model from a .keras or .h5 file: the layers, the weights, the compile() settings
+  // and the state of the optimizer. Returns InvalidArgument if the file has no compile() settings;
+  // in that case, use Model::Load and Compile. If the model does not state the shapes of its
+  // inputs, the file is read again when data are first used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
-  // Returns the batches of a dataset, for a program's own training loop. In a job of several tasks,
-  // each task gets its part of each batch, which may be empty. Images and other inputs with a
-  // `scale` become float32, and are multiplied by it; other arrays keep their types. A dataset of
-  // files that does not name its arrays has one input and one output.
+  // Returns an iterator over the batches of a dataset, for a program's own training loop. In a job
+  // of several tasks, each task gets its part of each batch; this part may be empty. Images and
+  // other inputs with a `scale` are converted to float32 and multiplied by the scale; other arrays
+  // keep their types. A dataset of files that does not name its arrays has one input and one
+  // output.
   Result<Batches> Distribute(const Dataset& dataset, const DistributeOptions& options = {}) const;
-  // Makes a function from the step that `body` records. Calls `body` once, before returning.
-  // `inputs` give the shapes and types of one example; the first axis of the function's arrays
-  // counts the examples. Returns Unimplemented in a job of several tasks.
+  // Creates a function from the step that `body` records. Calls `body` once, before returning.
+  // `inputs` states the shape and type that one example has in each input. The arrays that are
+  // passed to the function have one more axis, the first, which counts the examples. Returns
+  // Unimplemented in a job of several tasks.
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
-  // Returns the number of devices, of all tasks, that take part in a step.
+  // Returns the number of devices that take part in a step, in all tasks together.
   int NumReplicasInSync() const;
   // In a ps task, serves variables until the chief has ended the job, and then returns kCancelled,
   // because the task has no trained model; value() then ends the process with exit code 0. In all
   // other tasks, returns OK immediately. In a ps, Fit does the same, but if a program calls this
-  // function first, its ps tasks need neither data nor a model. If a ps is restarted after its job
-  // has failed, this function, unlike Fit with a BackupAndRestore, cannot detect the failure, and
-  // serves until it is stopped.
+  // function first, its ps tasks need neither data nor a model. Unlike Fit with a BackupAndRestore,
+  // this function cannot detect that the job has already failed: in a ps that is restarted after
+  // the failure, it serves until the process is stopped.
   //
   //   session.ServeVariables().value();
   Status ServeVariables() const;

@@ -63,7 +63,7 @@ void Exit(const Status& status) {
     std::fprintf(stderr, "%s%s\n", error ? "error: " : "", status.message().c_str());
   if (error) cluster::WriteTerminationMessage(cluster::TerminationLog(), status.message());
   std::fflush(nullptr);
-  // No destructors run, because other threads may still compute.
+  // Run no destructors, because other threads may still be computing.
   std::_Exit(CodeOf(status));
 }
 

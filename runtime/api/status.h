@@ -3,7 +3,7 @@
 //   Result<CompiledModel> compiled = session.Compile(model, options);
 //   if (!compiled.ok()) std::cerr << compiled.status().message() << "\n";
 //
-// A program that cannot go on after an error calls value(), which prints the error and ends the
+// A program that cannot continue after an error calls value(), which prints the error and ends the
 // process:
 //
 //   CompiledModel compiled = session.Compile(model, options).value();
@@ -23,7 +23,7 @@ enum class StatusCode {
   kOk = 0,
   kCancelled = 1,  // the process was asked to stop, or its job has ended
   kUnknown = 2,
-  kInvalidArgument = 3,  // the input is wrong; a retry does not help
+  kInvalidArgument = 3,  // the input is invalid; a retry does not help
   kDeadlineExceeded = 4,
   kNotFound = 5,
   kAlreadyExists = 6,
@@ -67,18 +67,18 @@ class [[nodiscard]] Status {
 
 std::ostream& operator<<(std::ostream& out, const Status& status);
 
-// Writes the error to standard error and, in a container, to the termination message, and ends the
+// Writes the error to standard error and, in a container, to the termination message. Then ends the
 // process immediately: flushes the standard streams, but runs no destructors.
 //
-// The exit code tells the operator of a TFJob whether a retry may help, as that of tfjob-trainer
-// does: 138 for an error that may be temporary, 2 for an invalid argument, 128 plus the signal's
-// number if a signal asked the process to stop, and otherwise 1. It is 0 for an OK status, and for
-// the kCancelled that Fit returns in a task whose job has ended without it, because there is
-// nothing to retry. A program that handles signals itself should also choose its exit code itself,
-// such as 143 after SIGTERM.
+// The exit codes are those of tfjob-trainer. The operator of a TFJob decides from the code whether
+// a retry may help: 138 for an error that may be temporary, 2 for an invalid argument, 128 plus the
+// signal's number if a signal asked the process to stop, and 1 for other errors. The code is 0 for
+// an OK status, and for the kCancelled that Fit returns in a task whose job has ended without it,
+// because a retry is not needed. A program that handles signals itself should also choose the exit
+// code after a signal itself, such as 143 after SIGTERM.
 [[noreturn]] void Exit(const Status& status);
 
-// Holds a value, or the error that explains why there is none.
+// A value, or the error that explains why there is no value.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -91,9 +91,9 @@ class [[nodiscard]] Result {
   const Status& status() const& { return status_; }
   Status status() && { return std::move(status_); }
 
-  // Return the value, or end the process (Exit) if this is an error. On a temporary Result, they
-  // return a value instead of a reference, so `for (auto& x : Weights().value())` is safe. Other
-  // types of this library do the same instead of returning references into temporary objects.
+  // Return the value, or end the process (Exit) if this is an error. A temporary Result returns the
+  // value itself rather than a reference, so `for (auto& x : Weights().value())` is safe. Other
+  // types of this library also avoid returning references into temporary objects.
   T& value() & { return Checked(); }
   const T& value() const& { return const_cast<Result*>(this)->Checked(); }
   T value() && { return std::move(Checked()); }

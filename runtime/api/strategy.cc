@@ -10,8 +10,8 @@
 namespace tfjob::api {
 namespace {
 
-// Takes the job's key from the environment. Reads the key only once, because reading erases it
-// there.
+// Returns the job's key from the environment. Reads the key only once, because reading removes it
+// from the environment.
 const StatusOr<std::optional<wire::JobKey>>& JobKeyOfProcess() {
   static const auto* const kKey = new StatusOr<std::optional<wire::JobKey>>(wire::TakeJobKey());
   return *kKey;
@@ -29,7 +29,7 @@ StatusOr<StrategyData> ReadEnvironment() {
   return data;
 }
 
-// Reads the environment, and sets the keys of the `strategy` section.
+// Reads the environment, and sets these keys of the `strategy` section.
 StatusOr<StrategyData> WithKeys(const Json& keys) {
   ASSIGN_OR_RETURN(StrategyData data, ReadEnvironment());
   Json document = Json::object();

@@ -9,7 +9,7 @@
 namespace tfjob::api {
 namespace {
 
-// The internal types, in the order of the public enum.
+// The internal types, in the order of the values of the public enum.
 constexpr tfjob::DType kInternalTypes[] = {tfjob::DType::kFloat32, tfjob::DType::kFloat64,
                                            tfjob::DType::kInt32,   tfjob::DType::kInt64,
                                            tfjob::DType::kUInt8,   tfjob::DType::kBool};
@@ -18,7 +18,7 @@ tfjob::DType Internal(DType dtype) {
   return kInternalTypes[static_cast<size_t>(dtype)];
 }
 
-// Arrays of more bytes than this are refused: no machine has so much memory.
+// The maximum size of an array in bytes. No machine has so much memory.
 constexpr int64_t kMostBytes = int64_t{1} << 46;
 
 tfjob::StatusOr<Shape> CheckedShape(DType dtype, std::vector<int64_t> dims) {
@@ -47,7 +47,7 @@ Result<Tensor> CopyOf(DType dtype, std::vector<int64_t> dims, std::span<const T>
   return Access::MakeTensor(std::move(made));
 }
 
-// Returns the elements. Ends the process if they have another type.
+// Returns the elements. Ends the process if they are not of type `wanted`.
 template <typename T>
 std::span<T> ElementsOf(Tensor& tensor, DType wanted) {
   if (!tensor.present()) return {};
@@ -55,7 +55,7 @@ std::span<T> ElementsOf(Tensor& tensor, DType wanted) {
     Exit(ToPublic(InvalidArgument("an array of ", Name(tensor.dtype()), " has no elements of type ",
                                   Name(wanted))));
   }
-  // The copy shares the elements.
+  // A copy of a tfjob::Tensor shares the elements.
   return tfjob::Tensor(Access::Data(tensor)).data<T>();
 }
 

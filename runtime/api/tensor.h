@@ -18,16 +18,17 @@ enum class DType { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool };
 // Returns NumPy's name for the type, such as "float32".
 const char* Name(DType dtype);
 
-// A dense array in row-major order, of any number of dimensions. A copy of a Tensor shares the
+// A dense array in row-major order, with any number of dimensions. A copy of a Tensor shares the
 // elements; Clone copies them. Not thread-safe.
 class Tensor {
  public:
-  // Makes a Tensor without an array. Functions with an optional array treat it as absent.
+  // Creates a Tensor without an array. Functions with an optional array treat such a Tensor as
+  // absent.
   Tensor() = default;
-  // Makes an array of zeros. Ends the process (Exit) if the shape has a negative dimension, or more
-  // elements than memory can hold.
+  // Creates an array of zeros. Ends the process (Exit) if the shape has a negative dimension, or
+  // more elements than memory can hold.
   Tensor(DType dtype, std::vector<int64_t> shape);
-  // Return an array with a copy of these elements. Return InvalidArgument if the shape has a
+  // Return an array with copies of these elements. Return InvalidArgument if the shape has a
   // different number of elements.
   static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const float> elements);
   static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const double> elements);
@@ -42,9 +43,9 @@ class Tensor {
   std::vector<int64_t> shape() && { return std::as_const(*this).shape(); }
   int64_t size() const;  // the number of elements; 0 if there is no array
 
-  // Return the elements. End the process (Exit) if they have another type. The spans point into the
-  // array, so they cannot be taken from a temporary Tensor. Give it a name: `Tensor y =
-  // Predict(x).value();`, and then `y.float32()`.
+  // Return the elements. End the process (Exit) if the elements have another type. The spans point
+  // into the array, so these functions cannot be called on a temporary Tensor. Store it in a
+  // variable: `Tensor y = Predict(x).value();`, and then `y.float32()`.
   std::span<float> float32() &;
   std::span<const float> float32() const&;
   std::span<const float> float32() && = delete;
@@ -63,12 +64,12 @@ class Tensor {
   std::span<bool> boolean() &;
   std::span<const bool> boolean() const&;
   std::span<const bool> boolean() && = delete;
-  // Returns the elements of an array of any type as bytes.
+  // Returns the bytes of the elements, which may be of any type.
   std::span<const std::byte> bytes() const&;
   std::span<const std::byte> bytes() && = delete;
 
   Tensor Clone() const;
-  // Returns an array with another shape, which shares the elements. Returns InvalidArgument if the
+  // Returns an array with another shape that shares the elements. Returns InvalidArgument if the
   // new shape has a different number of elements.
   Result<Tensor> Reshaped(std::vector<int64_t> shape) const;
 

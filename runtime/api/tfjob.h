@@ -21,8 +21,8 @@
 #include "strategy.h"
 #include "tensor.h"
 
-// The API is declared in tfjob::api, because the library's own code has other types with the same
-// names in tfjob. This lets programs write tfjob::Model.
+// The API is declared in tfjob::api, because the library's internal types in tfjob have the same
+// names. This using-directive lets programs write tfjob::Model nevertheless.
 namespace tfjob {
 using namespace api;  // NOLINT
 }  // namespace tfjob

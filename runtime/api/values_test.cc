@@ -48,7 +48,8 @@ TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithTheTrainersExitCodes) {
 }
 
 TEST(ResultDeathTest, OnlyAJobThatHasEndedWithoutTheTaskLeavesNothingToRetry) {
-  // The code kCancelled is not enough, because a callback may also end Fit with it.
+  // The code kCancelled alone does not lead to exit code 0, because a callback may also end Fit
+  // with kCancelled.
   EXPECT_EXIT(Status(StatusCode::kCancelled, "stop").value(), testing::ExitedWithCode(1),
               "error: stop");
   const Status over = ToPublic(JobOver(Cancelled("the job is over")));

@@ -27,7 +27,7 @@ using data::Column;
 using data::Field;
 using data::NamedTensor;
 
-// Returns the values of an example in a tensor [rows, …].
+// Returns the values of one example in a tensor [rows, …].
 template <typename T>
 std::span<T> ExampleAt(std::span<T> values, size_t row, size_t rows) {
   const size_t width = values.size() / rows;
@@ -36,8 +36,8 @@ std::span<T> ExampleAt(std::span<T> values, size_t row, size_t rows) {
 
 class AugmentedReader : public data::RowReader {
  public:
-  // `changed` are the indices of the columns of the field. There is one program per lane of a pool
-  // of `programs.size()` threads.
+  // Creates a reader. `changed` contains the indices of the columns to change. The reader uses
+  // `programs.size()` threads, each of which has one of the programs.
   AugmentedReader(std::unique_ptr<data::RowReader> reader, std::vector<size_t> changed,
                   std::vector<std::unique_ptr<ExampleProgram>> programs, Shape example,
                   uint64_t seed)
@@ -62,14 +62,14 @@ class AugmentedReader : public data::RowReader {
       return Change(*programs_[lane], rows, row, read, tensors);
     });
     for (size_t i = 0; i < read.size(); ++i) {
-      if (!IsChanged(i)) read[i].value = Tensor();  // belongs to the caller
+      if (!IsChanged(i)) read[i].value = Tensor();  // owned by the caller
     }
     return changed;
   }
 
  private:
-  // Returns the tensors that the source fills: for the changed columns, tensors for the unchanged
-  // values, and otherwise those of the batch.
+  // Returns the tensors into which the source reads: separate tensors for the original values of
+  // the columns to change, and the tensors of the batch for all other columns.
   std::span<NamedTensor> Staged(int64_t rows, std::span<const NamedTensor> tensors) {
     if (rows > most_rows_) {
       most_rows_ = rows;
@@ -108,18 +108,18 @@ class AugmentedReader : public data::RowReader {
   const std::unique_ptr<data::RowReader> reader_;
   const std::vector<size_t> changed_;
   const std::vector<std::unique_ptr<ExampleProgram>> programs_;
-  const Shape example_;  // before the change
+  const Shape example_;  // shape of an example before the change
   data::RowPool pool_;
   const uint64_t seed_;
   uint64_t epoch_key_ = 0;
-  int64_t most_rows_ = 0;                                // for which there is memory
+  int64_t most_rows_ = 0;                                // number of rows in memory_
   std::vector<data::RowMemory> memory_;                  // one per changed column
-  std::map<int64_t, std::vector<NamedTensor>> by_rows_;  // what Staged returns
+  std::map<int64_t, std::vector<NamedTensor>> by_rows_;  // results of Staged
 };
 
 class Augmented : public data::Source {
  public:
-  // `in` and `made` are the shapes of an example before and after the layers.
+  // Creates a source. `in` and `made` are the shapes of an example before and after the layers.
   Augmented(std::shared_ptr<const data::Source> source, Options options, Shape in, Shape made,
             graph::Graph graph)
       : source_(std::move(source)),
@@ -195,14 +195,15 @@ class Augmented : public data::Source {
   std::vector<Field> fields_;
 };
 
-// Returns the shape after the layers, or nullopt if they do not accept the shape.
+// Returns the shape of an example after the layers, or nullopt if the layers do not accept the
+// shape `in`.
 std::optional<Shape> ShapeAfter(const model::Model& layers, const Shape& in) {
   const auto out = model::OutputTypes(layers, model::Features(in));
   return out.ok() && !out->empty() ? std::optional((*out)[0].shape) : std::nullopt;
 }
 
-// Returns the shape in which the layers take examples of the field. As with models, a last axis of
-// length 1 may be missing from the data.
+// Returns the shape in which examples of the field are passed to the layers. As for models, a last
+// axis of length 1 may be missing from the data.
 Shape ShapeBefore(const model::Model& layers, const Shape& field) {
   const std::optional<model::TensorType> stated = model::StatedInputs(layers)[0];
   if (stated) return model::TakenAs(stated->shape, field);
@@ -219,7 +220,7 @@ Status CheckLayers(const model::Model& layers, const Shape& in) {
     return InvalidArgument("expected layers that return one float32 value, got ", out.size(),
                            out.size() == 1 ? StrCat(" of type ", Name(out[0].dtype)) : " values");
   }
-  // Variables would have to be trained, and saved with the model.
+  // Reject layers with variables, which would have to be trained and saved with the model.
   ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,
                    model::Variables(layers, features));
   if (variables.empty()) return OkStatus();
@@ -237,7 +238,8 @@ StatusOr<std::shared_ptr<const data::Source>> Augment(std::shared_ptr<const data
   RETURN_IF_ERROR(CheckLayers(options.layers, in));
   Shape made = *ShapeAfter(options.layers, in);
   ASSIGN_OR_RETURN(graph::Graph graph, ExampleGraph(options.layers, in, options.training));
-  // Compile now, so that an op without a kernel is reported before the first batch is read.
+  // Compile the graph now, so that an op without a kernel is reported before the first batch is
+  // read.
   RETURN_IF_ERROR(ExampleProgram::Create(graph).status());
   options.threads = std::min(options.threads, kMostThreads);
   return std::make_shared<const Augmented>(std::move(source), std::move(options), std::move(in),

@@ -1,5 +1,5 @@
-// Changes the examples of a source by layers, such as RandomCrop and RandomFlip, when a batch needs
-// them.
+// Applies layers, such as RandomCrop and RandomFlip, to the examples of a source when a batch is
+// read.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,24 @@ namespace tfjob::augment {
 struct Options {
   std::string field;    // the name of the field to change, such as model::kFeatures
   model::Model layers;  // one input and one output, no variables
-  // Whether random layers change the examples. If not, they behave as in evaluation: RandomCrop,
-  // for example, resizes the image.
+  // Whether layers behave as in training, where random layers change the examples. If not, they
+  // behave as in evaluation; for example, RandomCrop resizes the image.
   bool training = true;
   uint64_t seed = 0;
-  int threads = 1;  // that change the examples of a batch, including the reader's own
+  int threads = 1;  // threads that change examples, including the reading thread
 };
 
-// Returns a source in which the field, as float32, is replaced by the output of the layers. The
-// other fields do not change. Random layers draw numbers that depend only on the seed, the epoch
-// (RowReader::BeginEpoch) and the index of the example: not on batches, threads or tasks.
+// Returns a source in which the field, converted to float32, is replaced with the output of the
+// layers. All other fields are unchanged. The random numbers of the layers depend only on the seed,
+// the epoch (RowReader::BeginEpoch) and the index of the example, but not on batches, threads or
+// tasks.
 //
 // The layers run on the CPU, for one example at a time, on at most 512 threads, each of which has a
-// program. A reader allocates memory for the unchanged examples of a batch when a larger batch
-// arrives. As with models, a last axis of length 1 may be missing from the field. Returns
-// InvalidArgument if the source has no such field, or if the layers are incompatible with it, have
-// variables, add to the loss, or return a mask or anything but one float32 value. Returns
+// program. A reader has memory for the original examples of a batch, which it allocates again if a
+// batch is larger than all previous batches. As for models, a last axis of length 1 may be missing
+// from the field. Returns InvalidArgument if the source has no such field, or if the layers are
+// incompatible with the field, have variables, add to the loss, or return a mask. Also returns
+// InvalidArgument if the layers return anything other than a single float32 value. Returns
 // Unimplemented if an op of the layers has no kernel.
 StatusOr<std::shared_ptr<const data::Source>> Augment(std::shared_ptr<const data::Source> source,
                                                       Options options);

@@ -1,4 +1,4 @@
-// Tests the change of examples by layers.
+// Tests sources whose examples are changed by layers.
 #include "runtime/augment/augment.h"
 
 #include <gmock/gmock.h>
@@ -36,8 +36,8 @@ using SourcePtr = std::shared_ptr<const data::Source>;
 constexpr int64_t kRows = 24, kHeight = 4, kWidth = 3;
 constexpr size_t kPixels = kHeight * kWidth;
 
-// Returns images of one channel, whose bytes count from 10 times the index of the image, and their
-// indices as labels.
+// Returns a source of images with one channel. The bytes of image i are 10·i, 10·i + 1, …, and its
+// label is i.
 SourcePtr Images() {
   Tensor images(DType::kUInt8, {kRows, kHeight, kWidth, 1});
   Tensor labels(DType::kInt64, {kRows});
@@ -78,7 +78,7 @@ std::unique_ptr<RowReader> Open(const SourcePtr& source, float scale = 1) {
 
 using Image = std::vector<float>;
 
-// Reads the images `rows`, and checks their labels.
+// Reads the images with the indices `rows`, and checks their labels.
 std::vector<Image> Read(RowReader& reader, int64_t epoch, const std::vector<int64_t>& rows,
                         std::vector<int64_t> shape = {kHeight, kWidth, 1}) {
   const auto count = static_cast<int64_t>(rows.size());
@@ -134,7 +134,7 @@ TEST(Augment, DependsOnlyOnSeedEpochAndExample) {
   const auto reader = Open(one), other = Open(three);
   const std::vector<Image> images = Read(*reader, 2, AllRows());
   EXPECT_EQ(Read(*other, 2, AllRows()), images);
-  // Smaller batches, in another order, after another epoch.
+  // Read smaller batches in a different order, after a different epoch.
   EXPECT_NE(Read(*other, 1, AllRows()), images);
   const std::vector<Image> part = Read(*other, 2, {7, 3});
   EXPECT_THAT(part, ElementsAre(images[7], images[3]));
@@ -142,7 +142,7 @@ TEST(Augment, DependsOnlyOnSeedEpochAndExample) {
   EXPECT_NE(Read(*Open(*Changed(layers, true, 1, /*seed=*/6)), 2, AllRows()), images);
 }
 
-// Returns what RandomBrightness has added to the first value of each image.
+// Returns the number that RandomBrightness has added to the first value of each image.
 std::vector<float> Brightness(RowReader& reader, int64_t epoch) {
   std::vector<float> added;
   for (const Image& image : Read(reader, epoch, AllRows()))
@@ -155,7 +155,7 @@ TEST(Augment, DrawsDifferentNumbersForEachExampleAndEpoch) {
       *Changed("[{RandomBrightness: {factor: 0.2, value_range: [-1000, 2000]}}]");
   const auto reader = Open(source);
   const std::vector<float> first = Brightness(*reader, 0), second = Brightness(*reader, 1);
-  // The values are rounded differently, so compare them with a tolerance.
+  // Compare with a tolerance, because the values are rounded differently.
   std::set<int> distinct;
   for (const auto& epoch : {first, second}) {
     for (const float value : epoch) distinct.insert(static_cast<int>(std::lround(value * 100)));
@@ -184,8 +184,8 @@ TEST(Augment, CropsAtRandomOnlyInTraining) {
     first.insert(image[0]);
   }
   EXPECT_GT(first.size(), size_t{6});
-  // The first two columns have the aspect ratio of the result. Each value of it is the mean of two
-  // by two pixels.
+  // The first two columns have the aspect ratio of the result. Each value of the result is the mean
+  // of two by two pixels.
   const std::vector<Image> resized = Read(*Open(evaluation), 0, {0, 3}, {2, 1, 1});
   EXPECT_THAT(resized, ElementsAre(ElementsAre(2, 8), ElementsAre(32, 38)));
 }

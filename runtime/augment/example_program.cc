@@ -53,15 +53,16 @@ StatusOr<std::unique_ptr<ExampleProgram>> ExampleProgram::Create(const graph::Gr
 }
 
 Status ExampleProgram::Run(const RandomKey& key, std::span<const float> from, std::span<float> to) {
-  // The random ops hash the seed and the lower half of the step, which stands here for the example.
+  // The step is the index of the example. Random ops use only the lower half of the step, so
+  // combine the upper half of the index with the seed.
   const auto upper = static_cast<uint64_t>(key.example) >> 32;
   const auto seed =
       static_cast<int64_t>(upper == 0 ? key.seed : PhiloxKey(key.seed + upper, "examples"));
-  const trace::Paused paused;  // these ops are no part of the model's step
+  const trace::Paused paused;  // these ops are not part of the model's step
   std::array<exec::Feed, kMostFeeds> feeds;
   const auto feed = [&](const char* name, const exec::Feed& value) {
     const int at = program_->FindFeed(name);
-    if (at >= 0) feeds[static_cast<size_t>(at)] = value;  // otherwise, no op uses it
+    if (at >= 0) feeds[static_cast<size_t>(at)] = value;  // otherwise, no op uses the feed
   };
   feed(model::kFeatures, exec::Feed::Of(from));
   feed(model::kStep, exec::Feed::Of(key.example));

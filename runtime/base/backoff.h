@@ -1,4 +1,4 @@
-// Computes exponential backoff. Pure arithmetic: no clock, no sleep.
+// Computes exponential backoff, without reading a clock or sleeping.
 #pragma once
 
 #include "runtime/base/clock.h"
@@ -15,8 +15,8 @@ struct BackoffPolicy {
 // Returns the delay before retry number `failures`, without jitter: 0 if `failures` is 0 or less,
 // `initial` for 1, initial * factor for 2, and so on, up to `maximum`.
 Duration BackoffDelay(const BackoffPolicy& policy, int failures);
-// Like the above, but with jitter; the result may exceed `maximum`. `uniform` is a random number in
-// [0, 1).
+// Like the overload above, but with jitter; the result may exceed `maximum`. `uniform` is a random
+// number in [0, 1).
 Duration BackoffDelay(const BackoffPolicy& policy, int failures, double uniform);
 
 }  // namespace tfjob

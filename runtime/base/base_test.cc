@@ -53,8 +53,8 @@ TEST(File, WritesWholeFilesAndNamesThePathOfFailures) {
   EXPECT_EQ(Message(ReadFile("/nowhere/x").status()), "open /nowhere/x: No such file or directory");
 }
 
-// In a folder that others may write to, an attacker could place a link under a guessed name, and
-// the link could lead anywhere.
+// In a folder to which other users may write, an attacker could place a link to any file under a
+// guessed name.
 TEST(File, TemporaryFilesCannotBeGuessedAndFollowNoLinks) {
   const std::string folder = testing::TempDir() + "/temporary_file_test";
   std::filesystem::remove_all(folder);
@@ -76,8 +76,7 @@ TEST(File, AFailedAppendLeavesNoPartOfItself) {
   auto file = RealFileSystem().Create(path);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append("12345").ok());
-  // The system does not let the file grow beyond 8 bytes. The second write reaches this limit
-  // partway through.
+  // Limit the file's size to 8 bytes. The second write reaches this limit partway through.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);

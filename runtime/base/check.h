@@ -1,5 +1,5 @@
 // Defines ENFORCE, which checks an invariant that the program itself must guarantee. A failure is a
-// bug in this project, never bad input (which is reported as a Status). If the check fails, the
+// bug in this project, never bad input, which must be reported as a Status. If the check fails, the
 // process prints the location and the reason and aborts, in every build. TFJOB_DCHECK does the
 // same, but only in builds without NDEBUG.
 #pragma once

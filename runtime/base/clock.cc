@@ -41,17 +41,18 @@ std::string FormatMicroTime(Time time) {
 }
 
 StatusOr<Time> ParseTime(std::string_view text) {
-  // Not absl::RFC3339_full, which would accept years of any length.
+  // Do not use absl::RFC3339_full, which accepts years of any length.
   constexpr char kFormat[] = "%E4Y-%m-%d%ET%H:%M:%E*S%Ez";
   absl::Time time;
   std::string error;
-  // Requires a digit first, because absl::ParseTime skips white space, and accepts
-  // "infinite-future" and years such as -999.
+  // Require a digit first, because absl::ParseTime skips white space, and accepts "infinite-future"
+  // and years such as -999.
   const bool starts_with_digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
   if (!starts_with_digit || !absl::ParseTime(kFormat, internal::Piece(text), &time, &error)) {
     return InvalidArgument("'", text, "' is not an RFC 3339 time: ", error);
   }
-  // Checks the year in UTC, because it may no longer have four digits once the offset is applied.
+  // Check the year in UTC, because the year may no longer have four digits once the offset is
+  // applied.
   static const absl::Time kFirst = absl::FromCivil(absl::CivilYear(0), absl::UTCTimeZone());
   static const absl::Time kEnd = absl::FromCivil(absl::CivilYear(10'000), absl::UTCTimeZone());
   if (time < kFirst || time >= kEnd) {

@@ -1,6 +1,6 @@
 // Defines times, durations and clocks. Code receives the time as an argument, so that tests can
-// control it: policies take `Time now`, loops take a Clock. Wall-clock times are formatted as in
-// Kubernetes (RFC 3339, UTC). Durations are measured on the steady clock.
+// control it: policies have a parameter `Time now`, loops have a Clock. Wall-clock times are
+// formatted as in Kubernetes (RFC 3339, UTC). Durations are measured on the steady clock.
 #pragma once
 
 #include <chrono>

@@ -14,8 +14,7 @@ bool SameLetter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// Computes the Damerau–Levenshtein distance in its restricted form, in which letters that have been
-// swapped are not edited again.
+// Computes the restricted Damerau–Levenshtein distance, which does not edit swapped letters again.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -37,8 +36,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view word, std::span<const std::string> candidates) {
-  // A word of more than 100 characters cannot be a misspelling of one of this project's names,
-  // which are short, and comparing it would take quadratic time.
+  // Skip words of more than 100 characters: they cannot be misspellings of this project's names,
+  // which are short, and the comparison takes quadratic time.
   if (word.size() > 100) return "";
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string nearest;

@@ -7,10 +7,10 @@
 
 namespace tfjob {
 
-// Returns the candidate nearest to `word`, or "" if none is close enough to be what the user meant.
-// A candidate is close enough if few edits turn it into `word`. An edit inserts, omits or changes a
-// character, or swaps two neighbours. One edit per three characters of `word` is allowed, and
-// always at least one. Case is ignored.
+// Returns the candidate that the user probably meant by `word`, or "" if no candidate is close
+// enough. A candidate is close enough if it differs from `word` by a single edit, or by at most one
+// edit per three characters of `word`. An edit inserts, omits or changes a character, or swaps two
+// neighbours. Case is ignored.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
 // Returns the end of an error message: `; did you mean "batch_size"?`, or, if no candidate is close

@@ -34,7 +34,7 @@ std::optional<int64_t> CgroupMemory() {
   for (const char* path :
        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     int64_t limit = 0;
-    // If there is no limit, the file contains "max", which cannot be read as a number.
+    // If there is no limit, the file contains "max", which does not parse as a number.
     if (std::ifstream file(path); file >> limit && limit > 0) return limit;
   }
   return std::nullopt;

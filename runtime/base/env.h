@@ -1,4 +1,4 @@
-// Reads the process's environment. No other file reads it.
+// Reads the process's environment and its limits. No other file reads environment variables.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace tfjob {
 // set.
 std::optional<std::string> GetEnv(const char* name);
 // Like GetEnv, but also erases the variable: overwrites its memory, so that /proc/<pid>/environ
-// does not show the value, and removes it from the environment, so that children do not inherit it.
-// Not thread-safe: call it before threads start.
+// does not show the value, and removes it from the environment, so that child processes do not
+// inherit it. Not thread-safe: call it before threads start.
 std::optional<std::string> TakeEnv(const char* name);
 // Returns "NAME=value" for every variable.
 std::vector<std::string> EnvironmentBlock();

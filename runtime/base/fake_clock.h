@@ -18,13 +18,13 @@ class FakeClock : public Clock {
     MutexLock lock(mutex_);
     return elapsed_;
   }
-  // Lets time pass: Now() and Monotonic() advance together.
+  // Advances both Now() and Monotonic().
   void Advance(Duration by) {
     MutexLock lock(mutex_);
     now_ += by;
     elapsed_ += by;
   }
-  // Sets the wall clock forward or, if `by` is negative, back. Monotonic() stays the same.
+  // Moves the wall clock forward or, if `by` is negative, back. Monotonic() stays the same.
   void Step(Duration by) {
     MutexLock lock(mutex_);
     now_ += by;

@@ -59,7 +59,7 @@ Status WriteFileAtomically(const std::string& path, absl::FunctionRef<Status(Out
   Status written = WriteAndSync(temporary, write, files);
   if (written.ok()) written = files.Rename(temporary, path);
   if (!written.ok()) {
-    // It is safe to remove the file: the name is random, so any file of this name was created here.
+    // Remove the file. It was created here, because its name is random.
     files.Remove(temporary).IgnoreError();
     return written;
   }

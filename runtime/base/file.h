@@ -17,7 +17,7 @@ StatusOr<std::string> ReadFile(const std::string& path);
 // After a crash, the file contains either all of its old content or all of the new content.
 Status WriteFileAtomically(const std::string& path, std::string_view content,
                            FileSystem& files = RealFileSystem());
-// Like the above, for content that `write` appends to the file, piece by piece.
+// Like the overload above, but for content that `write` appends to the file, piece by piece.
 Status WriteFileAtomically(const std::string& path, absl::FunctionRef<Status(OutputFile&)> write,
                            FileSystem& files = RealFileSystem());
 

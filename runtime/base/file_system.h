@@ -25,14 +25,15 @@ class OutputFile {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Creates a file. Returns AlreadyExists if anything with this name exists, including a link,
-  // which is not followed.
+  // Creates a file. Returns AlreadyExists if a file, folder or link of this name exists. Does not
+  // follow links.
   virtual StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;
-  // Replaces `to` if it exists.
+  // Renames a file. Replaces `to` if it exists.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   // Removes a file. Does nothing if the file does not exist.
   virtual Status Remove(const std::string& path) = 0;
-  // Makes the creations, renames and removals in a folder survive a crash of the machine (fsync).
+  // Syncs a folder (fsync), so that the creations, renames and removals in it survive a crash of
+  // the machine.
   virtual Status SyncDirectory(const std::string& path) = 0;
 };
 
@@ -40,8 +41,9 @@ class FileSystem {
 FileSystem& RealFileSystem();
 
 // Returns a name next to `path` that cannot be guessed: "<path>.tmp.<16 hexadecimal digits>". The
-// digits are random. A process id would be unsafe: it is 1 in every container, so an attacker who
-// can write to the folder could place a link with the expected name there.
+// digits are random. A process id in place of the digits would be unsafe: it is 1 in every
+// container, so an attacker who can write to the folder could place a link with the expected name
+// there.
 std::string TemporaryPath(const std::string& path);
 // Returns whether a file name (without its folder) has the form that TemporaryPath returns, or the
 // form that earlier versions used: "<name>.tmp.<process id>".

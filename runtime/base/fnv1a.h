@@ -10,12 +10,12 @@ namespace tfjob {
 
 class Fnv1a {
  public:
-  // Adding bytes in several parts gives the same hash as adding them all at once.
+  // Adds bytes to the hash. The hash does not depend on how the bytes are divided among calls.
   constexpr Fnv1a& Add(std::string_view bytes) {
     for (const char byte : bytes) Mix(static_cast<unsigned char>(byte));
     return *this;
   }
-  // Mixes in all 64 bits at once. Faster than adding the eight bytes, but gives a different hash.
+  // Adds all 64 bits at once. Faster than adding the eight bytes, but the hash differs.
   constexpr Fnv1a& AddWord(uint64_t word) {
     Mix(word);
     return *this;

@@ -7,8 +7,8 @@
 namespace tfjob {
 namespace {
 
-// Builds a DOM from parse events. Rejects deep nesting and duplicate keys, which the plain
-// parser accepts.
+// Builds a DOM from parse events. Rejects deep nesting and duplicate keys, which nlohmann/json's
+// own parser accepts.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit JsonBuilder(Json& root) : root_(root) {}
@@ -79,7 +79,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
-  // The parser would mistake a NUL for the end of the text.
+  // Reject NULs, because the parser would mistake a NUL for the end of the text.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return InvalidArgument(what, " is not valid JSON: a NUL byte at offset ", nul);
   }

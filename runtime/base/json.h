@@ -19,7 +19,7 @@
 
 namespace tfjob {
 
-// Object members are sorted by key, so equal values print the same text.
+// A JSON value. Object members are sorted by key, so equal values are printed as the same text.
 using Json = nlohmann::json;
 
 // Maximum nesting of a document, in JSON and in YAML.
@@ -59,16 +59,16 @@ class JsonField {
   JsonField operator[](std::string_view key) const;
   JsonField operator[](size_t index) const;
 
-  // Return InvalidArgument with the path if the value is absent or has a different type. Int
-  // rejects fractions and values that do not fit into int64; Int32 also rejects values that do not
-  // fit into int32. Double also accepts integers. String rejects invalid UTF-8.
+  // Return the value, or InvalidArgument with the path if the value is absent or has a different
+  // type. Int rejects fractions and values that do not fit into int64; Int32 also rejects values
+  // that do not fit into int32. Double also accepts integers. String rejects invalid UTF-8.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
   StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
 
-  // Like the above, but return `otherwise` if the value is absent.
+  // Like the functions above, but return `otherwise` if the value is absent.
   StatusOr<std::string> StringOr(std::string_view otherwise) const;
   StatusOr<int64_t> IntOr(int64_t otherwise) const;
   StatusOr<double> DoubleOr(double otherwise) const;

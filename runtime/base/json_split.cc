@@ -12,7 +12,7 @@ size_t SkipSpace(std::string_view text, size_t at) {
   return std::min(text.find_first_not_of(kSpace, at), text.size());
 }
 
-// Returns the position after the string that begins at `at`; npos if it does not end.
+// Returns the position after the string that starts at `at`; npos if the string is not closed.
 size_t SkipString(std::string_view text, size_t at) {
   for (++at; at < text.size(); at += text[at] == '\\' ? 2 : 1) {
     if (text[at] == '"') return at + 1;
@@ -20,8 +20,8 @@ size_t SkipString(std::string_view text, size_t at) {
   return std::string_view::npos;
 }
 
-// Returns the position after the container that begins at `at`; npos if it does not end, its
-// brackets do not match, or it is nested too deeply.
+// Returns the position after the container that starts at `at`; npos if the container is not
+// closed, its brackets do not match, or it is nested too deeply.
 size_t SkipContainer(std::string_view text, size_t at) {
   std::string closers;
   while (at < text.size()) {
@@ -44,7 +44,7 @@ size_t SkipContainer(std::string_view text, size_t at) {
   return std::string_view::npos;
 }
 
-// Returns the position after the value that begins at `at`; npos if there is none.
+// Returns the position after the value that starts at `at`; npos if there is none.
 size_t SkipValue(std::string_view text, size_t at) {
   if (at >= text.size()) return std::string_view::npos;
   if (text[at] == '"') return SkipString(text, at);
@@ -58,13 +58,14 @@ class Splitter {
  public:
   explicit Splitter(std::string_view text) : text_(text), at_(SkipSpace(text, 0)) {}
 
-  // Consumes a character and the space after it. Returns false if a different character follows.
+  // Consumes the character `c` and the white space after it. Returns false if a different character
+  // follows.
   bool Take(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;
     at_ = SkipSpace(text_, at_ + 1);
     return true;
   }
-  // Consumes a value and the space after it. Returns "" if no value follows.
+  // Consumes a value and the white space after it. Returns "" if no value follows.
   std::string_view TakeValue() {
     const size_t end = SkipValue(text_, at_);
     if (end == std::string_view::npos) return {};
@@ -82,7 +83,8 @@ class Splitter {
   size_t at_;
 };
 
-// Calls `take` for each part between `open` and `close`, and checks that nothing follows.
+// Calls `take` for each part between `open` and `close`, and checks that the text ends after
+// `close`.
 template <typename Take>
 Status SplitParts(std::string_view text, char open, char close, const Take& take) {
   Splitter splitter(text);

@@ -11,8 +11,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A parser whose capacity exceeds this is replaced if the next input is shorter than a quarter of
-// its capacity.
+// A parser whose capacity is larger than this is replaced if the next input is shorter than a
+// quarter of the capacity.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 
@@ -87,7 +87,7 @@ StatusOr<JsonView> JsonDocument::Parse(std::string_view text) {
 StatusOr<JsonView> JsonDocument::ParsePadded(std::string_view text) {
   const bool shrinks = impl_->capacity > kKeptCapacity && text.size() < impl_->capacity / 4;
   if (text.size() > impl_->capacity || shrinks) {
-    // The parser and its document are replaced, because the document's memory only grows.
+    // Replace the parser and its document, because the document's memory only grows.
     impl_->parser = dom::parser();
     impl_->capacity = 0;
     const size_t wanted = std::max(text.size(), kSmallestCapacity);

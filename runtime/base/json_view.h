@@ -33,17 +33,19 @@ class JsonView {
   bool IsArray() const;
   bool IsString() const;
 
-  // If several members have the same name, returns the first.
+  // Returns a member. If several members have the same name, returns the first.
   JsonView operator[](std::string_view key) const;
 
-  // Return InvalidArgument if the value is absent or has a different type, as JsonField does.
+  // Return the value. Like JsonField, return InvalidArgument if the value is absent or has a
+  // different type.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
-  // Accepts integers, too, and rounds them if they have no exact double.
+  // Also accepts integers, which are rounded if they cannot be represented exactly.
   StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
-  // Return nullopt if the value is absent or has a different type. They allocate nothing.
+  // Return the value, or nullopt if the value is absent or has a different type. They do not
+  // allocate memory.
   std::optional<int64_t> IfInt() const;
   std::optional<double> IfDouble() const;
   std::optional<bool> IfBool() const;
@@ -57,7 +59,7 @@ class JsonView {
 
   // Call `visit` for all members or elements, in document order, and return its first error. Return
   // InvalidArgument if the value is absent or has a different type. Unlike the functions above,
-  // they allocate nothing.
+  // they do not allocate memory.
   Status ForEachMember(
       absl::FunctionRef<Status(std::string_view name, JsonView member)> visit) const;
   Status ForEachElement(absl::FunctionRef<Status(JsonView element)> visit) const;
@@ -91,9 +93,9 @@ class JsonDocument {
 
   // Parse JSON and return its root. ParsePadded does not copy the text, which must be followed by
   // kPadding readable bytes. Return InvalidArgument, with simdjson's reason, if the text is not
-  // JSON, is not UTF-8, is nested deeper than 200 levels, or contains half of a surrogate pair, an
-  // integer beyond 64 bits or a number beyond the range of double. Return ResourceExhausted if
-  // memory runs out: parsing needs up to 15 times the size of the text.
+  // JSON, is not UTF-8, or is nested deeper than 200 levels. Also return it for half of a surrogate
+  // pair, an integer beyond 64 bits or a number beyond the range of double. Return
+  // ResourceExhausted if memory runs out: parsing needs up to 15 times the size of the text.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

@@ -33,7 +33,7 @@ const char* NameOf(LogLevel level) {
 }
 
 spdlog::logger& Sink() {
-  // Never destroyed: threads may log until the process exits.
+  // Never destroy the logger, because threads may log until the process exits.
   static auto* logger = [] {
     auto* made = new spdlog::logger("tfjob", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%v");
@@ -48,7 +48,7 @@ bool IsControl(char c) {
   return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
 }
 
-// Escapes control characters, so that untrusted text can neither begin a new line nor move a
+// Escapes control characters, so that untrusted text can neither start a new line nor move a
 // terminal's cursor.
 std::string OneLine(std::string_view text) {
   std::string line;
@@ -66,8 +66,8 @@ std::string OneLine(std::string_view text) {
   return line;
 }
 
-// Formats a value as logfmt does: without quotes unless it is empty or contains a space, a control
-// character, a quote, a backslash or '='.
+// Formats a value as in logfmt: in quotes if it is empty or contains a space, a control character,
+// a quote, a backslash or '='; otherwise without quotes.
 std::string Quoted(const std::string& value) {
   const bool bare = !value.empty() && value.find_first_of(" \"=\\") == std::string::npos &&
                     std::ranges::none_of(value, IsControl);

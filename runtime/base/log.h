@@ -53,7 +53,7 @@ class Logger {
   void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) const;
   void Error(std::string_view message, std::initializer_list<LogField> fields = {}) const;
 
-  // Returns whether lines of this level are written. If not, callers can skip computing
+  // Returns whether lines of this level are written. If they are not, callers need not compute
   // expensive fields.
   static bool Enabled(LogLevel level);
 

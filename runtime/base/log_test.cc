@@ -7,7 +7,7 @@ namespace {
 
 const Logger kTestLog("test");
 
-// Text from a peer or an object must not look like a separate line.
+// Text from a peer or a Kubernetes object must not look like a separate log line.
 TEST(Log, KeepsTextFromElsewhereOnItsLine) {
   testing::internal::CaptureStderr();
   kTestLog.Info("worker 0\n2026-01-01T00:00:00Z INFO test all is well\x1b[2J",

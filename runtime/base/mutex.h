@@ -1,6 +1,6 @@
 // Wraps std::mutex with clang's thread-safety attributes (absl/base/thread_annotations.h), so that
-// clang checks the locking (--config=clang) and ThreadSanitizer sees it. Abseil's mutex would hide
-// races, because it is not instrumented in Debian's library.
+// both clang (--config=clang) and ThreadSanitizer can check the locking. Abseil's mutex would hide
+// races from ThreadSanitizer, because Debian's library is not instrumented.
 //
 //   Mutex mutex_;
 //   int count_ ABSL_GUARDED_BY(mutex_);
@@ -50,7 +50,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// A wait may end without a notification, so wait in a loop that checks the condition.
+// A wait may return without a notification, so wait in a loop that checks the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -63,7 +63,8 @@ class CondVar {
     lock.release();
   }
 
-  // Returns false if the deadline has passed. Changes of the system clock do not affect the wait.
+  // Waits for a notification. Returns false if the deadline has passed. Changes of the system clock
+  // do not affect the wait.
   bool WaitUntil(Mutex& mutex, SteadyTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (Scheduler* scheduler = Scheduler::Installed()) {

@@ -1,6 +1,6 @@
 // Generates random numbers without state. Philox-4x32-10 (Salmon et al., "Parallel random numbers:
-// as easy as 1, 2, 3", 2011) is a function of a key and a counter, so its output is the same on
-// every machine and in every order of evaluation.
+// as easy as 1, 2, 3", 2011) is a function of a key and a counter. Its output is therefore the same
+// on every machine and in every order of evaluation.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   return counter;
 }
 
-// Derives a key for a named stream from a seed: computes the FNV-1a hash of the name and mixes it
-// with the seed by encrypting one block.
+// Derives a key for a named stream from a seed: computes the FNV-1a hash of the name, and mixes the
+// hash with the seed by encrypting one block.
 constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
   const uint64_t hash = Fnv1a().Add(name).hash();
   const PhiloxBlock mixed =

@@ -9,7 +9,8 @@
 namespace tfjob {
 namespace {
 
-// The known answers come from the paper authors' library (Random123, kat_vectors, philox4x32 10).
+// The known answers come from the library of the paper's authors (Random123, kat_vectors,
+// philox4x32 10).
 TEST(Philox, GivesThePapersKnownAnswers) {
   EXPECT_EQ(Philox(0, {0, 0, 0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox(0xffffffffffffffff, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),

@@ -12,7 +12,7 @@ namespace tfjob {
 namespace {
 
 TFJOB_ANY_PROCESSOR void Say(const char* text) {
-  // If the message cannot be written, there is no other place to report the error.
+  // Ignore errors, because there is no other way to report them.
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
 }
 

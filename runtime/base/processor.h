@@ -6,7 +6,8 @@
 
 namespace tfjob {
 
-// Exits the process unless `supported` is true. Called automatically at start; async-signal-safe.
+// Exits the process with an error message unless `supported` is true. Called automatically at
+// start; async-signal-safe.
 void RequireProcessor(bool supported);
 
 }  // namespace tfjob

@@ -28,11 +28,12 @@ class ProtobufReader {
 
   // Advances to the next field. Returns false at the end of the message and after an error.
   bool Next();
-  // Returns OK; InvalidArgument if the message is malformed or a field has a different type than
-  // the caller asked for; or the error passed to Fail. The first error is kept.
+  // Returns OK; InvalidArgument if the message is malformed or a field does not have the type that
+  // the caller requested; or the error passed to Fail. If there are several errors, returns the
+  // first.
   const Status& status() const { return status_; }
-  // Stops reading with this error, for example the error of a nested message. An OK status changes
-  // nothing.
+  // Stops reading with this error, for example the error of a nested message. An OK status has no
+  // effect.
   void Fail(Status error);
 
   // The current field number.

@@ -1,4 +1,5 @@
-// Limits how many log lines strangers can cause: at most one per source address every ten minutes.
+// Limits the number of log lines that strangers can cause to one per source address every ten
+// minutes.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,15 @@
 
 namespace tfjob {
 
-// Not thread-safe. Reads no clock. Remembers at most kMaxSources addresses; all other addresses
-// share one entry.
+// Not thread-safe. The caller passes in the time. Remembers at most kMaxSources addresses; all
+// other addresses share one entry.
 class SourceLog {
  public:
   static constexpr size_t kMaxSources = 256;
   static constexpr Duration kSilence = 10min;
 
-  // Counts an event. If it should be logged, returns how many events from this source were left out
-  // since the last one that was logged; otherwise, returns nullopt.
+  // Counts an event. If the event should be logged, returns the number of events from this source
+  // that were not logged since the last logged one; otherwise, returns nullopt.
   std::optional<uint64_t> Note(const std::string& source, Duration now);
 
  private:
@@ -26,7 +27,7 @@ class SourceLog {
     Duration logged;
     uint64_t left_out = 0;
   };
-  // Returns null if there is no room for another source.
+  // Returns the entry of a source, or null if there is no room for another source.
   Entry* Find(const std::string& source, Duration now, bool& is_new);
 
   std::map<std::string, Entry> sources_;

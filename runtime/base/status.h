@@ -1,6 +1,6 @@
 // Defines the project's only error type: Abseil's Status, with its constructors and its two macros.
 //
-// Choose the code as follows (docs/errors.md contains the whole table):
+// Choose the code as follows (docs/errors.md contains the complete table):
 //   InvalidArgument     the input is wrong and will stay wrong: report it to the user
 //   NotFound, AlreadyExists, PermissionDenied, Unauthenticated   as their names imply
 //   Aborted             another writer was first (HTTP 409 Conflict): read again and decide again
@@ -11,7 +11,7 @@
 //   Cancelled           this process was asked to stop
 //   Internal            a bug in this project
 //
-// A message names the culprit (task, host:port, file, JSON path) and says what was expected, what
+// A message names the culprit (task, host:port, file, JSON path) and states what was expected, what
 // was found and what to change. An error is either logged or returned, never both; only loops log.
 #pragma once
 

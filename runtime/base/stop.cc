@@ -19,15 +19,15 @@ namespace {
 constexpr int kStopSignals[] = {SIGTERM, SIGINT};
 
 std::atomic<StopSource*> signalled{nullptr};
-// The sources of up to kMostScopes ScopedStopOnSignals objects. Any further object receives no
-// requests.
+// The maximum number of ScopedStopOnSignals objects whose sources receive requests. Further objects
+// receive none.
 constexpr int kMostScopes = 256;
 std::atomic<StopSource*> scoped_sources[kMostScopes];
 std::atomic<int> last_stop_signal{0};
 
 void OnSignal(int number) {
   const int kept_errno = errno;
-  signal(number, SIG_DFL);  // if the same signal arrives again, it ends the process
+  signal(number, SIG_DFL);  // if the same signal arrives again, it kills the process
   last_stop_signal.store(number);
   if (StopSource* source = signalled.load()) source->Request(number);
   for (const std::atomic<StopSource*>& scoped : scoped_sources) {
@@ -59,7 +59,8 @@ StopSource* TakeScopedSource() {
   return source;
 }
 
-// Returns whether the action of the signal is the default one or, if `own`, OnSignal.
+// Returns whether the action of the signal is OnSignal (if `own`) or the default action
+// (otherwise).
 bool HasAction(int number, bool own) {
   struct sigaction present = {};
   sigaction(number, nullptr, &present);

@@ -18,7 +18,8 @@ namespace tfjob {
 class Thread {
  public:
   Thread() = default;
-  // ps and gdb show the thread under `name`, truncated to 15 characters. `body` must not throw.
+  // Starts a thread that runs `body`, which must not throw. ps and gdb show the thread under
+  // `name`, truncated to 15 characters.
   Thread(std::string name, std::function<void()> body);
   Thread(Thread&& other) noexcept;
   Thread& operator=(Thread&& other) noexcept;

@@ -13,8 +13,8 @@
 
 namespace tfjob {
 
-// Thread-safe. The destructor runs everything that was scheduled, then joins the threads. Closures
-// must not throw.
+// Thread-safe. The destructor runs all scheduled closures, then joins the threads. Closures must
+// not throw.
 class ThreadPool {
  public:
   // `threads` must be ≥ 0; if it is 0, every closure runs on the caller's thread. ps and gdb show
@@ -34,9 +34,9 @@ class ThreadPool {
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
-  // A ParallelFor in progress, split into pieces that the threads take one by one. The loop is on
-  // the stack of the thread that called ParallelFor. It is in the list loops_ while it has pieces
-  // left to take, and must exist until `unfinished` is 0.
+  // A ParallelFor in progress, split into pieces that the threads take one by one. The object is on
+  // the stack of the thread that called ParallelFor, and must exist until `unfinished` is 0. It is
+  // in the list loops_ while it has pieces left to take.
   struct Loop {
     const std::function<void(int64_t, int64_t)>& body;
     int64_t count;
@@ -50,8 +50,8 @@ class ThreadPool {
   };
 
   void Work();
-  // Takes and runs pieces until none are left to take. Removes the loop from the list when it takes
-  // the last one. Releases the mutex while a piece runs.
+  // Takes and runs pieces until none are left. When it takes the last piece, removes the loop from
+  // the list. Releases the mutex while a piece runs.
   void TakePieces(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

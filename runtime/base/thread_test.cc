@@ -1,4 +1,4 @@
-// Tests the promises of mutex.h and thread_pool.h about waits and closures.
+// Tests the contracts of mutex.h and thread_pool.h for waits and closures.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes)) return memory;
   std::abort();
 }
-// Replaced as well because AddressSanitizer reports an error if new and delete do not match.
+// Replace this operator as well, because AddressSanitizer reports mismatched new and delete.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes);
@@ -39,7 +39,7 @@ void operator delete(void* memory, size_t) noexcept {
 }
 
 #if !__has_feature(thread_sanitizer)
-// Overrides functions of the C library, to find out which clock a wait uses.
+// Override functions of the C library, to determine which clock a wait uses.
 extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                       clockid_t clock, const timespec* deadline) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

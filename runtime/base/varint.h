@@ -7,8 +7,8 @@
 
 namespace tfjob {
 
-// Removes a varint from the front of `text`. Returns false, and removes nothing, if `text` does not
-// begin with a varint of at most 64 bits.
+// Removes a varint from the front of `text` and sets `value`. If `text` does not start with a
+// varint of at most 64 bits, returns false and leaves `text` unchanged.
 bool TakeVarint(std::string_view& text, uint64_t& value);
 
 }  // namespace tfjob

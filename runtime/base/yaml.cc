@@ -15,11 +15,11 @@
 namespace tfjob {
 namespace {
 
-// Aliases can make a small document expand to a huge value ("billion laughs"). Anchors can do the
-// same, because each anchor keeps a copy of its value: nested anchors keep a copy at every level.
-// The number of values plus the bytes of text in a document, including these copies, must not
-// exceed this number plus four times the size of the whole input. Input without anchors never
-// reaches this limit.
+// Limits how far a document may expand. Aliases can make a small document expand to a huge value
+// ("billion laughs"). So can anchors, because each anchor keeps a copy of its value, and nested
+// anchors keep a copy at every level. The number of values plus the bytes of text in a document,
+// including these copies, must not exceed this number plus four times the size of the whole input.
+// Input without anchors never reaches this limit.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
@@ -55,7 +55,8 @@ bool ParseInteger(const std::string& text, Json& value) {
     }
     return true;
   }
-  // There is one more negative number than there are positive ones. The negation is modulo 2^64.
+  // The most negative number has no positive counterpart, so its magnitude is INT64_MAX + 1. The
+  // negation is modulo 2^64.
   if (magnitude > static_cast<unsigned long long>(INT64_MAX) + 1) return false;
   value = static_cast<int64_t>(-magnitude);
   return true;
@@ -99,8 +100,8 @@ bool Merge(const Json& value, Json& merged) {
 }
 
 // Builds the value of one document from parse events, without yaml-cpp's node graph. Cycles are
-// therefore impossible, and the cost of an alias is known before it is copied. After the first
-// error, all further events are ignored.
+// therefore impossible, and the cost of an alias is known before its value is copied. Ignores all
+// events after the first error.
 class YamlBuilder : public YAML::EventHandler {
  public:
   // `budget` limits the number of values plus the bytes of text. Both are counted with the
@@ -285,7 +286,8 @@ void Emit(const Json& value, YAML::Emitter& out) {
   }
 }
 
-// yaml-cpp does not check the encoding, and accepts NUL bytes, which end a number early.
+// Checks for invalid UTF-8 and for NUL bytes. yaml-cpp does not check the encoding, and a NUL byte
+// would end a number early.
 Status CheckText(std::string_view text, std::string_view what) {
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     const auto line = std::ranges::count(text.substr(0, nul), '\n') + 1;
@@ -314,7 +316,7 @@ StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view wh
       YamlBuilder builder(kFreeExpansion + 4 * text.size());
       if (!parser.HandleNextDocument(builder)) break;
       if (!builder.status().ok()) return Annotate(builder.status(), what);
-      // If the parser has not moved, it is at a stray "," or "]", where it would report empty
+      // If the parser has not advanced, it is at a stray "," or "]", where it would report empty
       // documents forever.
       if (builder.start().pos == last_start) {
         return Annotate(At(builder.start(), "no document can begin here"), what);

@@ -131,7 +131,7 @@ TEST(ParseYaml, RefusesTextThatIsNotUtf8) {
             "f.yaml: line 2: the text is not UTF-8");
 }
 
-// If a NUL byte were accepted, the number would end there.
+// yaml-cpp would end the number at the NUL byte.
 TEST(ParseYaml, RefusesNulBytesButReadsTheirEscapes) {
   EXPECT_EQ(Message(ParseYaml(std::string("a: b\nc: 1\0x\n", 12), "f.yaml").status()),
             "f.yaml: line 2: a NUL byte; write \"\\0\" in double quotes");

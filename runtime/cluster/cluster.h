@@ -5,8 +5,8 @@
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
 // The sparse form lets workers join and leave: the tasks of a type are an object that maps each
-// index to an address. A worker gets its own address and the servers' addresses; a server gets only
-// its own address, as a list of one element:
+// index to an address. The TF_CONFIG of a worker contains its own address and the servers'
+// addresses. That of a server contains only its own address, as a list of one element:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
 // tf-operator before 1.2 used the key "sparseCluster" for this form; both keys are accepted. The
@@ -48,11 +48,11 @@ struct Cluster {
   std::vector<Job> jobs;  // in the order in which they are written
 
   const Job* job(std::string_view name) const;
-  // Returns "" if there is no such task.
+  // Returns the task's address, or "" if there is no such task.
   const std::string& address(const Task& task) const;
   int size(std::string_view job_name) const;
   bool empty() const { return jobs.empty(); }
-  // Returns whether the cluster has the sparse form, in which workers may join and leave, and no
+  // Returns whether the cluster has the sparse form, in which workers may join and leave and no
   // task has a list of all workers.
   bool sparse() const;
 
@@ -73,7 +73,8 @@ struct TfConfig {
 // Prints compact JSON with the members in the order cluster, task, environment, as the Training
 // Operator does.
 std::string Print(const TfConfig& config);
-// Print the same JSON in two steps, so that a cluster is printed only once for all of its tasks.
+// Print the same JSON in two steps, so that a cluster need be printed only once for all of its
+// tasks.
 std::string PrintCluster(const Cluster& cluster);
 std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
@@ -87,8 +88,8 @@ std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
 //   - the task is not in the cluster (an evaluator need not be).
 StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 
-// The role of a task. The chief initialises variables, saves checkpoints and ends the job; it also
-// trains, like a worker.
+// The role of a task. The chief initialises variables, saves checkpoints and finishes the job. It
+// also trains, like a worker.
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
@@ -103,10 +104,10 @@ std::vector<Task> TrainingTasks(const TfConfig& config);
 // Returns the number of training tasks; 0 in the sparse form, where it is unknown.
 int TrainingTaskCount(const TfConfig& config);
 // Returns the task's position in TrainingTasks, or -1 if it does not train. In the sparse form,
-// returns the position that it would have if all tasks were listed.
+// returns the position that the task would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// MayHave returns whether the job may contain this task, as far as this process can tell. The index
+// MayHave returns whether the job may contain this task, as far as this process knows. The index
 // must be below kMostTasks. This process's own task is always accepted. In the sparse form, the
 // task may be the chief, or any worker or ps. In the list form, the task must be listed, except
 // that any worker is accepted if the job has any workers, because workers may be added while the
@@ -114,8 +115,8 @@ int TrainingRank(const TfConfig& config, const Task& task);
 inline constexpr int32_t kMostTasks = 1 << 14;
 bool MayHave(const TfConfig& config, const Task& task);
 
-// Distinguishes this job from an earlier one at the same addresses. Tasks send it in
-// every handshake.
+// The identity of a job, which distinguishes it from an earlier job at the same addresses. Tasks
+// send it in every handshake.
 struct JobIdentity {
   std::string uid;      // TFJOB_UID; "" if no operator runs the job
   int32_t attempt = 0;  // TFJOB_ATTEMPT
@@ -123,8 +124,8 @@ struct JobIdentity {
   bool operator==(const JobIdentity&) const = default;
 };
 
-// Returns how long this process may take to end after SIGTERM: TFJOB_GRACE_PERIOD_SECONDS or, if
-// that is not set, Kubernetes' default of 30 s. A period of more than a year counts as a year.
+// Returns how long this process may continue to run after SIGTERM: TFJOB_GRACE_PERIOD_SECONDS or,
+// if that is not set, Kubernetes' default of 30 s. A period of more than a year counts as a year.
 // Returns InvalidArgument if the variable is not a non-negative whole number.
 StatusOr<Duration> GracePeriodFromEnvironment();
 

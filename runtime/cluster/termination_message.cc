@@ -27,7 +27,7 @@ void WriteTerminationMessage(const std::string& file, std::string_view message) 
   std::string text = absl::StrJoin(lines, "; ").substr(0, kMaxMessage);
   const int descriptor = open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
   if (descriptor < 0) return;
-  // The message is also in the log, so a failure to write it here is not reported.
+  // Ignore errors, because the message is also in the log.
   [[maybe_unused]] const ssize_t written = write(descriptor, text.data(), text.size());
   close(descriptor);
 }

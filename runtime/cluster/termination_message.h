@@ -1,5 +1,5 @@
-// Writes the termination message: a file that says why a program failed, and that Kubernetes and
-// `tfjob run` copy into the status of the container.
+// Writes the termination message: a file with the reason why a program failed. Kubernetes and
+// `tfjob run` copy it into the status of the container.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 namespace tfjob::cluster {
 
 // Returns the file for the message: $TFJOB_TERMINATION_LOG if that is set (by `tfjob run`, or by a
-// pod template with another terminationMessagePath), and otherwise Kubernetes' default,
+// pod template with a different terminationMessagePath); otherwise Kubernetes' default,
 // /dev/termination-log.
 std::string TerminationLog();
 
 // Replaces the content of the file with the lines of `message`, joined with "; ". Truncates the
-// result to 4,096 bytes, as the kubelet does. Does nothing if the file does not exist, as is the
-// case outside a container.
+// result to 4,096 bytes, as the kubelet does. Does nothing if the file does not exist, as outside a
+// container.
 void WriteTerminationMessage(const std::string& file, std::string_view message);
 
 }  // namespace tfjob::cluster

@@ -13,7 +13,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A task's rank, which may be its index plus 1, must also fit in an int.
+// The largest index of a task. The task's rank, which may be its index plus 1, must also fit in an
+// int.
 constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max() - 1;
 
 OrderedJson AddressesOf(const Job& job) {

@@ -1,5 +1,5 @@
-// Reads a training file, overrides keys with settings, and fills the remaining unset keys from the
-// Keras model that the file names.
+// Reads a training file, overrides keys with settings, and sets the keys that are still unset from
+// the Keras model that the file names.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace tfjob::cmd {
 // Each setting has the form key=value. Returns InvalidArgument if the file or a setting is invalid.
 StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
                                             const std::vector<std::string>& settings);
-// Returns the config with data.train.cache unset, including in its datasets. For uses that need
-// only the shapes of the data, since making a cache reads all examples.
+// Returns the config with data.train.cache unset, including in its datasets. Use it if only the
+// shapes of the data are needed, because creating a cache reads all examples.
 config::TrainingConfig WithoutCaches(config::TrainingConfig config);
 
 }  // namespace tfjob::cmd

@@ -1,4 +1,5 @@
-// tfjob-trainer data inspect, tfjob-trainer data verify: describe and check files of examples.
+// Implements `tfjob-trainer data inspect` and `tfjob-trainer data verify`, which describe and check
+// files of examples.
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -59,7 +60,7 @@ class DataVerb : public Verb {
     options_.fields = !verify;
     if (verify) options_.examples = 0;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, data::FindFiles(files_));
-    Status problem;  // of the first unreadable file
+    Status problem;  // the error of the first unreadable file
     int64_t damaged = 0, unread = 0;
     for (const std::string& file : files) {
       const StatusOr<data::FileSummary> summary = data::Summarise(file, format_, options_, stop);

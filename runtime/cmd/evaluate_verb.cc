@@ -1,4 +1,5 @@
-// tfjob-trainer evaluate: computes loss and metrics over a training file's evaluation data.
+// Implements `tfjob-trainer evaluate`, which computes the loss and the metrics over a training
+// file's evaluation data.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -19,8 +20,8 @@
 namespace tfjob::cmd {
 namespace {
 
-// Returns the state in the file that --weights names or, without this flag, in the last checkpoint
-// in model_dir.
+// Returns the state in the file that --weights names or, if the flag is not given, in the last
+// checkpoint in model_dir.
 StatusOr<state::Snapshot> StateOf(const config::TrainingConfig& config, bool given,
                                   const strategy::ModelDefinition& definition) {
   if (given) return train::StartState(config, definition);

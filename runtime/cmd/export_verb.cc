@@ -1,4 +1,4 @@
-// tfjob-trainer export: writes a model and its weights in another format.
+// Implements `tfjob-trainer export`, which writes a model and its weights in another format.
 #include <optional>
 
 #include "runtime/cmd/model_source.h"

@@ -6,9 +6,9 @@
 // time. Errors are written to standard error, with exit code 1.
 //
 // A damaged file can make Debian's HDF5 library crash, loop or write anywhere in the process's
-// memory. This process therefore holds no secrets, has limits on its memory and time, and cannot
-// open any other file after opening the one that it converts. Its output may be a file in memory,
-// so the size of the output is limited, too.
+// memory. This process therefore has no secrets, has limits on its memory and time, and cannot open
+// any other file once it has opened the file to convert. The size of the output is limited, too,
+// because the output may be a file in memory.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -44,15 +44,16 @@ void Limit(__rlimit_resource what, rlim_t most) {
   if (setrlimit(what, &limit) != 0) _exit(3);
 }
 
-// Limits how much more memory the program may allocate. Memory that it already has, such as a
-// sanitizer's, does not count.
+// Limits how much more memory the program may allocate. Memory that the program already has, such
+// as that of a sanitizer, does not count.
 void LimitMemory(rlim_t megabytes) {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   Limit(RLIMIT_AS, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (megabytes << 20));
 }
 
-// The undefined behaviour sanitizer opens a pipe to test whether memory is readable.
+// The limit on open descriptors once the file to convert is open. The undefined behaviour sanitizer
+// opens a pipe to test whether memory is readable, so it needs some descriptors.
 #if defined(__has_feature)
 constexpr rlim_t kMostFiles = __has_feature(undefined_behavior_sanitizer) ? 16 : 0;
 #else
@@ -97,8 +98,8 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int code = tfjob::Main(argc, argv);
-  // Skip the exit handlers: the library would free its memory, which a damaged file may have
-  // corrupted.
+  // Skip the exit handlers, because the library would free its memory there, and a damaged file may
+  // have corrupted this memory.
   std::cerr.flush();
   _exit(code);
 }

@@ -33,13 +33,14 @@ bool StatesInputs(const model::Model& model) {
   return true;
 }
 
-// The factor of a dataset's inputs, and the dataset.
+// The scale of a dataset's inputs, and the dataset that sets it.
 struct InputScale {
   float factor;
   std::string key;
 };
 
-// Returns nullopt if the dataset is part of a zip and provides no inputs.
+// Returns the scale of a dataset's inputs, or nullopt if the dataset is part of a zip and provides
+// no inputs.
 StatusOr<std::optional<InputScale>> ScaleIn(const config::SourceConfig& source,
                                             const std::string& key, bool zipped) {
   const auto factor = static_cast<float>(source.scale);
@@ -76,7 +77,7 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
                      train::LoadDataset(WithoutCaches(config), train::Split::kTrain, loaded.model));
     ASSIGN_OR_RETURN(dataset, train::AugmentedSource(config, train::Split::kTrain, loaded.model,
                                                      std::move(dataset)));
-    // Only a Sequential model may leave its input unstated, so there is a single input.
+    // Only a Sequential model may omit the type of its input, so there is a single input.
     const data::Field* field = dataset->Find(model::kFeatures);
     if (field == nullptr) {
       return InvalidArgument("data.train: the data provide no ", model::kFeatures,
@@ -120,7 +121,7 @@ StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data) {
 
 StatusOr<float> ScaleOf(const LoadedModel& loaded) {
   if (!loaded.config) return 1;
-  // The layers of data.augment take scaled inputs, so what they return is scaled.
+  // The inputs of the layers of data.augment are already scaled, and so are their results.
   if (loaded.config->data.augment != nullptr) return 1;
   ASSIGN_OR_RETURN(const std::optional<InputScale> scale,
                    ScaleIn(loaded.config->data.train, "data.train", /*zipped=*/false));

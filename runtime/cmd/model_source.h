@@ -1,4 +1,4 @@
-// Determines which model and which weights a subcommand uses.
+// Determines the model and the weights that a subcommand uses.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,8 +25,8 @@ struct ModelSource {
 
 struct LoadedModel {
   model::Model model;
-  // The file or folder with the weights: --weights if it is given, otherwise --model if it is a
-  // whole model, otherwise the training file's model_dir. "" if there are no weights.
+  // The file or folder with the weights: --weights if given; otherwise --model if that is a whole
+  // model; otherwise the training file's model_dir. "" if there are no weights.
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;
@@ -39,9 +39,9 @@ struct LoadedModel {
 StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
 
 // Returns the factor by which training multiplies the float32 inputs: the training file's
-// data.train.scale, times the scale of its datasets. Returns 1 with data.augment, whose layers take
-// the scaled inputs and return what the model takes. Returns InvalidArgument, with a message that
-// names the datasets, if their scales differ.
+// data.train.scale, times the scale of its datasets. Returns 1 if there is data.augment, because
+// its layers transform scaled inputs into inputs of the model. Returns InvalidArgument, with a
+// message that names the datasets, if the scales of the datasets differ.
 StatusOr<float> ScaleOf(const LoadedModel& loaded);
 
 // Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the

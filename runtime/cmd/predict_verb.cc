@@ -1,4 +1,4 @@
-// tfjob-trainer predict: computes a model's outputs for files of examples.
+// Implements `tfjob-trainer predict`, which computes a model's outputs for files of examples.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 constexpr Logger kLog("predict");
 
 // Reads the arrays of one --input, which is FILE or NAME=FILE. The file of a named input must
-// contain a single array, or an array with that name.
+// contain either a single array, or an array with this name.
 Status AddInput(const std::string& flag, io::NamedTensors& arrays) {
   const size_t equals = flag.find('=');
   const bool named = equals != std::string::npos;

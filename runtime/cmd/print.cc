@@ -15,8 +15,8 @@
 namespace tfjob::cmd {
 namespace {
 
-// Returns whether the graph applies the updates itself. If there are parameter servers, the graph's
-// gradients are fetched instead.
+// Returns whether the graph applies the updates itself. With parameter servers, the graph only
+// computes the gradients.
 bool AppliesUpdates(const cluster::TfConfig& tf_config) {
   return tf_config.cluster.size("ps") == 0;
 }
@@ -94,7 +94,7 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
   if (stage == "collectives") {
     return strategy::DescribeExchange(definition, config.strategy, tf_config);
   }
-  // The mean of a synchronous step is clipped by the servers, not by the graph.
+  // In a synchronous step, the servers, not the graph, clip the mean of the gradients.
   if (!AppliesUpdates(tf_config) && config.strategy.mode == config::PsMode::kSync) {
     definition.build.clipping = {};
   }

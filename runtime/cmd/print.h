@@ -1,4 +1,4 @@
-// Formats the values that the runtime derives from its input, stage by stage, for tfjob-trainer
+// Formats the values that the runtime derives from its input in each stage, for tfjob-trainer
 // --print=STAGE.
 #pragma once
 
@@ -18,7 +18,7 @@ std::string PrintCluster(const cluster::TfConfig& config);
 // shards, including optimizer slots.
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
-// Returns the output of one stage ("config", "data", "model", "graph", "graph_def", "placement",
+// Returns the text of one stage ("config", "data", "model", "graph", "graph_def", "placement",
 // "program" or "collectives") for the training task, at the full batch size. Reads the data, which
 // determines the shapes. Returns InvalidArgument for "placement" if there are no parameter servers.
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,

@@ -1,5 +1,5 @@
-// Tests the output of tfjob-trainer --print: compares the stages of one small training file with
-// the files in golden/. After an intended change, run from the workspace root:
+// Tests the output of tfjob-trainer --print. Compares the stages of a small training file with the
+// files in golden/. After an intended change, run from the workspace root:
 //
 //   TFJOB_UPDATE_GOLDEN=1 bazel-bin/runtime/cmd/print_test
 //

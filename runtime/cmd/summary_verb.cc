@@ -1,4 +1,5 @@
-// tfjob-trainer summary: prints a model's layers, sizes and arithmetic.
+// Implements `tfjob-trainer summary`, which prints a model's layers, their sizes and their numbers
+// of arithmetic operations.
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -52,7 +53,7 @@ std::string Grouped(int64_t number) {
   return digits;
 }
 
-// Returns the number as an int64, or the largest int64 if the number is larger.
+// Converts the number to an int64, or to the largest int64 if the number is larger.
 int64_t Rounded(double number) {
   return number < 0x1p63 ? static_cast<int64_t>(number) : INT64_MAX;
 }
@@ -83,7 +84,8 @@ std::string Givers(const model::Model& model, const model::Call& call) {
   return givers.empty() ? "-" : absl::StrJoin(givers, ", ");
 }
 
-// Returns one row per call of a layer. A layer's parameters are counted only at its first call.
+// Returns one row per call of a layer. The parameters of a layer are counted only in the row of its
+// first call.
 std::vector<Row> Rows(const model::Model& model,
                       const std::vector<std::vector<model::TensorType>>& types,
                       const std::vector<model::VariableSpec>& variables) {

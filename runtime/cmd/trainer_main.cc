@@ -1,5 +1,5 @@
-// Implements the program tfjob-trainer, which runs one task of a job. This file contains its flags,
-// wiring and exit codes. TF_CONFIG decides the task's role.
+// Implements the program tfjob-trainer, which runs one task of a job. This file contains the flags,
+// the wiring and the exit codes. TF_CONFIG determines the role of the task.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -42,11 +42,11 @@ struct Flags {
   std::string log_format = "text";
 };
 
-// Exits the process if its work does not end in time once a stop has been requested.
+// Exits the process if a stop has been requested and the work does not finish in time.
 class StopGuard {
  public:
-  // Returns how much time the work has to end. Called on another thread once a stop has been
-  // requested.
+  // Returns the time within which the work must finish. Called on another thread once a stop has
+  // been requested.
   using Budget = std::function<Duration()>;
 
   StopGuard(const StopSource& stop, Budget budget, std::function<void()> log_exit)

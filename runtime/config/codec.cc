@@ -1,4 +1,5 @@
-// Converts the value of one key between JSON, as in the training file, and TrainingConfig.
+// Converts the value of a key between its JSON form in the training file and its member of
+// TrainingConfig.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -42,7 +43,7 @@ StatusOr<double> ReadFraction(const JsonField& field) {
     return number.ok() ? number : field.Mismatch("a number, or a fraction such as \"1/255\"");
   }
   const std::string text = *field.String();
-  // strtod also reads hexadecimal numbers, "inf" and "nan".
+  // Accept only decimal digits, because strtod also accepts hexadecimal numbers, "inf" and "nan".
   const bool decimal = text.find_first_not_of("0123456789.eE+-/") == std::string::npos;
   char* end = nullptr;
   const double above = std::strtod(text.c_str(), &end);
@@ -144,7 +145,7 @@ StatusOr<std::vector<double>> ReadNumbers(const Key& key, const JsonField& field
   return values;
 }
 
-// Assigns the value of `source` to `target`, or returns the error in `source`.
+// Assigns the value of `source` to `target`. If `source` is an error, returns it.
 template <typename Target, typename Source>
 Status Store(Target& target, StatusOr<Source> source) {
   if (!source.ok()) return source.status();
@@ -152,7 +153,7 @@ Status Store(Target& target, StatusOr<Source> source) {
   return OkStatus();
 }
 
-// Checks only the form and the names; runtime/model checks the arguments.
+// Reads a list of metrics. Checks only its form and the names; runtime/model checks the arguments.
 StatusOr<std::shared_ptr<const Json>> ReadMetrics(const Key& key, const JsonField& field) {
   if (!field.present() || !field.value()->is_array())
     return field.Mismatch("a list of metrics, such as [accuracy]");

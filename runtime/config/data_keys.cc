@@ -143,7 +143,7 @@ void AddGeneratedKeys(std::vector<Key>& keys, const std::string& at) {
   keys.back().maximum = 1 << 30;
 }
 
-// Adds the keys of formats that consist of other datasets.
+// Adds the keys of formats that combine several datasets.
 template <auto source>
 void AddJoinKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;

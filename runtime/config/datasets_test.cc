@@ -1,4 +1,4 @@
-// Tests the keys of data that combine datasets, or change which examples there are.
+// Tests the keys of data that combine datasets or select examples.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 namespace tfjob::config {
 namespace {
 
-// Returns the error that a training file with this section data.train has, or "accepted".
+// Returns the error of a training file with this data.train section, or "accepted".
 std::string Checked(const std::string& train) {
   const std::string text =
       "model: {layers: [{Dense: {units: 1}}]}\nloss: mean_squared_error\n"

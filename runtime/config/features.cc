@@ -122,7 +122,7 @@ Status CheckString(const FeatureConfig& feature, const std::string& at) {
   return InvalidArgument(at, ".default_value: cannot be combined with decode_raw; remove it");
 }
 
-// Checks that a key that belongs to another key is set only if the other key is.
+// Checks that a key that modifies another key is set only if the other key is set.
 Status CheckOwners(const FeatureConfig& feature, const std::string& at) {
   const bool image_keys = feature.resize || feature.crop_to_aspect_ratio;
   if (image_keys && !feature.decode_image) {

@@ -82,7 +82,7 @@ struct Key {
   std::string when_key = {};
   std::vector<std::string> when_values = {};
   std::string unset_doc = {};  // describes the meaning of an unset key, such as "required"
-  // The key may also be set for a single output of the model, as in
+  // If true, the key may also be set for a single output of the model, as in
   // `outputs.NAME.loss.from_logits`.
   bool per_output = false;
 };
@@ -90,15 +90,16 @@ struct Key {
 // Returns all keys, in the order of the documentation.
 const std::vector<Key>& Keys();
 
-// Returns null if there is no such key.
+// Returns the key with this path, or null if there is no such key.
 const Key* FindKey(std::string_view path);
 
 // Returns whether the section may be written as a plain string that sets its key "name", as loss,
 // optimizer and strategy may.
 bool HasShortForm(std::string_view section);
 
-// ReadOutputs checks the keys of the `outputs` section and returns the section; ReadOutput reads
-// the keys of one output into `config`. Both return InvalidArgument with the path of a wrong key.
+// ReadOutputs checks the keys of the `outputs` section and returns the section. ReadOutput reads
+// the keys of one output into `config`. Both return InvalidArgument, with the path of the key, if a
+// key or its value is invalid.
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
 

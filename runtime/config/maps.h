@@ -11,7 +11,8 @@
 
 namespace tfjob::config {
 
-// See KeyType in keys.h. Errors are InvalidArgument and name the path.
+// Read the values of these types of keys (see KeyType in keys.h). Errors are InvalidArgument and
+// name the path.
 StatusOr<std::map<int64_t, double>> ReadClassWeights(const JsonField& field);
 StatusOr<std::map<std::string, std::string>> ReadNames(const JsonField& field);
 StatusOr<std::map<std::string, std::vector<double>>> ReadRanges(const JsonField& field);

@@ -26,7 +26,7 @@ void AddRange(Json& schema, const Key& key) {
   if (std::isfinite(key.maximum)) schema["maximum"] = key.maximum;
 }
 
-// Every dataset has the keys of data.train.
+// Returns the schema of a list of datasets, each of which has the keys of data.train.
 Json DatasetsSchema() {
   return {{"type", "array"},
           {"items", {{"$ref", "#/properties/data/properties/train"}}},
@@ -36,7 +36,7 @@ Json DatasetsSchema() {
 // Returns the schema of the whole file or, if `per_output` is set, of the keys of one output.
 Json KeysSchema(bool per_output);
 
-// Returns the schema of a string, which must be one of the key's names if the key has names.
+// Returns the schema of a string. If the key has choices, the string must be one of them.
 Json TextSchema(const Key& key) {
   const std::vector<std::string> names = Writable(key);
   Json text = {{"type", "string"}};

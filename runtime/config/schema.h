@@ -9,9 +9,10 @@
 
 namespace tfjob::config {
 
-// Returns a JSON Schema, draft 2020-12. docs/training.schema.json contains it, indented. It rejects
-// every file that the parser rejects for an unknown key, a wrong type, an unknown choice or a value
-// out of range. It does not cover the rules that involve several keys, which Validate checks.
+// Returns the JSON Schema (draft 2020-12) of the training file. docs/training.schema.json contains
+// this schema, indented. The schema rejects every file that the parser rejects for an unknown key,
+// a wrong type, an unknown choice or a value out of range. It does not cover the rules that involve
+// several keys, which Validate checks.
 Json TrainingSchema();
 
 // Returns a Markdown table that lists the key, type, default and meaning of every key.

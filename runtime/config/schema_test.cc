@@ -18,7 +18,8 @@ bool IsKey(const std::string& path) {
   return std::ranges::find(Keys(), path, &Key::path) != Keys().end();
 }
 
-// Collects every path of the schema that is not a section. A key may have properties of its own.
+// Collects the paths of all keys in the schema, but not those of sections. The schema of a key may
+// itself have properties.
 void Collect(const Json& schema, const std::string& path, std::set<std::string>& paths) {
   const Json* at = &schema;
   if (at->contains("anyOf") && (*at)["anyOf"].back().contains("properties"))

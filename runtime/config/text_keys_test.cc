@@ -19,7 +19,8 @@ data:
     tokenize: {name: byte, max_length: 8}
 )";
 
-// Returns the error of the training file with other values of keys. "" removes the tokenizer.
+// Returns the error of the training file with these values of keys, each of which replaces or adds
+// a key. "" removes the tokenizer.
 std::string TextError(const std::vector<std::pair<std::string, std::string>>& keys) {
   StatusOr<TrainingConfig> config = ParseTrainingConfig(kTextFile, "t.yaml");
   EXPECT_TRUE(config.ok()) << config.status();

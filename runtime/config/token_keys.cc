@@ -26,7 +26,8 @@ Status CheckBucketsUnset(const BucketConfig& buckets) {
                          "remove data.bucket_by_length.", set);
 }
 
-// A masked language model predicts the tokens themselves, not those that follow.
+// Checks that the targets of a masked language model are the tokens themselves, not the tokens that
+// follow.
 Status CheckSameTokens(const SourceConfig& source, const char* at) {
   const std::map<std::string, std::string> same = {{"", "same_token"}};
   if (source.format != DataFormat::kText || source.targets == same) return OkStatus();
@@ -95,7 +96,8 @@ Status CheckMasking(const DataConfig& data) {
                          rate);
 }
 
-// The layers take examples of a single shape, and change numbers.
+// Rejects data.augment with keys for tokens: the layers require examples of a single shape that
+// consist of numbers.
 Status CheckAugment(const DataConfig& data) {
   if (data.augment == nullptr) return OkStatus();
   const char* const other = data.bucket_by_length.present() ? "data.bucket_by_length"

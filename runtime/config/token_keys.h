@@ -5,7 +5,7 @@
 
 namespace tfjob::config {
 
-// Return InvalidArgument, with the key, if keys are incompatible.
+// Return InvalidArgument, with a message that names the key, if keys are incompatible.
 Status CheckBuckets(const TrainingConfig& config);
 Status CheckMasking(const DataConfig& data);
 Status CheckAugment(const DataConfig& data);

@@ -1,4 +1,4 @@
-// Tests the keys of batches by length, masked tokens and augmentation.
+// Tests the keys for batches by length, masked tokens and augmentation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

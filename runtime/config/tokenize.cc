@@ -50,7 +50,7 @@ Status ReadMember(const std::string& name, const JsonField& member, TokenizeConf
   return OkStatus();
 }
 
-// Checks that a file is given if and only if the tokenizer reads it.
+// Checks that the key of a file is set if and only if the tokenizer reads this file.
 Status CheckFile(const TokenizeConfig& tokenize, const std::string& at, const char* key,
                  const std::string& file, bool needed, const char* owners) {
   if (file.empty() == !needed) return OkStatus();

@@ -5,7 +5,7 @@
 
 namespace tfjob::config {
 
-// Checks all keys. Errors are InvalidArgument and name the path.
+// Reads a tokenizer and checks all of its keys. Errors are InvalidArgument and name the path.
 StatusOr<TokenizeConfig> ReadTokenize(const JsonField& field);
 Json TokenizeToJson(const TokenizeConfig& tokenize);
 // Returns the JSON Schema of the key.

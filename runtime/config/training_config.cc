@@ -268,7 +268,7 @@ Json TrainingConfigToJson(const TrainingConfig& config) {
   Json document = Json::object();
   for (const Key& key : Keys()) {
     Json value = GetKey(config, key);
-    // The default of batch_size depends on another key.
+    // Print the effective batch_size, because its default depends on another key.
     if (key.path == "batch_size" && !config.global_batch_size) value = BatchSize(config, 0, 1);
     if (!value.is_null() && Applies(config, key)) Place(document, key.path, std::move(value));
   }

@@ -1,6 +1,6 @@
 // Represents the training file, which is YAML or JSON, as a value: the model to train, the data,
-// the strategy and the length of the run. keys.h declares the table of its keys,
-// docs/training-file.md documents them, and docs/training.schema.json is their JSON Schema.
+// the strategy and the length of the run. keys.h declares the table of the keys,
+// docs/training-file.md documents the keys, and docs/training.schema.json is their JSON Schema.
 //
 //   ASSIGN_OR_RETURN(TrainingConfig config, ParseTrainingConfig(text, "training.yaml"));
 //   RETURN_IF_ERROR(Override(config, "strategy.mode", "sync"));        // --set strategy.mode=sync
@@ -82,15 +82,15 @@ enum class DataFormat {
   kTexts,
   kLinear,
   kSynthetic,
-  // Several datasets as one:
+  // Formats that combine several datasets:
   kConcatenate,
   kMix,
   kInterleave,
   kZip
 };
-// When a mix ends: before the first dataset runs out, or when all have been read completely.
+// When a mix stops: before any dataset runs out, or once all datasets have been read completely.
 enum class MixStop { kFirst, kAll };
-// Where the values of the examples are kept, once they have been read.
+// Where the values of the examples are cached after they have been read.
 enum class CacheKind { kNone, kMemory };
 enum class OnDamaged { kFail, kSkip };
 enum class ResizeMethod { kBilinear, kNearest };
@@ -110,11 +110,12 @@ struct TokenizeConfig {
 };
 
 // Specifies how a feature of a tf.train.Example, or a member of a JSON object, is parsed. The names
-// are those that tf.io uses.
+// are the same as in tf.io.
 struct FeatureConfig {
   std::string dtype;  // "float32", "int64" or "string"
-  // Only `shape`: a FixedLenFeature. Only `max_length`: a VarLenFeature, padded with default_value.
-  // Both: a FixedLenSequenceFeature, whose steps have this shape, padded to max_length steps.
+  // If only `shape` is set, a FixedLenFeature. If only `max_length` is set, a VarLenFeature, padded
+  // with default_value. If both are set, a FixedLenSequenceFeature, whose steps have this shape,
+  // padded to max_length steps.
   std::optional<std::vector<int64_t>> shape;
   std::optional<int64_t> max_length;
   std::optional<double> default_value;
@@ -124,11 +125,11 @@ struct FeatureConfig {
   std::optional<ResizeMethod> resize;        // of images; unset: bilinear
   std::optional<bool> crop_to_aspect_ratio;  // of images; unset: false
   std::optional<TokenizeConfig> tokenize;    // the string becomes token ids (int64)
-  // The strings are terms, which become int64. At most one of the two is set.
+  // The strings are terms, which become int64. At most one of `terms` and `vocabulary` is set.
   std::vector<std::string> terms;
   std::string vocabulary;                  // a file with one term per line
   std::optional<int64_t> num_oov_indices;  // of terms; unset: 1
-  std::vector<std::string> columns;        // csv: of the elements; empty: that of the same name
+  std::vector<std::string> columns;        // csv: of the elements; empty: the one of the same name
 };
 
 // One set of examples. The format determines which fields apply.
@@ -144,15 +145,15 @@ struct SourceConfig {
   std::string delimiter = ",";
 
   // npz, tfrecord, jsonl, csv with features: map the names of inputs and outputs to the arrays or
-  // features that hold the inputs, the labels and the sample weights. An array is given by its name
-  // in `file`, or by the path of an NPY file. The name "" stands for the only input, for the only
-  // output, or, for sample weights, for all outputs.
+  // features that contain the inputs, the labels and the sample weights. An array is identified by
+  // its name in `file`, or by the path of an NPY file. The name "" stands for the only input, the
+  // only output or, for sample weights, all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // tfrecord, jsonl
-  std::vector<std::string> files;                 // text, too: paths, or patterns as in a shell
-  std::map<std::string, FeatureConfig> features;  // csv, too
-  OnDamaged on_damaged = OnDamaged::kFail;        // images, too
+  std::vector<std::string> files;                 // also text: paths, or patterns as in a shell
+  std::map<std::string, FeatureConfig> features;  // also csv
+  OnDamaged on_damaged = OnDamaged::kFail;        // also images
   std::string cache_dir;  // text, too: for temporary files; "" for TMPDIR or /tmp
 
   std::optional<TokenizeConfig> tokenize;  // text, texts
@@ -168,9 +169,9 @@ struct SourceConfig {
   // synthetic: the range of an input, or of the labels of an output, by its name.
   std::map<std::string, std::vector<double>> ranges;
 
-  // linear: y = x·weights + bias + noise·N(0,1). If there is one weight, the values of x are evenly
-  // spaced from low to high, inclusive. If there are several, the values of x are drawn uniformly
-  // from that range.
+  // linear: y = x·weights + bias + noise·N(0,1). With one weight, the values of x are evenly spaced
+  // from low to high, inclusive. With several weights, the values of x are drawn uniformly from
+  // this range.
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33;
 
@@ -196,7 +197,7 @@ struct SourceConfig {
 
 // Specifies batches of examples of similar lengths (data::BucketByLength).
 struct BucketConfig {
-  std::vector<double> boundaries;       // whole numbers; empty: batches are not made by length
+  std::vector<double> boundaries;       // whole numbers; empty: batches do not depend on length
   std::vector<double> batch_sizes;      // whole numbers, one more than boundaries; see BatchSize
   std::optional<int64_t> batch_tokens;  // instead of batch_sizes
   std::optional<double> padding;        // unset: that of the data, or 0
@@ -211,7 +212,7 @@ struct MaskConfig {
   std::optional<int64_t> vocabulary_size;  // required with mask_token
   // Ids that are never masked, in addition to the padding of the data; whole numbers.
   std::vector<double> special_tokens;
-  std::optional<double> rate;  // share of the other tokens; unset: kMaskRate
+  std::optional<double> rate;  // share of the tokens that may be masked; unset: kMaskRate
 
   bool present() const { return mask_token.has_value(); }
 };
@@ -226,7 +227,7 @@ struct DataConfig {
   std::shared_ptr<const Json> augment;  // a list of layers; null: none
   bool drop_remainder = false;
   int64_t prefetch = 4;  // prepared batches in memory
-  int64_t threads = 0;   // that decode images; 0 for one per available processor
+  int64_t threads = 0;   // to decode images; 0 for one per available processor
 };
 
 enum class StrategyKind {
@@ -265,7 +266,7 @@ struct StrategyConfig {
   std::optional<double> timeout_seconds;  // per collective operation; no limit if unset or 0
   CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // must be kAuto
   CollectiveTransport transport = CollectiveTransport::kAuto;
-  OnFailure on_failure = OnFailure::kWait;  // what the other tasks do if a task is lost
+  OnFailure on_failure = OnFailure::kWait;  // reaction of the other tasks to a lost task
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;
@@ -275,13 +276,13 @@ struct StrategyConfig {
   int64_t table_bytes = 4 << 20;         // larger tables are read by rows; 0 for never
   std::optional<int64_t> max_staleness;  // asynchronous; unlimited if unset
   // Synchronous: the other tasks wait for a worker for step_lease_factor times the median step
-  // time, but for at least step_lease_secs. If the factor is 0, they wait without limit.
+  // time, and for at least step_lease_secs. If the factor is 0, the other tasks wait without limit.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
-// Specifies what happens if a loss or a gradient is NaN or infinite.
+// Specifies the reaction to a loss or a gradient that is NaN or infinite.
 enum class OnNonFinite { kFail, kSkip, kContinue };
 
 // Specifies where a task computes.
@@ -311,8 +312,8 @@ struct TrainingConfig {
   // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
-  // Lists of names, or of maps with a name and arguments, which runtime/model parses; null if there
-  // are none.
+  // Lists whose elements are names, or maps with a name and arguments. runtime/model parses the
+  // lists. Null if there are none.
   std::shared_ptr<const Json> metrics, weighted_metrics;
   std::map<int64_t, double> class_weight;  // if empty, all classes weigh 1
   std::shared_ptr<const Json> outputs;     // {NAME: {loss: …, metrics: …}}; null if none
@@ -321,7 +322,7 @@ struct TrainingConfig {
   DataConfig data;
   // At most one of the two is set. Read them through BatchSize and GlobalBatchSize.
   std::optional<int64_t> batch_size, global_batch_size;
-  // Training ends at whichever limit is reached first. 0 means no limit. At least one of the two
+  // Training stops when the first of these limits is reached. 0 means no limit. At least one limit
   // must be above 0.
   int64_t epochs = 0;
   int64_t max_steps = 0;
@@ -353,8 +354,8 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // an error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Sets each key that `config` leaves at its default to its value in `keys`, a document like a
-// training file. If SetOpenKeys returns an error, the config is unchanged.
+// Sets each key that has its default in `config` to its value in `keys`, a document like a training
+// file. If SetOpenKeys returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // The inputs that a program provides itself (train/job_inputs.h), so that the training file need
@@ -365,7 +366,8 @@ struct Provided {
 };
 
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
-// set, unless they are `provided`. A key must not be set if another key makes it meaningless.
+// set, unless they are `provided`. A key must not be set if it has no effect because of another
+// key.
 Status Validate(const TrainingConfig& config, const Provided& provided = {});
 
 // Specifies how often the chief saves a checkpoint. The default is every 600 s. 0 means off.
@@ -377,16 +379,16 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
 // Returns the number of examples per step of the training task `rank` of `training_tasks`:
 // batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by at
-// most one, and the first tasks have the larger parts; the last parts may be 0. If `training_tasks`
-// is 0, the number of tasks is unknown, and the result is that of a single task.
+// most one. The first tasks have the larger parts, and the last parts may be 0. If `training_tasks`
+// is 0, the number of tasks is unknown, and the result is the same as for a single task.
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step, summed over all training tasks.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
 // Returns the number of examples per batch for each bucket of data.bucket_by_length; `longest` is
-// the maximum length of the last bucket. If the tasks make batches `together`, counts the examples
-// of all tasks, and otherwise those of the training task `rank`. As for BatchSize, batch_sizes and
-// batch_tokens apply to each task.
+// the maximum length of the last bucket. If the tasks form batches `together`, counts the examples
+// of all tasks; otherwise, counts those of the training task `rank`. Like batch_size, batch_sizes
+// and batch_tokens apply to each task.
 std::vector<int64_t> BucketBatchSizes(const TrainingConfig& config, int64_t longest, int rank,
                                       int training_tasks, bool together);
 
@@ -395,7 +397,7 @@ std::vector<int64_t> BucketBatchSizes(const TrainingConfig& config, int64_t long
 // tasks.
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 
-// Returns the names that `outputs` mentions, sorted.
+// Returns the sorted names of the outputs in the `outputs` section.
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
 // Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
@@ -407,8 +409,8 @@ TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 // for all others. Never returns kAuto.
 LabelKind ResolvedLabels(const TrainingConfig& config);
 
-// Return a training file that represents `config`. It contains the defaults, but neither unset keys
-// nor keys that have no effect. If `config` is valid, parsing the file yields the same value.
+// Return a training file that represents `config`. The file contains defaults, but neither unset
+// keys nor keys without effect. If `config` is valid, parsing the file yields the same value.
 std::string PrintTrainingConfig(const TrainingConfig& config);  // YAML
 Json TrainingConfigToJson(const TrainingConfig& config);
 

@@ -20,13 +20,14 @@ std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
 
-// Rejects a key that is set without effect, because the key that selects it (when_key) has another
+// Rejects a key that has no effect because the key that selects it (when_key) has a different
 // value. Examples are momentum with adagrad, and data.train.file with the format idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = SelectorOf(config, key);
   if (selector.is_null()) {
-    // If `when_key` is a required key, the check for missing keys below reports it.
+    // If `when_key` is a required key and is not set, the check for missing keys below reports
+    // this.
     if (FindKey(key.when_key)->unset_doc.empty()) return OkStatus();
     return InvalidArgument(key.path, ": belongs to ", key.when_key, " ", List(key.when_values),
                            ", but ", key.when_key, " is not set; set it, or remove ", key.path);
@@ -105,7 +106,7 @@ Status CheckCsv(const SourceConfig& source, const std::string& at) {
   return source.features.empty() ? CheckNumbers(source, at) : CheckNamedColumns(source, at);
 }
 
-// Checks that, if `file` is not set, every array has its own file.
+// If `file` is not set, checks that every array is in its own file.
 Status CheckNpz(const SourceConfig& source, const std::string& at) {
   if (!source.file.empty()) return OkStatus();
   const auto all_files = [](const std::map<std::string, std::string>& arrays) {
@@ -182,7 +183,7 @@ Status CheckImages(const SourceConfig& source, const std::string& at) {
 
 Status CheckSource(const SourceConfig& source, const std::string& at);
 
-// `of_mix` means that the dataset belongs to a mix.
+// Checks the weight of a dataset. `of_mix` means that the dataset belongs to a mix.
 Status CheckWeight(const SourceConfig& source, const std::string& at, bool of_mix) {
   if (!source.weight) return OkStatus();
   if (!of_mix) {
@@ -194,7 +195,7 @@ Status CheckWeight(const SourceConfig& source, const std::string& at, bool of_mi
                          "; remove a dataset that is not used");
 }
 
-// With zip, every dataset names the inputs and outputs that it provides.
+// Checks a dataset of a zip, which must name the inputs and outputs that it provides.
 Status CheckZipped(const SourceConfig& source, const std::string& at) {
   const bool joined = !source.datasets.empty();
   const bool named = source.format == DataFormat::kNpz || source.format == DataFormat::kTfRecord ||
@@ -282,7 +283,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
                  "concatenate, mix, interleave, zip");
 }
 
-// Returns whether keys of data.eval are set, but not its format.
+// Returns whether keys of data.eval are set although its format is not.
 bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
   if (config.data.eval.present()) return false;
   for (const Key& key : Keys()) {

@@ -62,7 +62,8 @@ Pipeline::Maker::Maker(std::shared_ptr<const Source> source, const PipelineOptio
   SetShapes();
 }
 
-// Finds the batches of an epoch, each of which has examples of a single bucket.
+// Groups the examples into batches with examples of a single bucket each, and counts this worker's
+// batches.
 void Pipeline::Maker::SetBucketShapes() {
   const Buckets& buckets = *source_->buckets();
   ENFORCE(options_.bucket_batches.size() == buckets.count() && options_.shuffle_buffer == 0,
@@ -150,7 +151,7 @@ Tensor Pipeline::Maker::NewTensor(const Column& column, const BatchShape& shape,
   return Tensor(column.dtype, Shape(std::move(dims)));
 }
 
-// Makes the tensors of a column share memory in all batches: that of the largest.
+// Lets the tensors of each column share the memory of the largest one, across all batches.
 void Pipeline::Maker::ShareMemory(std::vector<Batch>& batches) const {
   for (size_t i = 0; i < options_.columns.size(); ++i) {
     size_t most = 0;
@@ -168,7 +169,7 @@ void Pipeline::Maker::ShareMemory(std::vector<Batch>& batches) const {
   }
 }
 
-// Makes the tensors for the whole values of the columns that a batch cuts.
+// Creates the tensors for the uncut values of the columns that a batch cuts.
 void Pipeline::Maker::Stage() {
   std::vector<Batch> batches(shapes_.size());
   for (size_t s = 0; s < shapes_.size(); ++s) {
@@ -233,7 +234,7 @@ StatusOr<bool> Pipeline::Maker::Fill(BatchSlot& slot) {
   return true;
 }
 
-// Reads the examples batch_rows_.
+// Reads the examples in batch_rows_ into the batch.
 Status Pipeline::Maker::Read(size_t shape, Batch& batch) {
   const std::vector<Column>& columns = options_.columns;
   const auto cuts = [&](const Column& column) { return Cuts(column, shape); };

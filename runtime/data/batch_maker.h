@@ -1,5 +1,5 @@
-// Makes the batches of one worker: chooses the examples of each batch, and reads them. This is the
-// part of Pipeline that has no threads.
+// Creates the batches of one worker: chooses the examples of each batch, and reads them. This part
+// of Pipeline uses no threads.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace tfjob::data {
 
-// Memory for one batch. Each shape has its own tensors, so no batch needs an allocation. There is a
-// shape for full batches and one for the smaller batch at the end of an epoch, or both for each
-// bucket. The tensors of different buckets share their memory.
+// Memory for one batch. Each shape has its own tensors, so no batch needs an allocation. There is
+// one shape for full batches and one for the smaller batch at the end of an epoch. With buckets,
+// each bucket has both. The tensors of different buckets share their memory.
 struct BatchSlot {
   std::vector<Batch> batches;  // by the index of the shape
-  Batch* filled = nullptr;     // one of them
+  Batch* filled = nullptr;     // the element of `batches` that was filled last
 };
 
 class Pipeline::Maker {
@@ -28,13 +28,13 @@ class Pipeline::Maker {
 
   BatchSlot NewSlot();
   // Fills the slot with the next batch. Returns false after the last epoch. If an example cannot be
-  // read, returns the error, and the next call tries the same batch again.
+  // read, returns the error; the next call then tries the same batch again.
   StatusOr<bool> Fill(BatchSlot& slot);
 
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
-  // Takes part `worker` of `workers` of every global batch from now on. Requires global_batch.
-  // Slots made before this call must not be filled any more, because their size may be wrong.
+  // From now on, uses part `worker` of `workers` of every global batch. Requires global_batch.
+  // Slots created before this call must not be filled any more, because their size may be wrong.
   void TakePart(int64_t worker, int64_t workers);
   bool Takes(int64_t worker, int64_t workers) const {
     return worker == worker_ && workers == workers_;
@@ -48,17 +48,17 @@ class Pipeline::Maker {
 
  private:
   Maker(std::shared_ptr<const Source> source, const PipelineOptions& options);
-  // The shape of some batches.
+  // The shape of batches: full or smaller ones, with buckets those of one bucket.
   struct BatchShape {
-    int64_t rows = 0;    // of all workers that share the batch; 0: there is no such batch
-    Part part;           // of these rows: this worker's
-    int64_t length = 0;  // to which columns by_length are cut; 0: they are not
+    int64_t rows = 0;    // rows of all workers that share the batch; 0: no such batch
+    Part part;           // this worker's part of these rows
+    int64_t length = 0;  // length to which columns by_length are cut; 0: not cut
   };
   // The examples of one batch.
   struct Draw {
     size_t shape = 0;
     size_t bucket = 0;
-    int64_t begin = 0;  // in the order of the epoch or of the bucket
+    int64_t begin = 0;  // the first place in the order of the epoch or bucket
   };
 
   Status Check() const;
@@ -80,7 +80,8 @@ class Pipeline::Maker {
   const std::shared_ptr<const Source> source_;
   const PipelineOptions options_;
   int64_t worker_, workers_;
-  // Without buckets, the full batches and the last, smaller one; with buckets, both for each.
+  // Without buckets, the shapes of the full batches and of the last, smaller batch. With buckets,
+  // both of these for each bucket.
   std::vector<BatchShape> shapes_;
   int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch that are grouped into batches
@@ -90,9 +91,10 @@ class Pipeline::Maker {
   std::unique_ptr<RowReader> reader_;
   std::unique_ptr<Order> order_;             // null if there are buckets
   std::unique_ptr<BucketBatches> bucketed_;  // null if there are none
-  // With buckets, by shape: tensors for the whole values of the columns that the shape cuts.
+  // With buckets, one element per shape: tensors for the uncut values of the columns that the shape
+  // cuts.
   std::vector<std::vector<NamedTensor>> staged_;
-  std::vector<int64_t> batch_rows_;  // the examples of the batch being filled
+  std::vector<int64_t> batch_rows_;  // the examples of the batch that is being filled
 };
 
 }  // namespace tfjob::data

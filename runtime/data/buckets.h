@@ -1,5 +1,5 @@
-// Lists the examples of a source by length, so that a batch can have examples of similar lengths
-// and little padding (operators/bucket_by_length.h).
+// Lists the examples of a source by length. Batches can then have examples of similar lengths, and
+// little padding (operators/bucket_by_length.h).
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace tfjob::data {
 
-// Immutable once filled. Takes 4 bytes per example.
+// Immutable once filled. Uses 4 bytes per example.
 class Buckets {
  public:
-  static constexpr int64_t kMostRows = int64_t{1} << 32;  // of the source
+  static constexpr int64_t kMostRows = int64_t{1} << 32;  // the maximum size of the source
 
-  // `lengths` are ascending. A bucket has the examples that are longer than the previous bucket's
-  // length, and no longer than its own.
+  // `lengths` contains the maximum length of each bucket, in ascending order. A bucket contains the
+  // examples that fit into it, but not into the previous bucket.
   explicit Buckets(std::vector<int64_t> lengths)
       : lengths_(std::move(lengths)), rows_(lengths_.size()) {}
 
-  // Adds an example of the source, which must be no longer than the last bucket.
+  // Adds an example of the source. `length` must not exceed that of the last bucket.
   void Add(int64_t row, int64_t length) {
     size_t bucket = 0;
     while (lengths_[bucket] < length) ++bucket;

@@ -10,11 +10,11 @@
 namespace tfjob::data {
 namespace {
 
-// deflate's best ratio is 1032:1 (zlib.net/zlib_tech.html).
+// The best compression ratio of deflate is 1032:1 (zlib.net/zlib_tech.html).
 constexpr uint64_t kMaxRatio = 1040;
 
 // Only very repetitive data can be compressed to less than a hundredth of its size. A file that
-// contains such data may have been made to exhaust its reader's memory.
+// contains such data may have been created to exhaust its reader's memory.
 constexpr uint64_t kUsualRatio = 100;
 
 }  // namespace

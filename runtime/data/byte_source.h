@@ -1,4 +1,4 @@
-// Reads a file, plain or compressed with gzip, from front to back. The format is detected from the
+// Reads a file, plain or compressed with gzip, from front to back. Detects the format from the
 // first bytes, not from the name.
 #pragma once
 
@@ -25,8 +25,8 @@ class ByteSource {
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   // Returns the rest of the file. Returns InvalidArgument if a compressed file unpacks to more than
-  // kFreeBytes and to more than a hundred times its size. The limit bounds the memory, because
-  // gzip does not reliably state in advance how large the unpacked data is.
+  // kFreeBytes and to more than a hundred times its size. The limit is needed because a gzip file
+  // does not reliably state in advance how large the unpacked data is.
   StatusOr<std::string> ReadText();
 
   const std::string& path() const { return path_; }

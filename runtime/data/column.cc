@@ -12,7 +12,7 @@
 namespace tfjob::data {
 namespace {
 
-// Holds an element of a tensor of any type. Integers stay exact.
+// An element of a tensor of any type. Integers stay exact.
 struct Number {
   bool whole = true;  // the value is `integer` if set, and `real` otherwise
   int64_t integer = 0;
@@ -26,7 +26,7 @@ std::string TextOf(const Number& number) {
 }
 
 Number OfReal(double real) {
-  // Whole numbers of a magnitude below 2^63 fit in int64.
+  // Whole numbers whose magnitude is below 2^63 fit in int64.
   const bool whole = std::floor(real) == real && std::fabs(real) < 0x1p63;
   return {.whole = whole, .integer = whole ? static_cast<int64_t>(real) : 0, .real = real};
 }
@@ -69,7 +69,7 @@ bool StoreHalf(const Number& number, Tensor& tensor, size_t i) {
   return std::isfinite(static_cast<float>(to));
 }
 
-// Stores a number as the tensor's type. Returns false if it does not fit.
+// Stores a number in the tensor's type. Returns false if the type cannot represent the number.
 bool StoreAt(const Number& number, Tensor& tensor, size_t i) {
   switch (tensor.dtype()) {
     case DType::kFloat32: {
@@ -144,8 +144,8 @@ class ColumnConverter {
  private:
   size_t Count() const { return static_cast<size_t>(values_.num_elements()); }
 
-  // Returns how many values an example of the array should have. For a one-hot column, this is one
-  // class number per row. For class weights, each value may be a row of scores instead.
+  // Returns how many values an example of the array should have. For a one-hot column, the values
+  // are class numbers, one per row. For class weights, each value may be a row of scores instead.
   int64_t Places() const {
     const int64_t elements = column_.shape.num_elements();
     return column_.one_hot && column_.classes > 0 ? elements / column_.classes : elements;
@@ -193,8 +193,8 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at position `place`, counted over all examples. Each class takes `scores`
-  // elements of the array: a class number if `scores` is 1, and a row of scores otherwise. As in
+  // Returns the class at position `place`, counted over all examples. Each position has `scores`
+  // elements in the array: a class number if `scores` is 1, and a row of scores otherwise. As in
   // Keras, class numbers are rounded, and the first of the largest scores determines the class.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {

@@ -10,7 +10,7 @@
 namespace tfjob::data {
 namespace {
 
-// Writes one row of a column to its place in a batch.
+// Writes one row of a column to a row of a batch.
 void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::byte> to) {
   const Column& column = source.column;
   const DType stored = source.values.dtype();
@@ -31,7 +31,8 @@ void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::b
   }
 }
 
-// Copies the examples `rows`, each to `to_bytes` bytes of the tensor, from byte begin(i) on.
+// Copies the examples `rows`. Example rows[i] fills `to_bytes` bytes of the tensor, starting at
+// byte begin(i).
 template <typename Begin>
 void CopyEach(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor,
               const Begin& begin, size_t to_bytes) {
@@ -39,8 +40,8 @@ void CopyEach(const ColumnValues& source, std::span<const int64_t> rows, Tensor&
   const std::byte* base = source.values.bytes().data();
   const auto at = [&](size_t i) { return base + static_cast<size_t>(rows[i]) * from_bytes; };
   for (size_t i = 0; i < rows.size(); ++i) {
-    // The rows are scattered in memory, so the hardware cannot predict where the next one begins.
-    // Once its first cache line has been prefetched, the hardware prefetches the rest.
+    // The rows are scattered in memory, so the hardware cannot predict where the next row starts.
+    // Prefetch the first cache line of the row; the hardware then prefetches the remaining ones.
     if (i + 2 < rows.size()) __builtin_prefetch(at(i + 2));
     CopyRow(source, at(i), {tensor.bytes().data() + begin(i), to_bytes});
   }

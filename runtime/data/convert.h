@@ -1,5 +1,5 @@
-// Declares the inner loops that fill a batch. They are compiled with -O3, so that gcc vectorises
-// them.
+// Declares the inner loops that fill a batch. The file with these loops is compiled with -O3,
+// because gcc then vectorises them.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::str
       options.header ? DidYouMean(options.label_column, names) : "; the file has no header");
 }
 
-// Collects the rows read so far.
+// The values of the rows that have been read so far.
 struct Rows {
   size_t columns = 0, label = 0;
   std::vector<float> features;
@@ -72,7 +72,7 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
   return OkStatus();
 }
 
-// Determines the number of columns and the position of the label from the first line.
+// Determines the number of columns and the label column from the first line.
 Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
   rows.columns = fields.size();
   if (rows.columns < 2) {

@@ -7,11 +7,11 @@
 
 namespace tfjob::data {
 
-// Splits a line at each delimiter, even within quotation marks, and stores the values in `fields`,
+// Splits a line at each delimiter, even within quotation marks. Stores the values in `fields`,
 // without surrounding white space and quotation marks.
 void SplitCsvLine(std::string_view line, char delimiter, std::vector<std::string_view>& fields);
 
-// Parses a decimal number. Returns nullopt unless `text` is one finite number.
+// Parses a decimal number. Returns nullopt if `text` is not a finite number.
 std::optional<double> ParseCsvNumber(std::string_view text);
 
 }  // namespace tfjob::data

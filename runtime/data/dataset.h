@@ -1,7 +1,7 @@
-// Holds examples in memory, in the types in which their files store them: the pixels of IDX images,
-// for example, stay bytes until they become part of a batch. The functions that load files check
-// them completely. They return InvalidArgument, DataLoss or an error from reading the file, with a
-// message that names the file and, if possible, the row.
+// Defines datasets, which keep examples in memory in the types that their files use. For example,
+// the pixels of IDX images stay bytes until they are copied to a batch. The functions that load
+// files check them completely. They return InvalidArgument, DataLoss or an error from reading the
+// file, with a message that names the file and, if possible, the row.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace tfjob::data {
 
-// Holds one value per example, of any type and shape.
+// An array with one value per example, of any type and shape.
 struct Array {
   std::string name;
-  std::string file;  // where the values come from, for error messages
+  std::string file;  // the file of the values, for error messages
   Tensor values;     // [n, …]
 
   // Returns the shape of one example.
@@ -30,26 +30,26 @@ struct Array {
 inline constexpr char kFeaturesArray[] = "features";
 inline constexpr char kLabelsArray[] = "labels";
 
-// Holds the values of all examples. Immutable once loaded. Shared by the pipelines that read it.
+// The values of all examples. Immutable once loaded. Shared by the pipelines that read it.
 struct Dataset {
   std::vector<Array> arrays;  // at least one; all have the same number of rows
   // The word for an example in error messages: "row" (IDX files) or "line" (CSV files).
   std::string row_name = "row";
   int64_t first_row = 0;  // number of the first example; rows are counted from 0, lines from 1
-  // If set, used instead of the two fields above: returns the place of an example in its file, for
-  // error messages.
+  // If set, replaces the two fields above: returns the place of an example in its file, for error
+  // messages.
   std::function<std::string(int64_t index)> place = nullptr;
 
   int64_t size() const { return arrays[0].values.shape().dim(0); }
   // Returns null if there is no such array.
   const Array* Find(std::string_view name) const;
-  // Returns "labels.gz: row 7", for error messages about example `index` of an array.
+  // Returns the place of example `index` of an array, for error messages: "labels.gz: row 7".
   std::string Place(const Array& array, int64_t index) const;
 };
 
-// Loads two files in MNIST's format (yann.lecun.com/exdb/mnist). A file begins with four bytes: 0,
+// Loads two files in MNIST's format (yann.lecun.com/exdb/mnist). A file starts with four bytes: 0,
 // 0, the type and the rank. The dimensions follow as big-endian 32-bit integers, and then the
-// values row by row. Only unsigned bytes (type 08) are supported, so both arrays are uint8. The
+// values, row by row. Only unsigned bytes (type 08) are supported, so both arrays are uint8. The
 // files may be plain or gzipped. The labels must have rank 1.
 struct IdxOptions {
   std::string images;
@@ -60,13 +60,13 @@ StatusOr<Dataset> LoadIdx(const IdxOptions& options);
 StatusOr<Tensor> ReadIdx(const std::string& path);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
-// number of columns. All columns except the label's are features. An example's features have the
-// shape [columns - 1] and are in file order. Labels are float64.
+// number of columns. All columns except the label column are features. The features of an example
+// have the shape [columns - 1], and are in the order of the columns. Labels are float64.
 struct CsvOptions {
   std::string file;
   bool header = true;
-  // A name, or an index, which counts from 0 or, if it is negative, from the end; "": the last
-  // column.
+  // The name or the index of the label column. Indices count from 0, and negative ones from the
+  // end. "": the last column.
   std::string label_column;
   char delimiter = ',';
   DType features = DType::kFloat32;  // or kFloat64, which represents integers up to 2^53 exactly
@@ -82,15 +82,15 @@ struct NpzOptions {
   };
   std::string file;  // the archive; may be empty if no array is in it
   std::vector<Source> arrays;
-  // If not empty, the arrays are looked up here, by name, and no file is read. The dataset shares
-  // their memory.
+  // If not empty, the arrays are taken from this map, by name, and no file is read. The dataset
+  // shares their memory.
   std::map<std::string, Tensor> in_memory = {};
 };
 StatusOr<Dataset> LoadNpz(const NpzOptions& options);
 
-// Draws random arrays: uniform numbers in [low, high] (float32 may round up to `high`) or, for
-// integers, whole numbers in [low, high]. The same seed yields the same data; an array depends only
-// on the seed, its name and its own fields.
+// Draws arrays of random numbers: integers in [low, high], or floating-point numbers distributed
+// uniformly between `low` and `high` (rounding to float32 may produce `high`). The same seed yields
+// the same data. Each array depends only on the seed, its name and its own fields.
 struct SyntheticOptions {
   struct Source {
     std::string name;

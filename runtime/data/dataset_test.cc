@@ -33,8 +33,8 @@ std::string Word(uint32_t value) {
           static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 
-// Images and Labels return IDX files of three images of 2 × 2 pixels, with the values 0, 1, 2, …,
-// and of their labels.
+// Images returns an IDX file of three images of 2 × 2 pixels, with the values 0, 1, 2, …. Labels
+// returns an IDX file of their labels.
 std::string Images() {
   std::string text = Word(0x803) + Word(3) + Word(2) + Word(2);
   for (char i = 0; i < 12; ++i) text += i;

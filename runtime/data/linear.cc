@@ -7,7 +7,7 @@
 namespace tfjob::data {
 namespace {
 
-// Draws from N(0, 1) by the Box-Muller method, and discards the second number of each pair.
+// Draws a number from N(0, 1) with the Box-Muller method. Discards the second number of each pair.
 double Normal(PhiloxStream& random) {
   const double radius = std::sqrt(-2 * std::log1p(-random.Uniform()));
   return radius * std::cos(2 * std::numbers::pi * random.Uniform());

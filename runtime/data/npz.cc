@@ -9,7 +9,7 @@
 namespace tfjob::data {
 namespace {
 
-// Finds the arrays of a dataset. Reads each array only once, even if it is used several times.
+// Provides the arrays of a dataset. Reads each array only once, even if it is used several times.
 class NpzArrays {
  public:
   explicit NpzArrays(const NpzOptions& options)

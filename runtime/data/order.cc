@@ -30,8 +30,8 @@ KeyedPermutation::KeyedPermutation(uint64_t key, int64_t size)
 int64_t KeyedPermutation::At(int64_t place) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<uint64_t>(place);
-  // `size_` is at least a quarter of the number of values of 2 * half_bits_ bits, so the network is
-  // applied at most four times on average.
+  // There are at most four times as many values of 2 * half_bits_ bits as `size_`, so the network
+  // is applied at most four times on average.
   do {
     uint64_t left = value >> half_bits_, right = value & mask;
     for (const uint64_t round : keys_)
@@ -68,7 +68,8 @@ void Order::Begin(int64_t epoch) {
   }
 }
 
-// Keeps the permutation of the current window, because successive places mostly share a window.
+// Returns the example at a place. Keeps the permutation of the current window, because successive
+// places are usually in the same window.
 int64_t Order::InWindow(int64_t place) {
   if (place < begin_ || place >= end_) {
     const int64_t window = place < first_end_ ? 0 : 1 + (place - first_end_) / window_;

@@ -1,6 +1,6 @@
-// Computes the order of the examples in each epoch, which depends only on the kind of order, the
-// seed, the epoch, the number of examples and the size of the windows. These orders must never
-// change: training that continues from a checkpoint of an earlier version relies on them.
+// Computes the order of the examples in each epoch. The order depends only on the kind of order,
+// the seed, the epoch, the number of examples and the size of the windows. These orders must never
+// change, because training that continues from a checkpoint of an earlier version relies on them.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 namespace tfjob::data {
 
 // Permutes [0, size) without storing a list: each value is computed when it is needed. A Feistel
-// network permutes all numbers of a certain even number of bits, and is applied again until the
-// result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// network permutes all numbers with a certain even number of bits. It is applied repeatedly until
+// the result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation() = default;
@@ -35,9 +35,9 @@ class Order {
     kFiles,        // the order of the files
     kList,         // a list, shuffled by the Fisher-Yates method; `size` must be below 2^32
     kPermutation,  // a KeyedPermutation
-    // The order of the files, split into windows of `window` places, each shuffled by its own
-    // KeyedPermutation. The first window of an epoch has a random size from 1 to `window`, so that
-    // the boundaries between windows differ from epoch to epoch.
+    // The order of the files, but split into windows of `window` places. A separate
+    // KeyedPermutation shuffles each window. The first window of an epoch has a random size from 1
+    // to `window`, so that the boundaries between windows differ from epoch to epoch.
     kWindows,
   };
   // `window` is at least 1; only for kWindows.
@@ -62,7 +62,7 @@ class Order {
   const int64_t size_;
   const int64_t window_;
   int64_t epoch_ = -1;
-  uint64_t key_ = 0;             // of the current epoch
+  uint64_t key_ = 0;             // the key of the current epoch
   int64_t first_end_ = 0;        // the end of the first window
   int64_t begin_ = 0, end_ = 0;  // the window that permutation_ shuffles
   std::vector<uint32_t> list_;

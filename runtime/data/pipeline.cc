@@ -12,13 +12,13 @@
 
 namespace tfjob::data {
 
-// Implements a ring of slots, which the background thread fills and the owner empties, both in
-// order. Once all slots are full, the thread sleeps until half of them are empty, so it is woken
-// once per half ring instead of once per batch.
+// A ring of slots for batches. The background thread fills the slots, and the owner empties them,
+// both in order. When all slots are full, the thread sleeps until half of them are empty. It is
+// therefore woken once per half ring rather than once per batch.
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
-    // The additional slot holds the batch that the owner is using.
+    // The additional slot is for the batch that the owner is using.
     for (int64_t i = 0; i < prefetch + 1; ++i) slots_.push_back(maker.NewSlot());
     empty_ = slots_.size();
     refill_ = (slots_.size() + 1) / 2;
@@ -82,8 +82,8 @@ class Pipeline::Ring {
   }
 
   Maker& maker_;
-  // Used without the mutex: the counts below determine whether the thread or the owner may use a
-  // slot.
+  // Accessed without the mutex, because the counts below determine whether the thread or the owner
+  // may use a slot.
   std::vector<BatchSlot> slots_;
   size_t refill_;
   std::thread thread_;
@@ -154,18 +154,18 @@ int64_t Pipeline::drawn() const {
 void Pipeline::Seek(int64_t drawn) {
   if (drawn == this->drawn() && status_.ok()) return;
   next_ = {drawn / batches_per_epoch(), drawn % batches_per_epoch()};
-  ring_.reset();  // ends the thread that uses the maker
+  ring_.reset();  // stops the thread that uses the maker
   Restart();
 }
 
 void Pipeline::TakePart(int64_t worker, int64_t workers) {
   if (maker_->Takes(worker, workers)) return;
-  ring_.reset();  // ends the thread that uses the maker
+  ring_.reset();  // stops the thread that uses the maker
   maker_->TakePart(worker, workers);
   Restart();
 }
 
-// Starts to prepare batches from next_ on.
+// Restarts the preparation of batches, with the batch at position next_.
 void Pipeline::Restart() {
   status_ = OkStatus();
   maker_->Seek(next_);

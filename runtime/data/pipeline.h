@@ -1,4 +1,4 @@
-// Turns a source of examples into batches of named tensors. Shuffles the examples every epoch,
+// Creates batches of named tensors from a source of examples. Shuffles the examples every epoch,
 // distributes them among the workers, groups them into batches, and converts them to the types that
 // the model requires. A background thread prepares batches ahead of time.
 //
@@ -34,35 +34,35 @@ struct PipelineOptions {
   int64_t batch_size = 32;
   int64_t epochs = 0;  // 0: unlimited
   bool shuffle = true;
-  // If above 0, examples are shuffled only within windows of this many consecutive examples
-  // (Order::Kind::kWindows), so that a worker reads one part of the files at a time.
+  // If above 0, shuffles only within windows of this many consecutive examples
+  // (Order::Kind::kWindows), so a worker reads one part of the files at a time.
   int64_t shuffle_buffer = 0;
   uint64_t seed = 0;
-  // This pipeline takes the examples at the places worker, worker + workers, … of the epoch's
+  // This pipeline reads the examples at the places worker, worker + workers, … of the epoch's
   // order. Together, the pipelines of all workers see every example once per epoch.
   int64_t worker = 0;
   int64_t workers = 1;
   // If above 0, all workers share each batch, and batch_size is ignored. Batch k of an epoch
   // consists of the examples at the places [k · global_batch, (k + 1) · global_batch) of the
-  // epoch's order, of which this pipeline takes its part (PartOf). The last batch may be smaller.
-  // All workers have the same number of batches. Combined, their parts are the batches that a
-  // single worker with this batch size would see, in the same order.
+  // epoch's order. This pipeline takes its part of each batch (PartOf). The last batch may be
+  // smaller. All workers have the same number of batches. The combined parts of all workers are the
+  // batches of a single worker with this batch size, in the same order.
   int64_t global_batch = 0;
-  // If the source has buckets: the number of examples per batch of each bucket, instead of
+  // If the source has buckets, the number of examples per batch for each bucket. Replaces
   // batch_size or global_batch. A worker then takes the batches worker, worker + workers, … of the
   // epoch or, if global_batch is above 0, its part of every batch. shuffle_buffer must be 0.
   std::vector<int64_t> bucket_batches = {};
   bool drop_remainder = false;
-  int64_t prefetch = 8;  // batches prepared ahead; 0: Next makes each batch on the caller's thread
+  int64_t prefetch = 8;  // batches prepared ahead; 0: Next reads each batch on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
-  // The order of a shuffled source is a list if the source has at most this many examples, or keeps
-  // all of them in memory (Source::rows_in_memory). Otherwise, it is a KeyedPermutation (order.h).
-  // A list of 2^20 examples takes 4 MiB.
+  // The order of a shuffled source is a list if the source has at most this many examples, or if it
+  // keeps all of them in memory (Source::rows_in_memory). Otherwise, the order is a
+  // KeyedPermutation (order.h). A list of 2^20 examples needs 4 MiB.
   int64_t most_listed = 1 << 20;
 };
 
-// Denotes the rows [begin, begin + size) of a batch.
+// The rows [begin, begin + size) of a batch.
 struct Part {
   int64_t begin = 0;
   int64_t size = 0;
@@ -88,11 +88,13 @@ struct BatchSlot;
 // belongs to the pipeline and ends with it.
 class Pipeline {
  public:
-  // Propagates errors from Source::Open. Also returns InvalidArgument if this worker would have no
-  // rows, if drop_remainder would leave no batch, or if `start` is not a position in the data.
+  // Creates a pipeline. Propagates errors from Source::Open. Also returns InvalidArgument if this
+  // worker would have no rows, if drop_remainder would leave no batch, or if `start` is not a
+  // position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options);
-  // Like the previous Create, for a dataset in memory. Checks every value.
+  // Creates a pipeline for a dataset in memory. Checks every value. Otherwise like the previous
+  // function.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   // Describes a pipeline with these options as text: the order of the examples, this worker's
@@ -107,25 +109,25 @@ class Pipeline {
   // stays valid and unchanged until the next call. Allocates nothing, unless the source's reader
   // does. May wait for the background thread.
   const Batch* Next();
-  // Returns the error that made Next return null, or OK. The message names the file and the place
-  // in the file. Sources in memory cause no errors. After an error, Next returns null until Seek or
-  // TakePart makes the pipeline try again.
+  // Returns the error because of which Next has returned null, or OK. The message names the file
+  // and the place in the file. Sources in memory cause no errors. After an error, Next returns null
+  // until Seek or TakePart is called.
   const Status& status() const { return status_; }
 
-  // Returns the position of the batch that Next will return next. A pipeline created with this
-  // position as `start` continues from there.
+  // Returns the position of the batch that the next call of Next will return. A pipeline created
+  // with this position as `start` continues from there.
   Position position() const;
-  // Returns the number of batches before position(), counted from the beginning of epoch 0.
+  // Returns the number of batches from the beginning of epoch 0 to position().
   int64_t drawn() const;
-  // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
-  // batch that Next returned last becomes invalid. Allocates memory and prepares new batches,
+  // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0.
+  // Invalidates the batch that Next has returned last. Allocates memory and prepares new batches,
   // unless `drawn` is already the current position and there is no error.
   void Seek(int64_t drawn);
   // Takes part `worker` of `workers` of every global batch, from the next batch on. Requires
-  // global_batch. The batch that Next returned last becomes invalid. Allocates memory and prepares
+  // global_batch. Invalidates the batch that Next has returned last. Allocates memory and prepares
   // new batches, unless this pipeline already takes that part.
   void TakePart(int64_t worker, int64_t workers);
-  int64_t batches_per_epoch() const;  // counts this worker's batches
+  int64_t batches_per_epoch() const;  // the number of this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is
   // empty. All other batches have batch_size examples, or this worker's part of global_batch. With
   // buckets, every bucket may have a smaller batch, and the result is 0.

@@ -17,7 +17,7 @@ std::string OrderText(const Order& order, const PipelineOptions& options, int64_
   return StrCat(seed, "; a list of ", static_cast<size_t>(size) * sizeof(uint32_t), " bytes");
 }
 
-// Describes how the values of a column become a tensor.
+// Describes how the values of a column are converted to a tensor.
 std::string ConversionText(const Column& column) {
   std::string text = column.name == column.array ? "" : StrCat(", from ", column.array);
   if (!column.class_weights.empty()) return text + ", weights of the classes";
@@ -45,7 +45,7 @@ size_t BytesOf(const std::vector<Column>& columns, int64_t rows) {
 }
 
 std::string BufferText(const PipelineOptions& options, size_t bytes) {
-  const int64_t buffers = options.prefetch + 1;  // one for the batch in use
+  const int64_t buffers = options.prefetch + 1;  // plus one for the batch in use
   return StrCat("buffers: ", buffers, " of ", bytes, " bytes; ",
                 options.prefetch == 0 ? "each batch is prepared when it is needed"
                                       : StrCat(options.prefetch, " batches are prepared ahead"),
@@ -82,7 +82,7 @@ std::string Pipeline::Maker::Describe() const {
   text += options_.epochs == 0 ? "\n" : StrCat("; epochs: ", options_.epochs, "\n");
   text += "tensors of a batch:\n";
   for (const Column& column : options_.columns) text += ColumnText(column, usual);
-  // Full batches, and the smaller batch at the end of an epoch, have separate memory.
+  // Full batches have separate memory from the smaller batch at the end of an epoch.
   size_t bytes = rows_ >= step_ ? BytesOf(options_.columns, full.size) : 0;
   if (remainder_ > 0) bytes += BytesOf(options_.columns, rest.size);
   return text + BufferText(options_, bytes);

@@ -1,4 +1,4 @@
-// Memory for the values of a changing number of examples.
+// Defines memory for the values of a varying number of examples.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,15 @@ namespace tfjob::data {
 
 class RowMemory {
  public:
-  // `example` is the shape of one of at most `rows` examples. The contents are undefined.
+  // Allocates memory for at most `rows` examples of the shape `example`. The contents are
+  // undefined.
   RowMemory(DType dtype, Shape example, int64_t rows)
       : dtype_(dtype),
         example_(std::move(example)),
         memory_(std::make_shared<Buffer>(Bytes(rows), Buffer::Contents::kUndefined)) {}
 
-  // Returns a tensor [rows, …] at the beginning of the memory. All tensors share the memory.
+  // Returns a tensor [rows, …] at the beginning of the memory. All tensors that this function
+  // returns share the memory.
   Tensor First(int64_t rows) const {
     std::vector<int64_t> dims = example_.dims();
     dims.insert(dims.begin(), rows);

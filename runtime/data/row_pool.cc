@@ -42,8 +42,8 @@ RowPool::RowPool(int threads) : lanes_(static_cast<size_t>(threads)), pool_("dec
 Status RowPool::ForEach(size_t rows, absl::FunctionRef<Status(size_t lane, size_t row)> read) {
   std::atomic<size_t> next = 0;
   FirstError error;
-  // Some examples take longer than others, so a lane takes the next example once it has finished
-  // the previous one.
+  // Some examples take longer than others, so each lane starts the next unread example when it has
+  // finished the previous one.
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t lane = begin; lane < end; ++lane) {
       while (!error.found()) {

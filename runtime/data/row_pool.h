@@ -1,4 +1,4 @@
-// Distributes the examples of a batch among threads, for readers that take long to read an example.
+// Distributes the examples of a batch among threads, for sources whose examples take long to read.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ class RowPool {
 
   size_t lanes() const { return lanes_; }
   // Calls read(lane, row) for each row in [0, rows). The lane is in [0, lanes()). Calls with
-  // different lanes may run at the same time; calls with the same lane never do, so that each lane
-  // can have buffers of its own. After an error, no further calls begin. Returns the error of the
-  // lowest row that has one.
+  // different lanes may run at the same time, but calls with the same lane never do, so each lane
+  // can have its own buffers. After an error, no further calls are started. Returns the error of
+  // the lowest row that has one.
   Status ForEach(size_t rows, absl::FunctionRef<Status(size_t lane, size_t row)> read);
 
  private:

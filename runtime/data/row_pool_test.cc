@@ -35,7 +35,7 @@ TEST(RowPool, ReturnsTheErrorOfTheLowestRow) {
       if (row < 20) return OkStatus();
       return DataLoss("row ", row);
     });
-    // Rows begin in order, so row 20 has begun before any error was found.
+    // Rows are started in order, so row 20 was started before any error occurred.
     EXPECT_EQ(Message(status), "row 20");
     EXPECT_LE(reads, 20u + static_cast<size_t>(threads));
     EXPECT_TRUE(pool.ForEach(3, [](size_t, size_t) { return OkStatus(); }).ok())

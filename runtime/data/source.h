@@ -1,7 +1,7 @@
-// Defines where the examples of a pipeline come from, for example from a table in memory
-// (table_source.h), or from files that are read while the pipeline runs (tfrecord/tfrecord.h). A
-// source numbers its examples from 0 and can read any of them at any time, so only the pipeline
-// decides their order.
+// Defines sources, from which pipelines read their examples: for example, a table in memory
+// (table_source.h), or files that are read while the pipeline runs (tfrecord/tfrecord.h). A source
+// numbers its examples from 0 and can read any of them at any time, so only the pipeline determines
+// their order.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct NamedTensor {
 // Describes one of the values that every example has.
 struct Field {
   std::string name;
-  std::string file;  // where the values come from, for error messages
+  std::string file;  // the file of the values, for error messages
   DType dtype = DType::kFloat32;
   Shape shape;  // of one example
-  // If set, sequences that are shorter than the first axis are followed by this value. NaN if
-  // different examples have different ones.
+  // If set, sequences that are shorter than the first axis are padded with this value. NaN if
+  // different examples have different padding.
   std::optional<double> padding = {};
 };
 
@@ -41,17 +41,17 @@ class RowReader {
  public:
   RowReader();
   virtual ~RowReader();
-  // Begins an epoch; epochs count from 0. Only the values of sources that change them at random
-  // (operators/mask_tokens.h) depend on the epoch. Operators on top of such a source need not
-  // forward this call.
+  // Starts an epoch; epochs count from 0. Values depend on the epoch only if a source changes them
+  // at random (operators/mask_tokens.h). Operators on top of such a source need not forward this
+  // call.
   virtual void BeginEpoch(int64_t /*epoch*/) {}
   // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
   // the type and the shape of its column, for rows.size() examples.
   virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
   // Reads example rows[i] into row places[i] of every tensor, and leaves the other rows unchanged.
-  // The two spans have the same size. The default implementation reads into a buffer of its own and
-  // copies from there. It reallocates the buffer when a larger batch (or more rows) arrives, and
-  // makes tensors over it when a number of rows first occurs. Readers of in-memory sources write
+  // The two spans have the same size. The default implementation reads into its own buffer, and
+  // copies the rows from there. It reallocates the buffer for a larger batch or more rows, and
+  // creates tensors in the buffer for each new number of rows. Readers of in-memory sources write
   // directly, and allocate nothing.
   virtual Status ReadAt(std::span<const int64_t> rows, std::span<const int64_t> places,
                         std::span<NamedTensor> tensors);
@@ -67,35 +67,37 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;                      // the number of examples
   virtual const std::vector<Field>& fields() const = 0;  // at least one
-  // Returns whether the values of the examples are in memory.
+  // Returns whether the values of all examples are in memory.
   virtual bool in_memory() const = 0;
-  // Returns size() if every example is stored in memory separately, so that a list of indices is
-  // small in comparison. Returns 0 if it may not be, for example because the source repeats the
-  // examples of another source.
+  // Returns size() if every example is stored separately in memory; a list of indices is then small
+  // in comparison. Returns 0 if the list may not be small, for example because the source repeats
+  // the examples of another source.
   virtual int64_t rows_in_memory() const { return 0; }
   // Returns whether examples can be read in any order at about the same cost. If not, they are
-  // cheap to read only in their own order, and pipelines refuse to shuffle them.
+  // cheap to read only in the order of their numbers, and pipelines refuse to shuffle them.
   virtual bool random_access() const { return true; }
-  // Describes, for users, where the examples are and how many bytes they take.
+  // Returns a description for users: where the examples are, and how many bytes they need.
   virtual std::string Describe() const = 0;
-  // Describes the damage that made the source leave out examples. Returns "" if there is none.
+  // Describes the damage because of which the source has left out examples. Returns "" if there is
+  // none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a hash with which tasks detect that they read different data. It covers the records,
-  // their order, and how they are read. It covers only the names and sizes of images in folders,
-  // and not the contents of tables in memory, unless TableSource is given a fingerprint. A result
-  // of 0 means that tasks should not compare this source.
+  // Returns a hash with which tasks detect that they read different data. The hash covers the
+  // records, their order, and how they are read. For images in folders, it covers only the names
+  // and sizes of the files. For tables in memory, it is the `fingerprint` that was passed to
+  // TableSource. If the result is 0, tasks should not compare this source.
   virtual uint64_t fingerprint() const { return 0; }
-  // Returns a hash with which values of the examples that were kept in a file are recognised in
-  // later runs (operators/cache_file.h). Unlike the fingerprint, it covers the values of tables.
-  // Returns nullopt if functions of the program compute the values, because their changes cannot be
-  // noticed. By default, returns the fingerprint, or nullopt if that is 0.
+  // Returns a hash with which later runs recognise values that were kept in a file
+  // (operators/cache_file.h). Unlike the fingerprint, this hash covers the values of tables.
+  // Returns nullopt if functions of the program compute the values, because changes to the
+  // functions cannot be detected. By default, returns the fingerprint, or nullopt if that is 0.
   virtual std::optional<uint64_t> values_hash() const;
-  // Returns the examples by length if each batch of a pipeline is to have examples of a single
-  // bucket (operators/bucket_by_length.h), and null otherwise.
+  // Returns the examples by length if each batch must contain examples of a single bucket
+  // (operators/bucket_by_length.h), and null otherwise.
   virtual const Buckets* buckets() const { return nullptr; }
   // Returns a reader that fills tensors for `columns`. Propagates errors from ConvertColumn
-  // (column.h). A source in memory checks every value now; its readers never fail and allocate
-  // nothing. Other readers check the values that they read. The source must outlive the reader.
+  // (column.h). A source in memory checks every value in this call; its readers never fail and
+  // allocate nothing. All other readers check the values when they read them. The source must
+  // outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 
   // Returns null if there is no such field.

@@ -8,13 +8,14 @@
 namespace tfjob::data {
 namespace {
 
-// 16 GiB of float32. A larger size in the training file is probably a mistake.
+// The maximum number of elements, 16 GiB of float32. A larger size in the training file is probably
+// a mistake.
 constexpr int64_t kMostSyntheticElements = int64_t{1} << 32;
 
 template <typename T>
 void DrawReals(PhiloxStream& random, double low, double high, std::span<T> values) {
-  // 32 random bits suffice for float32, and take half as long to draw as 64. Elements of float64
-  // are drawn in the same way, so they have at most 2^32 different values.
+  // Draw 32 random bits per element, which suffice for float32 and take half as long as 64 bits.
+  // Elements of float64 are drawn in the same way, so they have at most 2^32 different values.
   for (T& value : values)
     value = static_cast<T>(low + (high - low) * (static_cast<double>(random.Next()) * 0x1p-32));
 }

@@ -1,4 +1,4 @@
-// Turns a dataset in memory into a source of examples.
+// Creates a source of examples from a dataset in memory.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tfjob::data {
 
-// Returns a source that reads `dataset`. Source::fingerprint returns `fingerprint`; if it is 0,
-// tasks do not compare fingerprints.
+// Returns a source that reads `dataset`. Source::fingerprint returns `fingerprint`; if this is 0,
+// tasks do not compare the source.
 std::shared_ptr<const Source> TableSource(std::shared_ptr<const Dataset> dataset,
                                           uint64_t fingerprint = 0);
 

@@ -13,7 +13,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Sums the gradient of each value as its contributions arrive.
+// Accumulates, for each value, the gradients that the ops using that value contribute.
 class Accumulated {
  public:
   explicit Accumulated(Builder& b) : b_(b) {}
@@ -60,7 +60,8 @@ class Accumulated {
   std::map<Output, std::vector<IndexedSlices>> slices_;
 };
 
-// Returns, for each node up to the node `last`, whether it depends on one of `wrt`.
+// Returns one flag per node, up to and including node `last`: whether the node depends on any of
+// `wrt`.
 std::vector<bool> DependsOn(const Graph& graph, int last, std::span<const Output> wrt) {
   std::vector<bool> depends(static_cast<size_t>(last) + 1, false);
   for (Output output : wrt) {
@@ -81,8 +82,8 @@ bool DependsThroughInputs(const Node& node, const std::vector<bool>& depends) {
   return false;
 }
 
-// Appends the nodes that compute the gradient of node `id`, and adds the results to the gradients
-// of those inputs that depend on `wrt`.
+// Appends the nodes that compute the gradients of the inputs of node `id`. Adds the gradients to
+// `gradients`, but only for inputs that depend on `wrt`.
 void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Recomputation& recomputed,
                    Accumulated& gradients) {
   const Node node = b.graph().node(id);

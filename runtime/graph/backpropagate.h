@@ -1,5 +1,5 @@
-// Implements reverse-mode differentiation from any values whose gradients are given. Gradients
-// (gradients.h) is the special case that starts from one scalar.
+// Implements reverse-mode differentiation that starts from any values whose gradients are known.
+// Gradients (gradients.h) handles the special case of a single scalar.
 #pragma once
 
 #include <span>
@@ -10,19 +10,19 @@
 
 namespace tfjob::graph {
 
-// Holds a dense gradient, or the rows of a matrix's gradient that may differ from zero.
+// Represents a gradient: either a dense tensor or, for a matrix, only the rows that may be nonzero.
 struct GradientOrRows {
-  Output dense;  // if invalid, the gradient is in `rows`
+  Output dense;  // invalid if the gradient is in `rows`
   DistinctRows rows;
 
   bool by_rows() const { return !dense.valid(); }
-  // Returns the part of the gradient that is not known to be zero.
+  // Returns the dense gradient, or the values of the rows that may be nonzero.
   Output values() const { return by_rows() ? rows.values : dense; }
 };
-// Appends the nodes that compute the gradients of `wrt`, given the gradients of `values`: d loss /
-// d wrt[i], if gradients[j] is d loss / d values[j]. Returns a default value for each wrt[i] on
-// which none of `values` depends through differentiable ops. If `rows` is set, returns gradients by
-// rows in the same cases as GradientsOrRows (gradients.h).
+// Appends the nodes that compute d loss / d wrt[i], where gradients[j] is d loss / d values[j].
+// Returns one gradient per element of `wrt`. The gradient is a default value if no element of
+// `values` depends on wrt[i] through differentiable ops. If `rows` is set, a gradient contains only
+// rows in the same cases as in GradientsOrRows (gradients.h).
 std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> values,
                                           std::span<const Output> gradients,
                                           std::span<const Output> wrt, bool rows);

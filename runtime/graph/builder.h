@@ -1,5 +1,5 @@
-// Builds a graph node by node. The functions that add ops are in ops.h. A layer or a loss takes a
-// Builder& and Outputs and returns Outputs:
+// Builds a graph node by node. The functions that add ops are in ops.h. Layers and losses are
+// functions that take a Builder& and Outputs, and return Outputs:
 //
 //   Builder b;
 //   Output x = Placeholder(b, "x", DType::kFloat32, {32, 784});
@@ -9,9 +9,9 @@
 //   b.AddFetch("loss", loss);
 //   ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
 //
-// The builder keeps the first error, and Finish returns it. Later calls that depend on the output
-// of a failed call do nothing and return invalid Outputs. The error message names the node, the op
-// and the shapes that it received, and says what was expected. Only one thread may use a builder.
+// The builder records the first error, and Finish returns that error. If a call fails, later calls
+// that depend on its output do nothing and return invalid Outputs. The error message names the
+// node, its op and its input shapes, and says what was expected. Only one thread may use a builder.
 #pragma once
 
 #include <map>
@@ -35,19 +35,19 @@ class Builder {
   // Continues building the given graph.
   explicit Builder(Graph graph);
 
-  // Appends a node and returns its first output. If that fails, keeps the error and returns an
+  // Appends a node and returns its first output. On failure, records the error and returns an
   // invalid Output. If `name` is empty, the op's name is used. The name is prefixed with the
-  // current scope, unless the op is a placeholder or accesses a variable. If the name is taken,
-  // "_1", "_2", … is appended. For a placeholder, a taken name is an error instead.
+  // current scope, unless the op is a placeholder or accesses a variable. If the name is already in
+  // use, "_1", "_2", … is appended; for a placeholder, this is an error instead.
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
-  // Replaces a node's attributes with attributes that add further outputs after the existing ones.
-  // Returns false, and keeps the error, if the op rejects the attributes.
+  // Replaces a node's attributes with ones that give it additional outputs after the existing ones.
+  // If the op rejects the attributes, records the error and returns false.
   bool Extend(int node, Attributes attributes);
 
-  // Marks a value as fetchable under `name`. It is an error if a fetch with this name already
-  // exists or if the output is invalid.
+  // Makes a value fetchable under `name`. It is an error if a fetch with this name already exists,
+  // or if the output is invalid.
   void AddFetch(std::string_view name, Output output);
 
   // Returns the type of a value, or float32[] for an invalid Output.
@@ -55,7 +55,7 @@ class Builder {
   const Shape& shape(Output output) const { return type(output).shape; }
   DType dtype(Output output) const { return type(output).dtype; }
 
-  // Keeps the error if it is the first one. Returns an invalid Output.
+  // Records the error, unless there already is one. Returns an invalid Output.
   Output Fail(Status error);
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
@@ -78,14 +78,14 @@ class Builder {
   Status status_;
   int64_t next_op_id_ = 0;
   std::string scope_;                              // "" or "dense/"
-  std::string device_;                             // merged constraint of the open DeviceScopes
-  std::map<std::string, int, std::less<>> names_;  // name → number of requests for it
+  std::string device_;                             // merged constraints of all open DeviceScopes
+  std::map<std::string, int, std::less<>> names_;  // name → how often it was requested
   std::vector<NodeRange> recomputed_;
-  int recompute_scopes_ = 0;  // how many are open
+  int recompute_scopes_ = 0;  // the number of open RecomputeScopes
 };
 
-// While an object of this class exists, the names of new nodes get the prefix "name/", after the
-// prefixes of the outer scopes.
+// Prefixes the names of all nodes that are added during its lifetime with "name/". The prefixes of
+// outer scopes come first.
 class NameScope {
  public:
   NameScope(Builder& builder, std::string_view name);
@@ -98,8 +98,8 @@ class NameScope {
   std::string outer_;
 };
 
-// While an object of this class exists, new nodes carry its device constraint, merged with the
-// constraint of the outer scope. If both specify the same part, the inner scope wins.
+// Sets the device constraint of all nodes that are added during its lifetime. The constraint is
+// merged with that of the outer scope; if both specify the same part, the inner scope wins.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

@@ -107,7 +107,7 @@ struct InferenceCase {
   const char* op;
   std::vector<TensorType> inputs;
   Attributes attributes;
-  const char* expected;  // the types, or a part of the error
+  const char* expected;  // the types, or a substring of the error
 };
 
 std::string Infer(const InferenceCase& test) {

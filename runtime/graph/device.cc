@@ -29,7 +29,7 @@ Status Bad(std::string_view text, std::string_view part) {
                          "/device:TYPE:N, got \"/", part, "\"");
 }
 
-// Parses a non-negative number into `number`. Also accepts "*", which leaves `number` unchanged.
+// Parses a non-negative number into `number`. Also accepts "*", and then leaves `number` unchanged.
 bool ParseNumber(std::string_view text, std::optional<int>* number) {
   if (text == "*") return true;
   int value = 0;

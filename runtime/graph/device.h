@@ -17,11 +17,12 @@ struct DeviceSpec {
   std::optional<std::string> type;  // "CPU", "GPU"
   std::optional<int> index;
 
-  // Parses the form above. Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent
-  // part. Returns InvalidArgument for any other form, with a message that names the invalid part.
+  // Parses the form shown at the top of this file. Also accepts the old forms "/cpu:0" and
+  // "/gpu:1", and "*" in place of a value that is not constrained. Returns InvalidArgument for
+  // anything else; the message names the invalid part.
   static StatusOr<DeviceSpec> Parse(std::string_view text);
   std::string ToString() const;
-  // Returns `inner`, with the parts that it lacks taken from this constraint.
+  // Returns a copy of `inner` whose missing parts are taken from this constraint.
   DeviceSpec MergedWith(const DeviceSpec& inner) const;
   bool operator==(const DeviceSpec&) const = default;
 };

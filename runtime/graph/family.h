@@ -1,12 +1,13 @@
-// Declares the functions that the families of ops share. Each family has one file in ops/, with the
-// inference functions, gradients, rows of the op table and builder functions (ops.h) of its ops.
-// Private to this package.
+// Declares the functions that the families of ops share. Each family has one file in ops/, which
+// contains the inference functions, gradients, op table rows and builder functions (ops.h) of its
+// ops. Private to this package.
 //
 // An inference function derives the types of the outputs from the types of the inputs and the
 // attributes. Error messages say what was expected; InferTypes prepends the op and its inputs.
 //
-// A gradient function returns one gradient per input, of that input's type. If the formula is not
-// obvious from the code, a comment above the function states it. There, d_x means d loss / d x.
+// A gradient function returns one gradient per input, with the type of that input. If the formula
+// is not obvious from the code, a comment above the function states the formula. In these comments,
+// d_x means d loss / d x.
 #pragma once
 
 #include <string_view>
@@ -20,7 +21,7 @@ namespace tfjob::graph {
 using InferResult = StatusOr<std::vector<TensorType>>;
 using Gradient = std::vector<Output>;
 
-// Each returns the rows of the op table for one family.
+// Return the op table rows of one family each.
 std::vector<Op> SourceOps();
 std::vector<Op> LinearOps();
 std::vector<Op> BatchMatMulOps();
@@ -42,12 +43,12 @@ bool IsNumeric(DType dtype);  // float32, float64, int32, int64
 // Returns InvalidArgument if a dimension is negative.
 Status ExpectNoNegative(const Shape& shape);
 
-// Checks that the attribute `variable` is set. Returns no types, because an op that writes a
-// variable has no outputs.
+// Infers the types of an op that writes a variable: such an op has no outputs. Checks that the
+// attribute `variable` is set.
 InferResult InferWrite(InferenceContext& context);
 
-// Returns the gradient of an operand of `shape` that was broadcast. `gradient` is the gradient of
-// the broadcast value. It is summed over the axes along which the operand was repeated.
+// Returns the gradient of an operand that was broadcast from `shape`. Sums `gradient`, the gradient
+// of the broadcast value, over the axes along which the operand was repeated.
 Output SumTo(Builder& b, Output gradient, const Shape& shape);
 
 // Append an op without attributes.

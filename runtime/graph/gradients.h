@@ -1,4 +1,4 @@
-// Declares reverse-mode differentiation, which appends nodes to the graph.
+// Declares reverse-mode differentiation: functions that append the nodes that compute gradients.
 #pragma once
 
 #include <span>
@@ -10,19 +10,20 @@
 
 namespace tfjob::graph {
 
-// Appends the nodes that compute d loss / d wrt[i]. Returns these gradients in the order of `wrt`;
-// each has the type of wrt[i]. `loss` must be a scalar of a float type. If a value is used several
+// Appends the nodes that compute d loss / d wrt[i]. Returns these gradients in the order of `wrt`,
+// each with the type of wrt[i]. `loss` must be a scalar of a float type. If a value is used several
 // times, its gradient is the sum over its uses. If an operand was broadcast, its gradient is summed
-// over the repeated axes, so that it has the operand's shape. Nodes are appended in the reverse
+// over the repeated axes and therefore has the operand's shape. Nodes are appended in the reverse
 // order of the forward pass, so the gradients of the last layers come first.
 //
-// Reports errors to the builder. It is an error if an op between wrt[i] and the loss has no
-// gradient, if the loss does not depend on wrt[i], or if the loss is not a scalar of a float type.
-// No gradient flows through integers, booleans and comparisons.
+// Reports an error to the builder if the loss is not a scalar of a float type, if the loss does not
+// depend on wrt[i], or if an op between wrt[i] and the loss has no gradient. No gradient flows
+// through integers, booleans and comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
-// Like Gradients, but if the loss depends on a matrix only through Gather, returns the matrix's
-// gradient by rows, and does not compute the dense gradient.
+// Like Gradients, but treats a matrix on which the loss depends only through Gather differently:
+// returns only the rows of its gradient that may be nonzero, and does not compute the dense
+// gradient.
 std::vector<GradientOrRows> GradientsOrRows(Builder& b, Output loss, std::span<const Output> wrt);
 
 }  // namespace tfjob::graph

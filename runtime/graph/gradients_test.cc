@@ -1,5 +1,6 @@
-// Checks the structure of gradients, and the errors. runtime/exec/gradients_test.cc, where kernels
-// are available, compares the values of gradients with central differences.
+// Checks the structure of gradient graphs, and the errors. The values of gradients are tested in
+// runtime/exec/gradients_test.cc, where kernels are available: it compares them with central
+// differences.
 #include "runtime/graph/gradients.h"
 
 #include <gtest/gtest.h>
@@ -88,8 +89,8 @@ TEST(Gradients, NameTheVariableThatTheLossDoesNotDependOn) {
   EXPECT_NE(Message(b.status()).find("the loss Sum does not depend on unused"), std::string::npos);
 }
 
-// Returns the gradient of a table. The loss is the sum of the table's rows selected by two batches
-// of ids. If `dense` is set, the loss also uses the whole table.
+// Returns the gradient of a table. The loss is the sum of the table rows that two batches of ids
+// select. If `dense` is set, the loss also uses the whole table.
 GradientOrRows OfTable(Builder& b, bool dense) {
   const Output table = ReadVariable(b, "table", kF32, {9, 4});
   const Output first = Placeholder(b, "first", DType::kInt32, {5});

@@ -28,7 +28,7 @@ std::string PrintNode(const Graph& graph, const Node& node) {
   return text + "\n";
 }
 
-// The accesses to one variable by the nodes visited so far.
+// Records which of the nodes visited so far access a given variable.
 struct Accesses {
   int last_write = -1;
   std::vector<int> reads_since;

@@ -1,11 +1,11 @@
 // Defines the dataflow graph: nodes with known types and shapes. A graph is built for one mode
-// (train, eval, predict) and one batch size. All graphs of a model share its variables, which they
-// refer to by name.
+// (train, eval or predict) and one batch size. All graphs of a model share the model's variables,
+// and refer to them by name.
 //
-// The list of nodes is a schedule. The inputs of a node always come from earlier nodes, and running
-// the nodes one after another gives the graph's results. A ReadVariable therefore sees exactly the
+// The list of nodes is a schedule: the inputs of a node always come from earlier nodes, and the
+// results are defined by running the nodes in list order. A ReadVariable therefore sees exactly the
 // writes (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer…) that precede it in the list. Code
-// that reorders nodes must keep the order of a variable's reads and writes (StateDependencies).
+// that reorders nodes must preserve the order of a variable's reads and writes (StateDependencies).
 //
 // A graph is a plain value without synchronisation. Builder (builder.h) builds graphs, the passes
 // (passes.h) rewrite them, and ToString prints them.
@@ -31,8 +31,8 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// Refers to output `index` of the node at position `node` of the graph. A default-constructed
-// Output is invalid.
+// Identifies output number `index` of the node at position `node` in the graph. A
+// default-constructed Output is invalid.
 struct Output {
   int node = -1;
   int index = 0;
@@ -52,8 +52,8 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-// A value that a program compiled from this graph can return. Gradients can also be announced as
-// soon as they are computed (CompileOptions::announced in exec/program.h).
+// Names a value that a program compiled from this graph can return. A program can also announce
+// gradients as soon as they are computed (CompileOptions::announced in exec/program.h).
 struct Fetch {
   std::string name;  // unique among the fetches
   Output output;
@@ -72,16 +72,17 @@ class Graph {
   const std::vector<Fetch>& fetches() const { return fetches_; }
   const Fetch* FindFetch(std::string_view name) const;
 
-  // Appends a node, which must refer only to earlier nodes and carry its inferred output types.
-  // Returns its position. Only Builder and the passes should call Append and AddFetch.
+  // Appends a node and returns its position. The node must refer only to earlier nodes, and its
+  // output types must already be inferred. Only Builder and the passes should call Append and
+  // AddFetch.
   int Append(Node node);
   void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
-  // Replaces a node's attributes with attributes that add further outputs after the existing ones.
+  // Replaces a node's attributes with ones that give it additional outputs after the existing ones.
   void Extend(int id, Attributes attributes, std::vector<TensorType> outputs);
 
   bool operator==(const Graph&) const = default;
 
-  // Prints one node per line. The output is stable:
+  // Prints one node per line, in a stable format:
   //   dense/MatMul = MatMul(x, dense/kernel, transpose_b=true) : float32[32,128] @/job:worker
   //   fetch loss = Mean
   std::string ToString() const;
@@ -94,9 +95,9 @@ class Graph {
   std::vector<Fetch> fetches_;
 };
 
-// Returns, for each node, the earlier nodes that must run before it because both access the same
-// variable. A read depends on the last write before it. A write depends on the last write before it
-// and on all reads since then. Dependencies through inputs are not included.
+// Returns, for each node, the earlier nodes that must run first because they access the same
+// variable. A read depends on the preceding write. A write depends on the preceding write and on
+// all reads between the two. Dependencies through inputs are not included.
 std::vector<std::vector<int>> StateDependencies(const Graph& graph);
 
 }  // namespace tfjob::graph

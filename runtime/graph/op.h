@@ -1,9 +1,9 @@
-// Defines the properties of each op: its number of inputs, its attributes, how the types of its
-// outputs follow from the types of its inputs, its gradient and its effect. One explicit table
-// lists these properties (ops/table.cc). Ops do not register themselves: each family of ops has its
-// rows of the table in its own file (ops/elementwise.cc, …).
+// Defines the properties of each op: its number of inputs, its attributes, its type inference, its
+// gradient and its effect. An explicit table lists these properties (ops/table.cc). Ops do not
+// register themselves; instead, each family of ops defines its table rows in its own file
+// (ops/elementwise.cc, …).
 //
-// runtime/kernels/ops.md documents the ops: their operands, attributes and meanings. A node differs
+// runtime/kernels/ops.md documents the operands, attributes and meaning of each op. A node differs
 // from the kernel that implements it as follows:
 //   Placeholder()                     dtype, shape; its value is fed at each run
 //   ReadVariable()                    variable: string, dtype, shape
@@ -28,36 +28,36 @@
 
 namespace tfjob::graph {
 
-// The parts of a node that an inference function receives. Inference may normalise attributes
-// (negative axes, -1 in shapes).
+// Passes the input types and attributes of a node to an inference function, which may normalise the
+// attributes (negative axes, -1 in shapes).
 struct InferenceContext {
   const std::vector<TensorType>& inputs;
   Attributes& attributes;
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// The gradient of input `input`, which is a matrix. Row indices[i] of the gradient is values[i]; if
-// an index is listed several times, its row is the sum of these values. `indices` is int32[n] or
-// int64[n], and `values` has n rows.
+// Represents the gradient of a matrix, input number `input`, by rows. values[i] contributes to row
+// indices[i] of the gradient. A row whose index occurs several times is the sum of its
+// contributions; a row whose index does not occur is zero. `indices` is int32[n] or int64[n], and
+// `values` has n rows.
 struct IndexedSlices {
   int input = 0;
   Output indices;
   Output values;
 };
 
-// The input of a gradient function. `gradients` holds one Output per output of the node; an invalid
-// one means that no gradient flows through that output. The function appends nodes to `b`, and
-// returns one Output per input of the node; an invalid one means that no gradient flows to that
-// input.
+// Contains the arguments of a gradient function. `gradients` contains one Output per output of the
+// node; it is invalid if no gradient flows through that output. The function appends nodes to `b`,
+// and returns one Output per input of the node; it is invalid if no gradient flows to that input.
 struct GradientContext {
   Builder& b;
-  const Node& node;               // a copy, so that appending does not invalidate it
+  const Node& node;               // a copy, because appending nodes invalidates references
   int id;                         // the position of the node
   std::vector<Output> gradients;  // d loss / d output
-  std::vector<bool> wanted;       // per input: false if its gradient is not used
+  std::vector<bool> wanted;       // one per input: whether its gradient is used
 
-  // For a gradient that is zero except in a few rows, the function appends these rows here instead
-  // of returning the gradient.
+  // If a gradient is zero except in a few rows, the function appends these rows here and returns an
+  // invalid Output for that input.
   std::vector<IndexedSlices> slices = {};
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
@@ -65,12 +65,12 @@ struct GradientContext {
   Output dy() const { return gradients[0]; }
 };
 using GradientFunction = std::vector<Output> (*)(GradientContext& context);
-// Returns an invalid Output for each input. Used for comparisons, sources and other ops through
-// which no gradient flows.
+// Returns an invalid Output for each input. Serves as the gradient function of comparisons, sources
+// and other ops through which no gradient flows.
 std::vector<Output> NoGradient(GradientContext& context);
 
 enum class Effect {
-  kNone,   // a function of its inputs
+  kNone,   // depends only on its inputs
   kFeed,   // its value is fed at each run
   kRead,   // reads the variable it names
   kWrite,  // writes the variable it names
@@ -81,18 +81,18 @@ struct Op {
   int min_inputs;
   int max_inputs;
   InferenceFunction infer;
-  // If null, the op has no gradient, and requesting one is an error.
+  // Null if the op has no gradient; requesting the gradient is then an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
-  // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i
-  // of the (broadcast) inputs, and the inputs and the output must have the same dtype.
+  // Whether FuseElementwise may fuse the op. Requires that element i of the output depends only on
+  // element i of the (broadcast) inputs, and that inputs and output have the same dtype.
   bool elementwise = false;
-  // Changes whenever nodes that were written before (graph_def/graph_def.h) would mean something
-  // else: another formula, other attributes or other defaults.
+  // The version of the op's meaning in files (graph_def/graph_def.h). Increase it when the formula,
+  // the attributes or their defaults change, so that existing files are not misinterpreted.
   int version = 1;
 };
 
-// Returns null if there is no such op.
+// Returns the op with this name, or null if there is none.
 const Op* FindOp(std::string_view name);
 // Returns every op, in the order of the table.
 const std::vector<Op>& AllOps();
@@ -106,8 +106,7 @@ StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              Attributes& attributes);
 
 // Broadcasts two shapes by NumPy's rule: they are aligned at the last axis, and two dimensions must
-// be equal unless one of them is 1. Returns InvalidArgument if the shapes cannot be broadcast
-// together.
+// be equal unless one of them is 1. Returns InvalidArgument if the shapes are incompatible.
 StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace tfjob::graph

@@ -8,11 +8,11 @@
 //            outputs    [steps, …], the values that the body computed in each step
 //
 // The body's placeholders are called "state_0", "sequence_0", "invariant_0", …, and its fetches
-// "state_0" and "output_0", …. A body reads and writes no variables. A random op in the body draws
-// the same numbers in each step.
+// "state_0" and "output_0", …. A body reads and writes no variables. A random op in the body
+// returns the same numbers in each step.
 //
-// A sequence or an output may be reversed: step t then reads or writes element steps - 1 - t. A
-// recurrence that runs from the end of a sequence to its beginning reverses the sequence.
+// A sequence or an output may be reversed: step t then reads or writes element steps - 1 - t. This
+// way, a recurrence can process a sequence from its end to its start.
 //
 // Attributes: body (a graph), steps, states and sequences (the number of each) and reversed (0 or 1
 // for each sequence, then for each output).
@@ -28,15 +28,15 @@
 
 namespace tfjob::graph {
 
-// The names of the body's placeholders and fetches.
+// Return the names of the body's placeholders and fetches.
 std::string StateName(int index);
 std::string SequenceName(int index);
 std::string InvariantName(int index);
 std::string OutputName(int index);
 
-// The attributes of a Scan, after they have been parsed and checked.
+// Contains the parsed and checked attributes of a Scan.
 struct ScanForm {
-  const Graph* body = nullptr;  // points into the attribute
+  const Graph* body = nullptr;  // owned by the attribute
   int64_t steps = 0;
   int states = 0;
   int sequences = 0;
@@ -56,7 +56,7 @@ StatusOr<ScanForm> ScanFormOf(const Attributes& attributes);
 //   scan.Stack(next);
 //   const ScanBuilder::Results sums = scan.Finish();
 //
-// Errors are reported to the outer builder.
+// Reports errors to the outer builder.
 class ScanBuilder {
  public:
   struct Results {
@@ -69,11 +69,12 @@ class ScanBuilder {
   Builder& body() { return body_; }
   Builder& outer() { return outer_; }
 
-  // Each of these functions adds an input to the Scan and returns its value in the body.
+  // Add an input to the Scan, and return the value of the input in the body.
   Output State(Output initial);
   Output Sequence(Output value, bool reversed = false);
   Output Invariant(Output value);
-  // Sets the value of a state after a step. Every state needs such a value, of the state's type.
+  // Sets the value that a state has after a step. Must be called for every state, with a value of
+  // the state's type.
   void SetNext(int state, Output value);
   // Adds an output. Returns its index.
   int Stack(Output value, bool reversed = false);

@@ -1,4 +1,4 @@
-// Holds a graph as an attribute of a node, such as the body of a Scan (scan.h).
+// Stores a graph as an attribute of a node, such as the body of a Scan (scan.h).
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class Subgraph final : public GraphAttribute {
   explicit Subgraph(Graph graph) : graph_(std::move(graph)) {}
 
   static GraphPointer Of(Graph graph) { return std::make_shared<Subgraph>(std::move(graph)); }
-  // Returns null if there is no such attribute.
+  // Returns the graph in the attribute `name`, or null if there is no such attribute.
   static const Graph* Find(const Attributes& attributes, std::string_view name);
 
   const Graph& graph() const { return graph_; }

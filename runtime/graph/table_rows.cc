@@ -17,7 +17,7 @@ std::string VariableOf(const Node& node) {
   return node.attributes.Get("variable", std::string());
 }
 
-// Marks the nodes that depend on a variable.
+// Returns one flag per node: whether the node depends on a variable.
 std::vector<bool> DependOnVariables(const Graph& graph) {
   std::vector<bool> depends;
   for (const Node& node : graph.nodes()) {
@@ -28,11 +28,11 @@ std::vector<bool> DependOnVariables(const Graph& graph) {
   return depends;
 }
 
-// The reads and writes of a variable, and the Gathers from it.
+// Lists the uses of one variable: its reads, its writes and the Gathers from it.
 struct TableUses {
   std::vector<int> reads;
   std::vector<int> gathers;
-  bool others = false;  // true if the variable is also used in another way
+  bool others = false;  // whether the variable has any other use
 };
 
 // Returns how the graph uses each variable.
@@ -65,7 +65,7 @@ bool Separable(const Graph& graph, const TableUses& uses) {
   return !uses.others && !uses.gathers.empty() && graph.type({uses.reads[0], 0}).shape.rank() == 2;
 }
 
-// Builds a graph out of nodes of another graph.
+// Builds a graph from selected nodes of another graph.
 class Copier {
  public:
   explicit Copier(const Graph& from) : from_(from), now_(from.nodes().size(), -1) {}
@@ -95,7 +95,7 @@ class Copier {
   std::vector<int> now_;
 };
 
-// Returns a graph that computes only the values that `fetches` name.
+// Returns a graph that computes only the values of `fetches`.
 Graph GraphOf(const Graph& graph, const std::vector<Fetch>& fetches) {
   std::vector<bool> needed(graph.nodes().size());
   for (const Fetch& fetch : fetches) needed[static_cast<size_t>(fetch.output.node)] = true;
@@ -111,7 +111,7 @@ Graph GraphOf(const Graph& graph, const std::vector<Fetch>& fetches) {
   return std::move(copier.to);
 }
 
-// Describes a table that is separated, and adds the fetches for its ids.
+// Describes a table that is to be separated, and adds the fetches for its ids.
 RowTable Describe(const Graph& graph, const std::string& variable, const TableUses& uses,
                   std::vector<Fetch>& ids) {
   RowTable table{.variable = variable,
@@ -128,7 +128,7 @@ RowTable Describe(const Graph& graph, const std::string& variable, const TableUs
   return table;
 }
 
-// Returns the type of the fed rows. There is one row for each id in each lookup.
+// Returns the type of the rows that are fed: one row for each id of each lookup.
 TensorType RowsType(const Graph& graph, const RowTable& table, const TableUses& uses) {
   int64_t rows = 0;
   for (const int gather : uses.gathers)
@@ -136,7 +136,7 @@ TensorType RowsType(const Graph& graph, const RowTable& table, const TableUses& 
   return {table.type.dtype, {rows, table.type.shape.dim(1)}};
 }
 
-// Returns the main graph, which is fed the rows of `tables`.
+// Returns the main graph: `graph`, changed so that the rows of `tables` are fed to it.
 Graph WithoutTables(const Graph& graph, const std::vector<RowTable>& tables,
                     const std::map<std::string, TableUses>& uses) {
   Copier copier(graph);

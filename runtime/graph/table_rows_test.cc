@@ -44,7 +44,7 @@ const Node* Find(const Graph& graph, const std::string& name) {
   return nullptr;
 }
 
-// Returns the feeds that a value depends on.
+// Returns the names of the feeds on which a value depends.
 std::set<std::string> FeedsOf(const Graph& graph, Output value) {
   std::set<std::string> feeds;
   std::vector<int> nodes = {value.node};
@@ -94,7 +94,7 @@ TEST(TableRows, SeparatesTheIdsFromTheRest) {
   EXPECT_EQ(table.type, (TensorType{DType::kFloat32, {100, 4}}));
   ASSERT_EQ(table.lookups.size(), 2U);
   EXPECT_EQ(table.lookups[0].op, "Gather");
-  // The graph of the ids contains neither variables nor the loss.
+  // The ids graph contains neither variables nor the loss.
   EXPECT_EQ(separated->ids.ToString(),
             "words = Placeholder(dtype=float32, shape=[2,3]) : float32[2,3]\n"
             "user = Placeholder(dtype=int64, shape=[2]) : int64[2]\n"
@@ -102,7 +102,8 @@ TEST(TableRows, SeparatesTheIdsFromTheRest) {
             "Reshape = Reshape(Cast, shape=[6]) : int32[6]\n"
             "fetch ids/table/0 = Reshape\n"
             "fetch ids/table/1 = user\n");
-  // The main graph is fed 6 + 2 rows and, for each lookup, the positions of its rows among them.
+  // The feeds of the main graph are 6 + 2 rows and, for each lookup, the positions of its rows
+  // among these.
   const Graph& graph = separated->graph;
   EXPECT_EQ(Find(graph, "table"), nullptr);
   ASSERT_NE(Find(graph, table.rows), nullptr);
@@ -111,7 +112,7 @@ TEST(TableRows, SeparatesTheIdsFromTheRest) {
   const Node& gather = *Find(graph, "Gather");
   EXPECT_EQ(graph.node(gather.inputs[0]).name, table.rows);
   EXPECT_EQ(graph.node(gather.inputs[1]).name, table.lookups[0].places);
-  // The gradient still identifies rows by their numbers in the whole table.
+  // The gradient still identifies rows by their indices in the whole table.
   const Node& sums = graph.node(graph.FindFetch("gradient")->output);
   EXPECT_EQ(FeedsOf(graph, sums.inputs[0]), (std::set<std::string>{"user", "words"}));
   EXPECT_TRUE(FeedsOf(graph, sums.inputs[1]).contains(table.rows));

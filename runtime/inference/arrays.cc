@@ -30,7 +30,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Appends the numbers of a line. Returns false if a field is not a number.
+// Appends the numbers in a line to `values`. Returns false if a field is not a number.
 bool AddNumbers(std::string_view line, std::vector<float>& values) {
   while (true) {
     const size_t comma = std::min(line.find(','), line.size());
@@ -56,7 +56,7 @@ StatusOr<Tensor> ReadCsv(const std::string& path) {
     const size_t before = values.size();
     if (!AddNumbers(line, values)) {
       if (number > 1) return InvalidArgument(path, ": line ", number, ": expected only numbers");
-      values.resize(before);  // a header
+      values.resize(before);  // the line is a header
       continue;
     }
     const size_t count = values.size() - before;

@@ -23,18 +23,19 @@ bool OnlyMoves(std::string_view op) {
   return kMoves.contains(op);
 }
 
-// Returns the number of products that a node adds up, or nullopt if its op is not a sum of
-// products.
+// Returns the number of products that the node computes and adds up, or nullopt if the op does not
+// compute sums of products.
 std::optional<double> Products(const graph::Graph& graph, const graph::Node& node) {
   const Shape& output = node.outputs[0].shape;
   const auto input = [&](size_t i) -> const Shape& { return graph.type(node.inputs[i]).shape; };
-  // The filter of a convolution is [height, width, channels, filters].
+  // The shape of a convolution's filter is [height, width, channels, filters].
   const auto per_filter = [](const Shape& filter) {
     return Elements(filter) / std::max(static_cast<double>(filter.dim(-1)), 1.0);
   };
   if (node.op == "Conv2D") return Elements(output) * per_filter(input(1));
   if (node.op == "Conv2DBackpropInput") return Elements(input(1)) * per_filter(input(0));
-  // Every element of the first operand is multiplied by a row of the second.
+  // Each element of the first operand is multiplied by all elements of one row of the second
+  // operand.
   if (node.op == "MatMul") return Elements(input(0)) * static_cast<double>(output.dim(-1));
   if (node.op == "BatchMatMulV2") {
     const int summed = node.attributes.Get("adj_x", false) ? -2 : -1;

@@ -1,14 +1,14 @@
-// Counts the arithmetic of a graph.
+// Counts the arithmetic operations of a graph.
 #pragma once
 
 #include "runtime/graph/graph.h"
 
 namespace tfjob::inference {
 
-// Returns the number of floating-point operations of one run of the graph: a multiplication and an
-// addition for each product in MatMul, BatchMatMulV2, Conv2D and Conv2DBackpropInput, and one
-// operation per output element of every other op that computes values. Ops that only move values
-// are not counted. The body of a Scan is counted once per step.
+// Returns the number of floating-point operations in one run of the graph. In MatMul,
+// BatchMatMulV2, Conv2D and Conv2DBackpropInput, counts a multiplication and an addition per
+// product. For all other ops that compute values, counts one operation per output element. Does not
+// count ops that only move values. Counts the body of a Scan once per step.
 double FloatingPointOperations(const graph::Graph& graph);
 
 }  // namespace tfjob::inference

@@ -21,7 +21,7 @@ std::string Path(const std::string& name) {
   return StrCat(testing::TempDir(), "/", name);
 }
 
-// Two inputs, a and b, and two outputs: d = a·w, and sum = d + b.
+// A model with two inputs, a and b, and two outputs: d = a·w, and sum = d + b.
 constexpr char kModel[] = R"({"class_name": "Functional", "config": {"name": "m", "layers": [
   {"class_name": "InputLayer", "name": "a", "inbound_nodes": [],
    "config": {"batch_shape": [null, 2], "name": "a"}},
@@ -41,7 +41,7 @@ std::unique_ptr<Predictor> Make(const model::Model& model) {
   return *std::move(made);
 }
 
-// Predicts with a model that consists of an InputLayer with this configuration and of layers
+// Returns the prediction of a model that consists of an InputLayer with this config, and of layers
 // without weights.
 StatusOr<Tensor> PredictOne(const std::string& input, const std::string& layers, const Tensor& x,
                             const RunOptions& options = {}, const StopSource& stop = {}) {

@@ -20,8 +20,9 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number keeps its value when converted. float32 and float64 represent all
-// integers exactly only up to 2^24 and 2^53.
+// Returns whether a number may be converted. Conversion to an integer type must preserve the value.
+// From floats, only integers up to 2^24 (float32) or 2^53 (float64) are accepted, because a larger
+// float may stand for several integers.
 template <typename To, typename From>
 bool Fits(From value) {
   if constexpr (std::is_floating_point_v<To> || std::is_same_v<From, bool>) {
@@ -95,7 +96,7 @@ StatusOr<Tensor> Convert(const Tensor& array, DType dtype) {
   return InvalidArgument("expected ", Name(dtype), ", got ", Name(array.dtype()));
 }
 
-// Multiplies the numbers by `scale` if they are float32. Training scales no other inputs.
+// Multiplies the numbers by `scale` if they are float32. Like training, does not scale other types.
 Tensor Scaled(const Tensor& array, float scale) {
   if (array.dtype() != DType::kFloat32 || scale == 1) return array;
   Tensor scaled(DType::kFloat32, array.shape(), Buffer::Contents::kUndefined);
@@ -194,7 +195,7 @@ struct Predictor::State {
   std::vector<model::TensorType> features;
   exec::Device device;
   variables::VariableStore store;
-  std::map<int64_t, std::unique_ptr<exec::Program>> programs;  // by batch size
+  std::map<int64_t, std::unique_ptr<exec::Program>> programs;  // keyed by batch size
 
   StatusOr<exec::Program*> ForBatchSize(int64_t size) {
     std::unique_ptr<exec::Program>& program = programs[size];
@@ -209,7 +210,7 @@ struct Predictor::State {
     return program.get();
   }
 
-  // Copies the outputs of the last run to `outputs`, beginning at the example `first`.
+  // Copies the outputs of the last run to `outputs`, starting at example `first`.
   void Collect(const exec::Program& program, int64_t first, int64_t size,
                io::NamedTensors& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -230,7 +231,7 @@ struct Predictor::State {
     const std::vector<std::string> names = model::InputNames(model);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int feed = program->FindFeed(names[i]);
-      if (feed < 0) continue;  // an input on which no output depends
+      if (feed < 0) continue;  // no output depends on this input
       const size_t bytes = BytesPerExample(inputs[i]);
       feeds[static_cast<size_t>(feed)] = {
           inputs[i].dtype(), inputs[i].bytes().subspan(static_cast<size_t>(first) * bytes,
@@ -310,7 +311,8 @@ StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, const 
                                           const StopSource& stop) {
   ASSIGN_OR_RETURN(const std::vector<Tensor> prepared, Prepared(inputs, options.scale));
   const int64_t examples = prepared[0].shape().dim(0);
-  // Compile first, so that a program that needs too much memory fails before the outputs take any.
+  // Compile first, so that a program that needs too much memory fails before memory is allocated
+  // for the outputs.
   if (examples > 0)
     RETURN_IF_ERROR(state_->ForBatchSize(std::min(options.batch_size, examples)).status());
   ASSIGN_OR_RETURN(io::NamedTensors outputs, Outputs(examples));

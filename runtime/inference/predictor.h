@@ -16,46 +16,47 @@
 
 namespace tfjob::inference {
 
-// Returns the user-visible names of the inputs: those of the model's input layers. The only input
-// of a model may also be given by its name in InputNames (model.h).
+// Returns the names of the inputs for users, which are the names of the model's input layers. If
+// there is only one input, its name in InputNames (model.h) is also accepted.
 std::vector<std::string> NamesOfInputs(const model::Model& model);
 
-// Puts the arrays in the order of the model's inputs. An array without a name belongs to the only
-// input. Returns InvalidArgument, with a message that names the input or the array, if an array
-// belongs to no input, if two belong to the same input, or if an input has no array.
+// Puts the arrays in the order of the model's inputs. An array without a name is only valid for a
+// model with a single input. Returns InvalidArgument if an array does not belong to an input, if
+// two arrays belong to the same input, or if an input has no array; the message names the input or
+// the array.
 StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
-// Returns, for each input, the type of one example. A shape or length that the model does not state
-// is taken from the array. Without arrays, an unstated length gets a sample value. Returns
-// InvalidArgument, with a message that names the input, if a shape is still unknown. An input whose
-// dtype the model does not state is float32.
+// Returns the type of one example of each input. If the model does not state a shape or a length,
+// it is determined by the array. If there are no arrays, unstated lengths get sample values. If the
+// model does not state the dtype of an input, it is float32. Returns InvalidArgument, with a
+// message that names the input, if a shape cannot be determined.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 
 struct RunOptions {
   int64_t batch_size = 32;
-  // The factor by which all float32 inputs are multiplied, like data.train.scale.
+  // The factor by which all float32 inputs are multiplied, like the key data.train.scale.
   float scale = 1;
 };
 
-// Owned by one thread.
+// Computes outputs of one model. Not thread-safe: only one thread may use a Predictor.
 class Predictor {
  public:
-  // `values` contains the values of the model's variables for inputs of these types, in the order
-  // of Variables (model.h). The device's pool must outlive the predictor.
+  // Creates a predictor. `values` contains the values of the model's variables for inputs of these
+  // types, in the order of Variables (model.h). The device's pool must outlive the predictor.
   static StatusOr<std::unique_ptr<Predictor>> Create(const model::Model& model,
                                                      std::vector<model::TensorType> features,
                                                      std::span<const Tensor> values,
                                                      const exec::Device& device);
   ~Predictor();
 
-  // Returns the outputs, with the names of OutputNames (model.h). `inputs` are in the order of the
-  // model's inputs, and have the examples along their first axis; as in Keras, a last axis of
-  // length 1 may be missing from an input or from the model. The inputs' numbers are converted to
-  // the types of the inputs; a number that is converted to an integer type must keep its value.
-  // Returns InvalidArgument if the inputs are incompatible with the model or have different numbers
-  // of examples, ResourceExhausted if the outputs would take more memory than the machine has, and
+  // Returns the outputs, with the names that OutputNames (model.h) returns. `inputs` must be in the
+  // order of the model's inputs, with the examples along the first axis. As in Keras, a last axis
+  // of length 1 may be missing from an array or from the model. Converts all numbers to the types
+  // of the inputs; converting to an integer type must not change the value of a number. Returns
+  // InvalidArgument if the arrays are incompatible with the model, or have different numbers of
+  // examples; ResourceExhausted if the outputs would require more memory than the machine has; and
   // Cancelled if `stop` is requested before the last batch.
   StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,
                                  const StopSource& stop);

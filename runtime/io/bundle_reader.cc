@@ -15,14 +15,14 @@
 namespace tfjob::io {
 namespace {
 
-// Suffices for millions of tensors.
+// The largest index that is accepted. It suffices for millions of tensors.
 constexpr uint64_t kMaxIndexBytes = 256 << 20;
 constexpr int kMaxRank = 256;  // TensorFlow's limit is 254
 constexpr int64_t kMaxStringBytes = 64 << 20;
 constexpr int kString = 7;  // TensorFlow's DataType
 
-// Returns a hint for users who pass the data file, the index or the folder instead of the prefix,
-// or "" if `prefix` is none of these.
+// Returns a hint for users who pass the data file, the index or the folder instead of the prefix.
+// Returns "" if `prefix` is none of these.
 std::string Advice(const std::string& prefix) {
   const size_t cut = std::min(prefix.rfind(".data-"), prefix.rfind(".index"));
   if (cut != std::string::npos) return StrCat("; use the prefix ", prefix.substr(0, cut));
@@ -54,9 +54,10 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& val
                      .partitioned = proto.slices_size() > 0};
 }
 
-// Parses a tensor that holds a single string: the length as a varint, the masked checksum of the
-// length, and the text. The tensor's own checksum covers the length as a 4-byte integer, the masked
-// checksum of the length, and the text. Returns nullopt if a checksum or the length is wrong.
+// Parses a tensor that consists of a single string: the length as a varint, the masked checksum of
+// the length, and the text. The tensor's own checksum covers the length as a 4-byte integer, the
+// masked checksum of the length, and the text. Returns nullopt if a checksum or the length is
+// wrong.
 std::optional<std::string> ParseString(std::string_view bytes, uint32_t masked_crc) {
   uint64_t length = 0;
   size_t at = 0;
@@ -130,8 +131,7 @@ StatusOr<int64_t> BundleReader::DataFileSize(int shard) const {
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
   if (!error) return size;
-  // Reports DataLoss, because the index exists: the checkpoint was once complete and has since been
-  // damaged.
+  // Return DataLoss, because the index exists: the checkpoint was complete and was damaged later.
   if (error == std::errc::no_such_file_or_directory)
     return DataLoss("checkpoint ", prefix_, " lacks ", path);
   return ErrnoStatus(error.value(), StrCat("checkpoint ", prefix_, ": ", path));
@@ -185,7 +185,7 @@ StatusOr<std::pair<BundleEntry, DType>> BundleReader::FindTensor(const std::stri
     return Unimplemented("checkpoint ", prefix_, ": ", name, " has TensorFlow's element type ",
                          entry.tensorflow_dtype, ", which is not supported");
   }
-  // Open has checked the size against the file. Check the shape against the size before allocating
+  // Check the shape against the size, which Open has checked against the file, before allocating
   // memory for the tensor.
   const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
   unsigned __int128 wanted = 1;

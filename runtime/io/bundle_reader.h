@@ -23,7 +23,7 @@ namespace tfjob::io {
 // The type, shape and location of a tensor in the checkpoint.
 struct BundleEntry {
   int tensorflow_dtype =
-      0;  // TensorFlow's DataType number; may be a type that a Tensor cannot hold (7: string)
+      0;  // TensorFlow's DataType number; may be a type that Tensor does not support (7: string)
   Shape shape;
   int shard = 0;
   int64_t offset = 0;
@@ -35,12 +35,13 @@ struct BundleEntry {
 class BundleReader {
  public:
   // Returns NotFound, with a message that names the prefix, if the index is missing; if `prefix` is
-  // a folder or one of the checkpoint's files, the message says what to pass instead. Returns
-  // DataLoss if the index is damaged, or if a data file is missing or shorter than the index
-  // requires. Returns Unimplemented if the checkpoint is big-endian or its index is compressed.
+  // a folder or one of the checkpoint's files, the message says what prefix to pass instead.
+  // Returns DataLoss if the index is damaged, or if a data file is missing or shorter than the
+  // index requires. Returns Unimplemented if the checkpoint is big-endian or its index is
+  // compressed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
-  // Entries by name, sorted.
+  // Returns the entries, sorted by name.
   const std::map<std::string, BundleEntry>& entries() const { return entries_; }
   bool Has(const std::string& name) const { return entries_.contains(name); }
 
@@ -52,7 +53,7 @@ class BundleReader {
   // null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's. After an
   // error, the content of `to` is undefined.
   Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
-  // Verifies the tensor's checksum piece by piece, and returns the tensor without reading all of it
+  // Verifies the tensor's checksum piece by piece, and returns the tensor without loading all of it
   // into memory. Returns the same errors as Read.
   StatusOr<StoredTensor> Store(const std::string& name) const;
   // Returns the value of a tensor that is a single string of at most 64 MiB. Returns the same

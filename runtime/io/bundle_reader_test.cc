@@ -1,4 +1,4 @@
-// Reads tensors into existing memory, on several threads.
+// Tests reads of tensors into existing memory, on several threads.
 #include "runtime/io/bundle_reader.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace tfjob::io {
 namespace {
 
-// Returns a tensor large enough to be read by several threads. The last thread reads less than the
-// others.
+// Returns a tensor large enough to be read by several threads. The last thread reads fewer bytes
+// than the other threads.
 Tensor Large() {
   Tensor tensor(DType::kUInt8, {(9 << 20) + 12345});
   uint32_t state = 1;
@@ -94,7 +94,7 @@ TEST_F(BundleReaderTest, ReadsRowsOfAMatrixThatStaysInTheFile) {
   const StatusOr<StoredTensor> stored = (*BundleReader::Open(prefix_))->Store("matrix");
   ASSERT_TRUE(stored.ok()) << stored.status();
   EXPECT_EQ(stored->shape(), (Shape{100, 3}));
-  std::filesystem::remove_all(folder_);  // another process keeps only the newest checkpoints
+  std::filesystem::remove_all(folder_);  // simulates another process that deletes old checkpoints
   std::vector<float> rows(9, -1);
   const auto bytes = std::as_writable_bytes(std::span(rows));
   ASSERT_EQ(stored->ReadRows(std::vector<int64_t>{0, 99, -1}, bytes), OkStatus());

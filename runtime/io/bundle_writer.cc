@@ -18,7 +18,7 @@
 namespace tfjob::io {
 namespace {
 
-// Collects the table that LevelDB writes in a string.
+// Collects in a string the table that LevelDB writes.
 class TableText : public leveldb::WritableFile {
  public:
   leveldb::Status Append(const leveldb::Slice& data) override {
@@ -32,8 +32,8 @@ class TableText : public leveldb::WritableFile {
   std::string text;
 };
 
-// The number of bytes written at once, small enough that they are still in the cache after their
-// checksum has been computed.
+// The number of bytes written at once. It is small enough that the bytes are still in the cache
+// after their checksum has been computed.
 constexpr size_t kBytesPerAppend = 256 << 10;
 
 std::string Header() {
@@ -169,12 +169,13 @@ Status BundleWriter::Finish(const WriteRight& right) {
   RETURN_IF_ERROR(RemoveOldIndex());
   RETURN_IF_ERROR(files_.Rename(temporary_data_, DataFileName(prefix_, 0, 1)));
   unfinished_ = {temporary_index_};
-  // If several processes may write, the file of this name may later be that of another one.
+  // If several processes may write, a file of this name may later belong to another process, so do
+  // not remove it.
   if (!right.check) unfinished_.push_back(DataFileName(prefix_, 0, 1));
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
   RETURN_IF_ERROR(right.Check());
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
-  // Keeps the files even if the sync fails: the checkpoint is complete, and only a power failure
+  // Keep the files even if the sync fails: the checkpoint is complete, and only a power failure
   // could still undo the rename.
   unfinished_.clear();
   data_.reset();

@@ -4,9 +4,9 @@
 // Format: tensorflow/core/util/tensor_bundle. The table options are the same as in TensorFlow's
 // writer, so equal tensors produce byte-equal files.
 //
-// The writer is crash-safe: both files are written under temporary names, and Finish syncs and
-// renames them, the data before the index, and syncs the folder after each rename. A checkpoint
-// whose index exists is therefore complete, even after a power failure. Not thread-safe.
+// The writer is crash-safe. It writes both files under temporary names. Finish syncs and renames
+// them, the data before the index, and syncs the folder after each rename. A checkpoint whose index
+// exists is therefore complete, even after a power failure. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,16 @@ class BundleEntryProto;
 
 std::string DataFileName(const std::string& prefix, int shard, int shards);
 std::string IndexFileName(const std::string& prefix);
-// Returns whether the checkpoint has an index, and hence is complete. An error means that this is
-// not known, for example because the disk failed; it does not mean that there is no index.
+// Returns whether the checkpoint has an index and is therefore complete. Returns an error if this
+// cannot be determined, for example because the disk failed. An error does not mean that there is
+// no index.
 StatusOr<bool> HasIndex(const std::string& prefix);
 
 class BundleWriter {
  public:
-  // The folder of `prefix` must exist. If Finish was not called or failed, the destructor removes
-  // the files that this writer created. `files` must outlive the writer.
+  // Creates the temporary files. The folder of `prefix` must exist. If Finish was not called or
+  // failed, the destructor removes the files that this writer created. `files` must outlive the
+  // writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix,
                                                         FileSystem& files = RealFileSystem());
   ~BundleWriter();
@@ -44,13 +46,14 @@ class BundleWriter {
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);
-  // Begins a tensor whose values are passed to Append afterwards, in any number of pieces. All of
-  // them must be written before the next Begin, Add or Finish. Returns the same errors as Add.
+  // Starts a tensor whose values are then passed to Append, in any number of pieces. All values
+  // must be passed before the next Begin, Add or Finish. Returns the same errors as Add.
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);
 
-  // Asks `right`, if it is given, after each sync, which may take a long time, and before each file
-  // gets its name. Returns its error. The data file may then stay, without an index.
+  // Completes the checkpoint. Checks `right`, if it is given, after each sync, which may take a
+  // long time, and before each rename. If this check fails, returns its error; the data file may
+  // then remain, without an index.
   Status Finish(const WriteRight& right = {});
 
  private:

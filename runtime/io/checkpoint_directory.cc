@@ -25,10 +25,10 @@ std::string StatePath(const std::string& folder) {
   return folder + "/checkpoint";
 }
 
-// Begins the comment that records who has written the state file: "# tfjob: term 7, step 1200".
-// TensorFlow's parsers skip comments.
+// The start of the comment that records the term and the step at which the state file was written:
+// "# tfjob: term 7, step 1200". TensorFlow's parsers skip comments.
 constexpr char kComment[] = "# tfjob: ";
-// Leaves room for later terms.
+// The highest term that a state file may record. The limit leaves room for later terms.
 constexpr int64_t kMostTerm = int64_t{1} << 62;
 
 // The content of the state file.
@@ -54,8 +54,8 @@ StatusOr<StateFile> ParseState(const std::string& folder, const std::string& tex
   if (!google::protobuf::TextFormat::ParseFromString(text, &file.state)) {
     return DataLoss(StatePath(folder), " is not a CheckpointState in text form");
   }
-  // Returns an error, because a run that started over would delete the checkpoints that the file
-  // listed.
+  // Return an error, because a run that starts from scratch would delete the checkpoints that the
+  // file listed.
   if (file.state.model_checkpoint_path().empty()) {
     return DataLoss(StatePath(folder), " names no checkpoint: it is empty or damaged; restore it, ",
                     "or delete it to begin anew");
@@ -65,10 +65,10 @@ StatusOr<StateFile> ParseState(const std::string& folder, const std::string& tex
   return file;
 }
 
-// Opens the file anew each time, because a client of a shared file system may otherwise see an
-// earlier file of this name.
+// Reads the state file. Opens it anew each time, because a client of a shared file system may
+// otherwise see an earlier file of this name.
 StatusOr<StateFile> ReadState(const std::string& folder) {
-  // Refuses pipes and devices, which may have no end.
+  // Open refuses pipes and devices, which may have no end.
   const StatusOr<RandomAccessFile> file = RandomAccessFile::Open(StatePath(folder));
   if (absl::IsNotFound(file.status())) return StateFile();
   RETURN_IF_ERROR(file.status());
@@ -102,8 +102,9 @@ StatusOr<bool> Exists(const std::string& folder, const std::string& name) {
   return HasIndex(folder + "/" + name);
 }
 
-// Deletes the index first, without which the other files are not a checkpoint, and then syncs the
-// folder, so that a power failure cannot restore the index alone.
+// Deletes the files of a checkpoint. Deletes the index first, because the other files are not a
+// checkpoint without it. Then syncs the folder, so that a power failure cannot restore the index
+// alone.
 void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSystem& files) {
   if (!files.Remove(IndexFileName(folder + "/" + name)).ok()) return;
   if (!files.SyncDirectory(folder).ok()) return;
@@ -201,8 +202,8 @@ bool IsLast(const std::string& folder, int64_t step, const WriteRight& right) {
   return file.ok() && file->term == right.term && file->step == step && right.Check().ok();
 }
 
-// Returns whether the file is left over from an interrupted write. `present` lists the names of the
-// files in its folder, in order.
+// Returns whether the file is left over from an interrupted write. `present` is the sorted list of
+// the names of the files in its folder.
 bool IsLeftover(const std::vector<std::string>& present, const std::string& file) {
   const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
                     file.starts_with("finished.json.") || file.starts_with("group.json.") ||
@@ -259,9 +260,9 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
     return WriteState(folder, step, state, files, right);
   }();
   if (!written.ok()) {
-    // Deletes an unlisted checkpoint, which only takes up space: the list may not have been written
-    // for lack of space. Without the right to write, the files may already be those of another
-    // process, which will list them.
+    // Delete the checkpoint if it is not listed, because it only uses space, and lack of space may
+    // be the reason why the list could not be written. Without the right to write, keep the files:
+    // they may already belong to another process, which will list them.
     if (!Lists(folder, newest) && CheckRight(folder, step, right).ok())
       DeleteCheckpoint(folder, newest, files);
     return written;

@@ -1,9 +1,9 @@
 // Manages the folder of a model's checkpoints: lists them, finds the newest one and deletes old
-// ones. Its text file "checkpoint" is TensorFlow's CheckpointState, so that
-// tf.train.latest_checkpoint() finds our checkpoints.
+// ones. The folder's state file, the text file "checkpoint", is TensorFlow's CheckpointState, so
+// that tf.train.latest_checkpoint() finds our checkpoints.
 //
-// If the disk fails while the folder is examined, the functions return the error: a checkpoint that
-// cannot be examined must be neither skipped nor deleted.
+// If the disk fails while a function examines the folder, the function returns the error, because a
+// checkpoint that cannot be examined must be neither skipped nor deleted.
 //
 // The folder is untrusted input: only the last component of each path in "checkpoint" is used, so
 // that nothing outside the folder is read or deleted.
@@ -37,11 +37,11 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // DataLoss if none exists.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Call this once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
-// the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and those of later
-// steps, which date from before a rollback. Writes the state file before it deletes anything; if
-// that fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before or
-// this process no longer has the right to write. Returns FailedPrecondition if the checkpoint has no
+// Lists the checkpoint CheckpointPrefix(folder, step), whose files must be complete, as the newest.
+// Deletes the oldest checkpoints beyond `keep` (0: keep all), and checkpoints of later steps, which
+// date from before a rollback. Writes the state file before it deletes anything; if that fails,
+// deletes the new checkpoint's files instead, unless the checkpoint was listed before or this
+// process no longer has the right to write. Returns FailedPrecondition if the checkpoint has no
 // index.
 //
 // If `right` has a term, the state file records the term and the step in a comment. Propagates
@@ -49,16 +49,16 @@ StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
                           FileSystem& files = RealFileSystem(), const WriteRight& right = {});
 // Returns OK if a checkpoint of this step may still be registered. Otherwise, returns the error of
-// right.check or, if the state file already records a later term, or the same term with a later
-// step, FailedPrecondition: another process has then registered a checkpoint since.
+// right.check. Returns FailedPrecondition if the state file already records a later term, or the
+// same term with a later step: another process has registered a checkpoint in the meantime.
 Status CheckRight(const std::string& folder, int64_t step, const WriteRight& right);
 // Returns the term that the state file records, or 0 if there is none.
 StatusOr<int64_t> RecordedTerm(const std::string& folder);
 
-// Deletes what interrupted writes have left in the folder: temporary files, and data files of
-// "model.ckpt-<step>" without an index. No other program may write a checkpoint at the same time:
-// its write would fail. Asks `right` before each deletion, and returns its error. Returns the names
-// of the deleted files.
+// Deletes the files that interrupted writes have left in the folder: temporary files, and data
+// files of "model.ckpt-<step>" without an index. No other program may write a checkpoint at the
+// same time, because its write would fail. Checks `right` before each deletion, and returns the
+// error of this check. Returns the names of the deleted files.
 StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder,
                                                   FileSystem& files = RealFileSystem(),
                                                   const WriteRight& right = {});

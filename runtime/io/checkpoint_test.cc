@@ -97,7 +97,7 @@ TEST_F(CheckpointTest, ATensorThatIsIncompleteLeavesNothing) {
   EXPECT_TRUE(ListDirectory(folder_)->empty());
 }
 
-// The header must have the bytes observed in files written by TensorFlow: one shard, producer 1.
+// The header must have the same bytes as in files written by TensorFlow: one shard, producer 1.
 TEST_F(CheckpointTest, IndexHoldsTensorFlowsHeaderBytes) {
   Save(7);
   const std::string index = *ReadFile(IndexFileName(CheckpointPrefix(folder_, 7)));
@@ -177,7 +177,7 @@ TEST_F(CheckpointTest, RollingBackDeletesLaterSteps) {
   EXPECT_FALSE(std::filesystem::exists(DataFileName(CheckpointPrefix(folder_, 20), 0, 1)));
 }
 
-// A write that hung for a long time continues after another process has taken over.
+// A write that hung for a long time resumes after another process has taken over.
 TEST_F(CheckpointTest, RefusesACheckpointOfAnEarlierTerm) {
   const auto save = [this](int64_t term, int64_t step) {
     Save(step);
@@ -216,8 +216,8 @@ TEST_F(CheckpointTest, RefusesADamagedTerm) {
   }
 }
 
-// Asks for the right whenever an operation may have taken a long time, and changes nothing once the
-// right is lost.
+// The right is checked after each operation that may take a long time. Once the right is lost, no
+// file is changed.
 TEST_F(CheckpointTest, ALostRightIsNoticedUntilTheListIsRenamed) {
   Save(1);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
@@ -237,7 +237,8 @@ TEST_F(CheckpointTest, ALostRightIsNoticedUntilTheListIsRenamed) {
             Unavailable("cut off"));
   EXPECT_EQ((*LatestCheckpoint(folder_))->step, 1);
   EXPECT_TRUE(*HasIndex(CheckpointPrefix(folder_, 2))) << "may be another task's by now";
-  // It is lost after the rename: the list names the new checkpoint, and nothing is deleted.
+  // The right is lost after the rename: the list names the new checkpoint, and no checkpoint is
+  // deleted.
   asked = 0;
   allowed = 1;
   Save(2);
@@ -259,7 +260,7 @@ TEST_F(CheckpointTest, AMissingDataFileIsDamage) {
       << status;
 }
 
-// The folder was copied from someone else, and its list names files outside it.
+// The folder comes from an untrusted source, and its list names files outside the folder.
 TEST_F(CheckpointTest, NeitherReadsNorDeletesOutsideTheFolder) {
   const std::string other = testing::TempDir() + "/checkpoint_test_other";
   ASSERT_TRUE(MakeDirectories(other).ok());
@@ -299,8 +300,8 @@ TEST_F(CheckpointTest, AListThatIsTooLongIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
 }
 
-// An index that cannot be examined may be that of a good checkpoint. A link to itself stands for a
-// disk that fails for a moment.
+// An index that cannot be examined may belong to a good checkpoint. A link to itself simulates a
+// disk that fails temporarily.
 TEST_F(CheckpointTest, AnIndexThatCannotBeExaminedIsNotAMissingOne) {
   for (int64_t step : {1, 2}) {
     Save(step);
@@ -324,7 +325,8 @@ TEST_F(CheckpointTest, AnIndexThatCannotBeExaminedIsNotAMissingOne) {
   EXPECT_EQ(*ReadFile(folder_ + "/checkpoint"), list);
 }
 
-// Someone who can write to the folder must not be able to make a task hang or exhaust its memory.
+// An attacker who can write to the folder must not be able to make a task hang or exhaust its
+// memory.
 TEST_F(CheckpointTest, AListThatIsNotAFileIsRefused) {
   const std::string list = folder_ + "/checkpoint";
   ASSERT_EQ(mkfifo(list.c_str(), 0600), 0);
@@ -364,9 +366,8 @@ TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {
   EXPECT_TRUE(BundleReader::Open(CheckpointPrefix(folder_, 7)).ok());
 }
 
-// If a save fails because the disk is full, the folder and the list stay unchanged.
 // A writer that loses the right between its two renames must not remove the data file, which may
-// then be that of the process that has the right.
+// already belong to the process that has the right.
 TEST_F(CheckpointTest, AWriterWithoutTheRightLeavesTheFilesOfAnother) {
   const std::string prefix = CheckpointPrefix(folder_, 2);
   const auto write = [&](int64_t value, const WriteRight& right) {
@@ -428,7 +429,7 @@ TEST_F(CheckpointTest, SurvivesALossOfPowerAtAnyTime) {
     StatusOr<std::optional<Checkpoint>> latest = LatestCheckpoint(folder_);
     ASSERT_TRUE(latest.ok() && *latest) << latest.status();
     (*latest)->step == 1 ? old_seen = true : new_seen = true;
-    // If an index exists, so does its data, whether or not the list names the checkpoint.
+    // If an index exists, its data also exists, even if the list does not name the checkpoint.
     for (int64_t step : {1, 2}) {
       const std::string prefix = CheckpointPrefix(folder_, step);
       if (!std::filesystem::exists(IndexFileName(prefix)) && (*latest)->step != step) continue;

@@ -1,7 +1,7 @@
 // Contains two implementations. The first uses SSE4.2's crc32 instruction on three interleaved
-// streams, which hides the instruction's latency of three cycles. The checksums of the streams are
-// combined by multiplying by x^n modulo the polynomial, with the help of tables. The second, for
-// other machines, processes one byte at a time with a table.
+// streams, which hides the instruction's latency of three cycles. It combines the checksums of the
+// streams by multiplying by x^n modulo the polynomial, with the help of tables. The second
+// implementation, for other machines, processes one byte at a time with a table.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>
@@ -74,11 +74,12 @@ __attribute__((target("sse4.2"))) uint32_t ExtendHardware(uint32_t crc, const ui
   return static_cast<uint32_t>(state);
 }
 
-// Bits of a reflected polynomial of degree below 32: the highest bit is the coefficient of x^0.
+// The polynomial 1. The highest bit of a reflected polynomial of degree below 32 is the coefficient
+// of x^0.
 constexpr uint32_t kOne = 1u << 31;
 constexpr uint32_t kX = 1u << 30;
 
-// Returns the product modulo the polynomial.
+// Returns the product of two polynomials modulo kPolynomial.
 uint32_t Multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t term = kOne; term != 0; term >>= 1) {

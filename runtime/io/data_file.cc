@@ -14,10 +14,10 @@
 namespace tfjob::io {
 namespace {
 
-// The number of bytes read at once, small enough that they are still in the cache when their
-// checksum is computed.
+// The number of bytes read at once. It is small enough that the bytes are still in the cache when
+// their checksum is computed.
 constexpr size_t kChunk = 256 << 10;
-// A read is split among threads in shares of this size.
+// The size of the shares into which a read is split among threads.
 constexpr size_t kShare = 4 << 20;
 
 }  // namespace

@@ -23,14 +23,14 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Fills `bytes` from the file, from byte `offset` on. Returns DataLoss if the file ends too
-  // early.
+  // Fills `bytes` from the file, starting at byte `offset`. Returns DataLoss if the file is too
+  // short.
   Status Read(int64_t offset, std::span<std::byte> bytes) const;
   // Like Read, but also uses the threads of `pool` unless it is null. Returns the checksum of the
   // bytes (crc32c.h).
   StatusOr<uint32_t> ReadWithChecksum(int64_t offset, std::span<std::byte> bytes,
                                       ThreadPool* pool = nullptr) const;
-  // Returns the checksum of `size` bytes from byte `offset` on. Reads them piece by piece.
+  // Returns the checksum of `size` bytes, starting at byte `offset`. Reads them piece by piece.
   StatusOr<uint32_t> Checksum(int64_t offset, int64_t size) const;
 
  private:

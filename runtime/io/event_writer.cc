@@ -33,8 +33,8 @@ StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& fo
   RETURN_IF_ERROR(MakeDirectories(folder));
   std::string path = NewPath(folder, now);
   StatusOr<std::unique_ptr<OutputFile>> file = files.Create(path);
-  // Tries the next name if the file exists, because a restarted container's process has the same
-  // host name and process id as before.
+  // Try the next name if the file exists: in a restarted container, the process has the same host
+  // name and process id as before.
   while (absl::IsAlreadyExists(file.status())) file = files.Create(path = NewPath(folder, now));
   RETURN_IF_ERROR(file.status());
   std::unique_ptr<EventWriter> writer(new EventWriter(path, *std::move(file)));

@@ -1,6 +1,6 @@
 // Writes TensorBoard event files: records (record.h) of Event messages in
-// `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder:
-// once TensorBoard has read a newer file, it never returns to an older one. Every call passes its
+// `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
+// because TensorBoard never returns to a file once it has read a newer one. Every call passes its
 // data to the operating system before it returns. A call that fails leaves no part of a record in
 // the file, so it may be repeated. Not thread-safe.
 #pragma once
@@ -28,7 +28,7 @@ class EventWriter {
                     Time time);
   // Adds the graph that TensorBoard shows, as the bytes of TensorFlow's GraphDef.
   Status AddGraph(std::string graph_def, Time time);
-  // Makes TensorBoard discard the points that earlier runs have written for steps after `step`.
+  // Causes TensorBoard to discard the points that earlier runs have written for steps after `step`.
   // Call after a restore.
   Status AddStart(int64_t step, Time time);
 

@@ -34,7 +34,7 @@ struct Pipe {
   void CloseWriteEnd() { close(std::exchange(ends[1], -1)); }
 };
 
-// The limits for the process.
+// The resource limits of the program.
 struct Limits {
   uint64_t megabytes;
   uint64_t seconds;
@@ -58,8 +58,8 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
   const char* const arguments[] = {program.c_str(),          verb.c_str(),
                                    megabytes.c_str(),        seconds.c_str(),
                                    output_megabytes.c_str(), nullptr};
-  // Disables plugins, which the library would load from a folder, and file locks, which some
-  // network file systems do not support.
+  // Disable plugins, which the library would load from a folder, and file locks, which some network
+  // file systems do not support.
   const char* const environment[] = {"HDF5_PLUGIN_PRELOAD=::", "HDF5_USE_FILE_LOCKING=FALSE",
                                      nullptr};
   posix_spawn_file_actions_t actions;
@@ -78,8 +78,8 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
                             "; install it beside this program, or set TFJOB_HDF5 to its path");
 }
 
-// Returns what the process writes to its standard error until it closes it, or until the time is
-// up.
+// Returns the text that the process writes to its standard error until the process closes it or
+// `most` has passed.
 std::string Collect(int errors, Duration most) {
   std::string message;
   const auto end = RealClock().Monotonic() + most;
@@ -97,7 +97,8 @@ std::string Collect(int errors, Duration most) {
   }
 }
 
-// Waits for the process, or returns 0 at once if it still runs and `options` is WNOHANG.
+// Waits until the process exits. If `options` is WNOHANG and the process is still running, returns
+// 0 at once.
 StatusOr<pid_t> Wait(pid_t pid, int& status, int options) {
   for (;;) {
     const pid_t ended = waitpid(pid, &status, options);
@@ -111,8 +112,9 @@ StatusOr<pid_t> Wait(pid_t pid, int& status, int options) {
 }
 
 // Returns the exit status of a process that has closed its standard error or exceeded its time.
-// Kills the process unless it exits within a short time. The program itself keeps its standard
-// error open until it exits, so a process that has closed it and still runs has been subverted.
+// Kills the process unless it exits within a short time: the genuine program keeps its standard
+// error open until it exits, so a process that has closed it and continues to run has been
+// subverted.
 StatusOr<int> End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;

@@ -2,8 +2,9 @@
 //
 // The HDF5 library is not safe against damaged files, so a separate program, tfjob-hdf5, calls it.
 // The program runs with limits on its memory, time and output, without this process's environment,
-// and without access to any other file. This process waits for it only for a limited time. If it
-// crashes, the error names the file. hdf5_program.h says where the program must be.
+// and without access to any other file. This process waits for the program only for a limited time.
+// If the program crashes, the error names the HDF5 file. hdf5_program.h describes where the program
+// must be installed.
 #pragma once
 
 #include <memory>
@@ -49,11 +50,11 @@ class Hdf5File {
   const std::unique_ptr<const Json> attributes_;
 };
 
-// Returns whether a file begins as HDF5 files do.
+// Returns whether the first bytes of a file are those of an HDF5 file.
 bool LooksLikeHdf5(std::string_view beginning);
 
-// Returns an HDF5 file with these datasets, and with attributes of the form {"PATH": {"NAME":
-// "text" or ["text", …]}}. `name` is the file's name in error messages.
+// Returns an HDF5 file with these datasets and attributes. Attributes have the form {"PATH":
+// {"NAME": "text" or ["text", …]}}. `name` is the file's name in error messages.
 StatusOr<MemoryFile> MakeHdf5(const std::string& name, const NamedTensors& datasets,
                               const Json& attributes);
 

@@ -72,7 +72,8 @@ TEST(Hdf5, OtherFilesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(Hdf5File::Open(Path("none.h5")).status()));
 }
 
-// Whatever a damaged file makes the library do, this process keeps running and gets a result.
+// A damaged file may crash or subvert the library, but this process continues to run and gets a
+// result.
 TEST(Hdf5, DamagedFilesHarmNobody) {
   const std::string bytes = Made();
   for (size_t at = 8; at < bytes.size() && at < 4000; at += 397) {
@@ -110,8 +111,8 @@ TEST(Hdf5, AProgramThatClosesItsErrorsAndStaysIsKilled) {
       << status;
 }
 
-// The output is a file in memory, to which the process's memory limit does not apply, so it has its
-// own limit.
+// The output is a file in memory. The process's memory limit does not apply to such a file, so the
+// output has a separate limit.
 TEST(Hdf5, TheOutputHasALargestSize) {
   const NamedTensors large = {{"zeros", Tensor(DType::kFloat32, Shape({1 << 20}))}};
   StatusOr<MemoryFile> file = MakeHdf5("large.h5", large, Json::object());
@@ -141,7 +142,7 @@ TEST(Hdf5, AMissingProgramIsNamed) {
   EXPECT_NE(Message(status).find("/nowhere/tfjob-hdf5"), std::string_view::npos) << status;
 }
 
-// If SIGCHLD is ignored, the kernel keeps no exit status.
+// If SIGCHLD is ignored, the kernel does not keep exit statuses.
 TEST(Hdf5, AResultWhoseExitStatusIsUnknownIsNotUsed) {
   struct sigaction ignore{}, before{};
   ignore.sa_handler = SIG_IGN;

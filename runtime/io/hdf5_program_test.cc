@@ -11,7 +11,7 @@
 namespace tfjob::io {
 namespace {
 
-// An installation of programs and of the library in a folder of its own.
+// Simulates an installation of the programs and the library in a temporary folder.
 class InstalledHdf5ProgramTest : public ::testing::Test {
  protected:
   InstalledHdf5ProgramTest() {
@@ -55,7 +55,8 @@ TEST_F(InstalledHdf5ProgramTest, AFileThatCannotBeRunIsSkipped) {
   EXPECT_EQ(Found("usr/lib"), "usr/bin/tfjob-hdf5");
 }
 
-// An unknown folder of the code must not become a path relative to the current folder.
+// If the folder of the code is unknown, the result must not be a path relative to the current
+// folder.
 TEST_F(InstalledHdf5ProgramTest, NoFolderIsRelative) {
   std::filesystem::create_directories("bin");
   ASSERT_TRUE(WriteFileAtomically("bin/tfjob-hdf5", "").ok());

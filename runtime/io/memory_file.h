@@ -10,7 +10,7 @@
 
 namespace tfjob::io {
 
-// Movable. Owned by one thread.
+// A file in memory. Movable. Owned by one thread.
 class MemoryFile : public OutputFile {
  public:
   // Creates an empty file. Error messages name it `name`.
@@ -23,8 +23,8 @@ class MemoryFile : public OutputFile {
   Status Sync() override { return OkStatus(); }
 
   int descriptor() const { return fd_; }
-  // Maps the whole content into memory and returns it. The view is valid as long as this object
-  // exists and the file does not change its size.
+  // Maps the whole content into memory and returns a view of it. The view is valid as long as this
+  // object exists and the size of the file does not change.
   StatusOr<std::string_view> Map();
   // Returns a second handle to the file, open for reading.
   StatusOr<RandomAccessFile> Reopened() const;

@@ -18,8 +18,8 @@ using ReadBytesNext = absl::FunctionRef<Status(std::span<std::byte>)>;
 constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
-// Arrays that take more memory than this must not be compressed to less than a hundredth of their
-// size: such data is almost constant, as in files made to exhaust a reader's memory.
+// An array that needs more memory than this is refused if it is compressed to less than a hundredth
+// of its size. Such data is almost constant, as in files made to exhaust a reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 
@@ -137,7 +137,7 @@ Status NotNpy(std::string_view what) {
                          "from 1 to 3");
 }
 
-// Reads the magic, the version and the header. Sets `size` to the total size of the three.
+// Reads the magic, the version and the header. Sets `size` to their total size.
 StatusOr<NpyLayout> ReadLayout(std::string_view what, uint64_t most, ReadBytesNext read,
                                uint64_t& size) {
   std::array<std::byte, 8> magic;
@@ -232,8 +232,9 @@ StatusOr<std::string> NpyHeader(DType dtype, const Shape& shape) {
   if (shape.rank() > 1) dims.pop_back();
   std::string text =
       StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
-  // The elements begin at a multiple of 64 bytes. Version 1 stores the header's length in two
-  // bytes, which suffices for all shapes of tensors.
+  // The size of the magic, the version and the header's length. The elements start at a multiple of
+  // 64 bytes. Version 1 stores the header's length in two bytes, which suffices for all shapes of
+  // tensors.
   constexpr size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';

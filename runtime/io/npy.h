@@ -5,10 +5,11 @@
 //   float16               float32
 //   int8, int16, uint16   int32
 //   uint32, uint64        int64
-// Both byte orders and both orders of the axes (C and Fortran) are read; the tensor is in C order.
+// Both byte orders and both axis orders (C and Fortran) are supported. The resulting tensor is in C
+// order.
 //
 // Files are untrusted input: the shape is compared with the size of the file before memory is
-// allocated. A compressed array may take up to 256 MiB of memory or a hundred times its compressed
+// allocated. A compressed array may use up to 256 MiB of memory or a hundred times its compressed
 // size, whichever is more.
 #pragma once
 
@@ -29,10 +30,10 @@ namespace tfjob::io {
 // complex numbers, records). Messages name the file.
 StatusOr<Tensor> ReadNpy(const std::string& path);
 
-// Reads an array of `size` bytes, including its header, from any source. `stored` is the number of
-// bytes that the array takes in storage, which is less than `size` if it is compressed. `read` must
-// fill a whole span with the next bytes. `what` names the array in messages. Also returns
-// InvalidArgument if a compressed array would exceed the memory limit above.
+// Reads an array of `size` bytes, including its header, from any source. `stored` is the array's
+// size in storage, which is less than `size` if the array is compressed. `read` must fill the whole
+// span with the next bytes. `what` names the array in messages. Also returns InvalidArgument if a
+// compressed array would exceed the memory limit above.
 StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
 
@@ -40,7 +41,7 @@ StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stor
 // Returns Unimplemented for bfloat16, which NumPy lacks.
 StatusOr<std::string> NpyHeader(DType dtype, const Shape& shape);
 
-// Replaces the file atomically.
+// Writes an array to a file, which it replaces atomically.
 Status WriteNpy(const std::string& path, const Tensor& tensor,
                 FileSystem& files = RealFileSystem());
 

@@ -13,7 +13,7 @@ class Literals {
  public:
   explicit Literals(std::string_view text) : rest_(text) {}
 
-  // Skips spaces, and then `token` if it follows. Returns whether `token` was skipped.
+  // Skips spaces and, if it follows, `token`. Returns whether `token` was skipped.
   bool Take(std::string_view token) {
     while (!rest_.empty() && std::string_view(" \n\t").find(rest_[0]) != std::string_view::npos)
       rest_.remove_prefix(1);

@@ -22,7 +22,7 @@ struct NpyLayout {
 };
 
 // Parses the Python literal "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". Returns
-// InvalidArgument or Unimplemented, with a message that begins with `what`.
+// InvalidArgument or Unimplemented, with a message that starts with `what`.
 StatusOr<NpyLayout> ParseNpyLayout(std::string_view text, std::string_view what);
 
 }  // namespace tfjob::io

@@ -168,8 +168,8 @@ TEST(Npz, CompressedArraysAreRead) {
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->shape(), Shape({300000}));
 
-  // The archive is damaged in three ways: a wrong checksum, a wrong size, and a size that is too
-  // large for any deflate data of this length.
+  // Damage the archive in three ways: a wrong checksum, a wrong size, and a size that is too large
+  // for any deflate data of this length.
   std::string damaged = archive;
   damaged[archive.find("PK\1\2") + 16] ^= 1;
   EXPECT_NE(Message(ReadFrom(damaged, "x").status()).find("wrong checksum"), std::string::npos);
@@ -184,7 +184,7 @@ TEST(Npz, CompressedArraysAreRead) {
       std::string::npos);
 }
 
-// If a match of the compressed data crosses the end of a span, output is left after the last
+// If a match in the compressed data crosses the end of a span, zlib still has output after the last
 // compressed byte has been read.
 TEST(Npz, CompressedArraysOfEveryLengthAreReadInSpansOfAnySize) {
   for (size_t size = 0; size < 600; ++size) {

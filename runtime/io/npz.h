@@ -32,7 +32,7 @@ class NpzReader {
   std::unique_ptr<ZipReader> zip_;
 };
 
-// Replaces the file atomically. Equal arrays give equal files.
+// Replaces the file atomically. Equal arrays yield equal files.
 Status WriteNpz(const std::string& path, std::span<const std::pair<std::string, Tensor>> arrays,
                 FileSystem& files = RealFileSystem());
 

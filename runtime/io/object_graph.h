@@ -1,6 +1,6 @@
 // Finds the variables of an object-based checkpoint. Such checkpoints are written by
 // tf.train.Checkpoint and, in the format "tf", by save_weights of tf.keras 2. Their tensors are
-// named after paths of objects (layer_with_weights-0/kernel/.ATTRIBUTES/VARIABLE_VALUE).
+// named by the paths of objects (layer_with_weights-0/kernel/.ATTRIBUTES/VARIABLE_VALUE).
 #pragma once
 
 #include <map>

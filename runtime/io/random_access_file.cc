@@ -10,7 +10,7 @@
 namespace tfjob::io {
 
 StatusOr<RandomAccessFile> RandomAccessFile::Open(const std::string& path) {
-  // With O_NONBLOCK, open() does not wait for a writer if the path is a pipe.
+  // Use O_NONBLOCK, so that open() does not wait for a writer if the path is a pipe.
   return Adopt(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path);
 }
 

@@ -15,14 +15,14 @@ class RandomAccessFile {
  public:
   // Returns InvalidArgument if `path` is not a regular file.
   static StatusOr<RandomAccessFile> Open(const std::string& path);
-  // Takes ownership of an open descriptor. Messages name the file `name`.
+  // Takes ownership of an open descriptor. `name` is the file's name in error messages.
   static StatusOr<RandomAccessFile> Adopt(int fd, std::string name);
   RandomAccessFile(RandomAccessFile&& other) noexcept;
   RandomAccessFile& operator=(RandomAccessFile&&) = delete;
   ~RandomAccessFile();
 
-  // Fills all of `bytes` from byte `offset` of the file on. Returns DataLoss if the file ends too
-  // early.
+  // Fills all of `bytes` from the file, starting at byte `offset`. Returns DataLoss if the file is
+  // too short.
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
 
   const std::string& path() const { return path_; }

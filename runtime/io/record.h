@@ -23,15 +23,15 @@ inline constexpr size_t kRecordHeader = 12, kRecordFooter = 4;
 // Returns the length of the payload according to the first kRecordHeader bytes of a record, or
 // nullopt if their checksum is wrong.
 std::optional<uint64_t> RecordLength(std::string_view header);
-// Returns whether the checksum in the footer, the first kRecordFooter bytes of `footer`, is that of
+// Returns whether the footer, the first kRecordFooter bytes of `footer`, contains the checksum of
 // the payload.
 bool IsIntact(std::string_view payload, std::string_view footer);
 // Returns the CRC-32C of the payload according to the footer, the first kRecordFooter bytes.
 uint32_t PayloadCrc32c(std::string_view footer);
 
-// Returns all records in the content of a file. Omits an incomplete last record, which a writer
-// leaves behind if it is killed. If a checksum is wrong, returns DataLoss with a message that names
-// the record's offset.
+// Returns all records in the content of a file. Omits an incomplete last record, which remains if a
+// writer is killed. Returns DataLoss if a checksum is wrong; the message contains the record's
+// offset.
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content);
 
 }  // namespace tfjob::io

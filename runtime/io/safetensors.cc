@@ -152,7 +152,7 @@ Status SafetensorsReader::ReadHeader() {
   return CheckCovers(8 + size);
 }
 
-// Checks that the tensors follow one another without gaps, and end where the file ends.
+// Checks that the tensors follow one another without gaps, up to the end of the file.
 Status SafetensorsReader::CheckCovers(uint64_t begin) const {
   std::vector<std::pair<uint64_t, uint64_t>> parts;  // offset, size
   parts.reserve(entries_.size());

@@ -74,8 +74,8 @@ bool LooksLikeSafetensors(std::string_view beginning);
 Status WriteSafetensors(const std::string& path, const NamedTensors& tensors,
                         const std::map<std::string, std::string>& metadata = {},
                         FileSystem& files = RealFileSystem());
-// Returns the beginning of a file with these tensors, up to the first value: the size of the header
-// and the header itself.
+// Returns the start of a file with these tensors, up to the first value: the size of the header and
+// the header itself.
 StatusOr<std::string> SafetensorsHeader(const NamedTensors& tensors,
                                         const std::map<std::string, std::string>& metadata);
 

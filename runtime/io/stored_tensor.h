@@ -15,19 +15,19 @@ namespace tfjob::io {
 
 class DataFile;
 
-// Holds the file open, so that the values stay readable if the file is deleted. Copies share the
-// file. Thread-safe.
+// A tensor in an open file. The file stays open, so the values stay readable even if the file is
+// deleted. Copies share the file. Thread-safe.
 class StoredTensor {
  public:
-  // The dense values begin at byte `offset` of the file.
+  // The dense values start at byte `offset` of the file.
   StoredTensor(std::shared_ptr<const DataFile> file, DType dtype, Shape shape, int64_t offset)
       : file_(std::move(file)), dtype_(dtype), shape_(std::move(shape)), offset_(offset) {}
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Fills `to` with the bytes of the dense values from byte `offset` on. Returns InvalidArgument if
-  // the range is outside the tensor. Propagates I/O errors.
+  // Fills `to` with bytes of the dense values, starting at byte `offset`. Returns InvalidArgument
+  // if the range is outside the tensor. Propagates I/O errors.
   Status Read(int64_t offset, std::span<std::byte> to) const;
 
   // Reads the rows of a matrix with these indices into `rows`, one after the other. `indices` may

@@ -50,10 +50,10 @@ StatusOr<std::string_view> Block(std::string_view file, const BlockHandle& handl
   return block;
 }
 
-// Reads the entries of a block. Each begins with the number of bytes that its key shares with the
-// previous key, the number of further bytes of the key, and the size of the value. The array of
-// restart points, which only searches need, follows the last entry. `budget` limits the memory that
-// the entries may take, so that a small file cannot fill the memory.
+// Reads the entries of a block. Each entry starts with the number of bytes that its key shares with
+// the previous key, the number of further bytes of the key, and the size of the value. The array of
+// restart points, which only searches need, follows the last entry. `budget` limits the memory of
+// the entries, so that a small file cannot exhaust the memory.
 Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
   const auto damaged = [] { return DataLoss("an entry of a block is damaged"); };
   if (block.size() < sizeof(uint32_t)) return damaged();
@@ -69,8 +69,8 @@ Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
       return damaged();
     key.resize(shared);
     key.append(block.substr(0, unshared));
-    // Counts the string objects, too. They take 64 bytes per entry, whereas an entry of a
-    // checkpoint takes at least 16 bytes of the file.
+    // Also count the string objects. They use 64 bytes per entry, whereas an entry of a checkpoint
+    // uses at least 16 bytes of the file.
     const size_t cost = sizeof(Entries::value_type) + key.size() + value;
     if (key.size() > kMaxKeyBytes || cost > budget)
       return DataLoss("its entries take more memory than a checkpoint's index may");
@@ -91,8 +91,8 @@ StatusOr<Entries> ReadTable(std::string_view file) {
   BlockHandle metadata, index;
   if (!TakeHandle(footer, metadata) || !TakeHandle(footer, index))
     return DataLoss("its footer is damaged");
-  // LevelDB stores at least every 16th key whole, so a table expands by a factor of at most about
-  // 16.
+  // LevelDB stores at least every 16th key completely, so a table expands by a factor of at most
+  // about 16.
   size_t budget = file.size() * 32 + (1 << 20);
   Entries blocks, entries;
   ASSIGN_OR_RETURN(std::string_view index_block, Block(file, index));
@@ -103,8 +103,8 @@ StatusOr<Entries> ReadTable(std::string_view file) {
     BlockHandle handle;
     if (!TakeHandle(text, handle)) return DataLoss("an entry of its index is damaged");
     ASSIGN_OR_RETURN(std::string_view block, Block(file, handle));
-    // Rejects overlapping blocks. Otherwise, an index could list one block many times, and each
-    // time it is read would take time and memory.
+    // Reject overlapping blocks. Otherwise, an index could list one block many times, and each read
+    // of the block would use time and memory.
     if (handle.offset < end) return DataLoss("its blocks overlap, or are not in order");
     end = handle.offset + handle.size;
     RETURN_IF_ERROR(ReadBlock(block, budget, entries));

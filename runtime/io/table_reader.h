@@ -1,9 +1,9 @@
 // Reads a LevelDB table (SSTable), the format of a checkpoint's index, from memory.
 // Format: https://github.com/google/leveldb/blob/main/doc/table_format.md
 //
-// The project has its own reader because checkpoints are untrusted input, whereas LevelDB trusts
-// the sizes that a file states. This reader checks every offset and size before using it, and
-// limits the total size of keys and values.
+// The project does not use LevelDB's reader, because checkpoints are untrusted input and LevelDB
+// trusts the sizes in a file. This reader checks every offset and size before using it, and limits
+// the total size of keys and values.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 namespace tfjob::io {
 
 // Returns the table's keys and values, in the order of the file. Returns DataLoss, with a message
-// that says what is wrong, for a damaged file, and Unimplemented for a compressed file.
+// that describes the error, for a damaged file, and Unimplemented for a compressed file.
 StatusOr<std::vector<std::pair<std::string, std::string>>> ReadTable(std::string_view file);
 
 }  // namespace tfjob::io

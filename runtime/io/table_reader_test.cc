@@ -1,4 +1,4 @@
-// Tests forged indexes, whose checksums are correct, but whose sizes and offsets are wrong.
+// Tests forged indexes, which have correct checksums but wrong sizes and offsets.
 #include "runtime/io/table_reader.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
   for (const auto& [offset, bytes] : forged) {
     const std::string handle = Handle(offset, bytes);
     EXPECT_TRUE(absl::IsDataLoss(ReadTable(data + Footer(handle)).status())) << offset;
-    // Puts the same handle into the index of a table whose footer is correct.
+    // Put the same handle into the index of a table whose footer is correct.
     const std::string index = BlockOf(Entry(0, "z", handle));
     EXPECT_TRUE(absl::IsDataLoss(
         ReadTable(data + index + Footer(Handle(data.size(), index.size() - 5))).status()))
@@ -90,7 +90,7 @@ TEST(TableReader, RefusesEntriesThatDoNotFitTheirBlock) {
   EXPECT_TRUE(absl::IsDataLoss(ReadTable(block + Footer(Handle(0, block.size() - 5))).status()));
 }
 
-// Each entry repeats a key of 60 KB in only 4 bytes, so 400 KB would become 6 GB.
+// Each entry repeats a key of 60 KB in only 4 bytes, so 400 KB would expand to 6 GB.
 TEST(TableReader, LimitsWhatASmallFileExpandsTo) {
   const std::string key(60'000, 'k');
   std::string entries = Entry(0, key, "");
@@ -100,7 +100,7 @@ TEST(TableReader, LimitsWhatASmallFileExpandsTo) {
   EXPECT_NE(Message(status).find("more memory"), std::string::npos) << status;
 }
 
-// Each entry takes 3 bytes of the file. In memory, the strings take more than their bytes.
+// Each entry uses 3 bytes of the file. In memory, the string objects use much more.
 TEST(TableReader, CountsTheMemoryOfTheStringsThemselves) {
   const std::string key(40, 'k');
   std::string entries = Entry(0, key, "");
@@ -204,7 +204,7 @@ TEST_F(ForgedBundleTest, EachTensorIsReadFromItsDataFile) {
   EXPECT_EQ(TextOf("d"),
             Unimplemented("checkpoint ", prefix_, ": d is partitioned; save it whole").ToString());
 
-  // Each entry is checked against the size of its own data file, which must exist.
+  // Each entry is checked against the size of the data file that contains it, which must exist.
   WriteIndex(2, {{"b", BytesAt(1, 2, "CDE")}});
   EXPECT_EQ(TextOf("b"), DataLoss(second,
                                   " has 4 bytes, but the index says that b has 3 bytes at "

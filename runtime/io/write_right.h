@@ -1,4 +1,5 @@
-// Describes the right to write checkpoints to a folder, if several processes may have it in turn.
+// Describes the right to write checkpoints to a folder, if this right can pass from one process to
+// another.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@ namespace tfjob::io {
 
 // By default, only one process ever writes to the folder.
 struct WriteRight {
-  // Grows each time that the right passes to another process. A folder records the term of its
-  // newest checkpoint, and refuses checkpoints of earlier terms. 0: the folder records nothing.
+  // The term of the right, which increases whenever the right passes to another process. A folder
+  // records the term of its newest checkpoint, and refuses checkpoints of earlier terms. 0: the
+  // folder does not record terms.
   int64_t term = 0;
   // If set, returns an error once this process may no longer write. Any thread may call it.
   std::function<Status()> check;

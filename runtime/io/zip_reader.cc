@@ -107,8 +107,8 @@ StatusOr<ZipDirectory> FindZipDirectory(const RandomAccessFile& file) {
   return InvalidArgument(file.path(), ": not a ZIP archive: expected an end record, found none");
 }
 
-// Replaces the sizes and the offset that do not fit into 32 bits with the values in the extra
-// field. Returns false if the field is damaged.
+// Replaces sizes and an offset that do not fit into 32 bits with the values in the extra field.
+// Returns false if the extra field is damaged.
 bool ReadZip64Extra(std::string_view extra, ZipMember& member) {
   Fields fields(extra);
   while (fields.ok() && !fields.rest().empty()) {
@@ -161,7 +161,7 @@ class StreamOfMember : public ZipStream {
   }
 
   Status Inflate(std::span<std::byte> bytes) {
-    // The negative value means raw deflate data, without zlib's header.
+    // The negative value selects raw deflate data, without zlib's header.
     if (!begun_ && inflateInit2(&inflate_, -MAX_WBITS) != Z_OK)
       return ResourceExhausted(file_.path(), ": not enough memory to unpack ", name_);
     begun_ = true;

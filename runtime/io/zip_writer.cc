@@ -73,7 +73,7 @@ Status ZipWriter::Append(std::string_view bytes) {
   return file_->Append(bytes);
 }
 
-// Uses 64-bit sizes for every member and for the archive, whatever their sizes.
+// Uses 64-bit sizes for all members and for the archive, even if they are small.
 Status ZipWriter::Add(std::string_view name, std::span<const std::string_view> parts) {
   if (name.empty() || name.size() > kZip64CountMark)
     return InvalidArgument(path_, ": a member's name has ", name.size(), " bytes");
@@ -108,7 +108,7 @@ Status ZipWriter::Finish() {
   PutNumber(end, kZip64End);
   PutNumber(end, uint64_t{kZip64EndBytes - 12});  // the size of the rest of the record
   PutNumbers16(end, {kZipVersion64, kZipVersion64});
-  PutNumber(end, uint64_t{0});  // part 0; the list begins in part 0
+  PutNumber(end, uint64_t{0});  // part 0; the list starts in part 0
   for (uint64_t number : {members_, members_, uint64_t{directory_.size()}, directory_at})
     PutNumber(end, number);
   PutNumber(end, kZip64Locator);

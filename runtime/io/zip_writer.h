@@ -13,8 +13,8 @@
 
 namespace tfjob::io {
 
-// Writes a temporary file next to the archive. Finish renames it; until then, the archive's path
-// keeps its old content. Owned by one thread. `files` must outlive the writer.
+// Writes a temporary file next to the archive, which Finish renames to the archive's path. Before
+// Finish, the path keeps its old content. Owned by one thread. `files` must outlive the writer.
 class ZipWriter {
  public:
   static StatusOr<std::unique_ptr<ZipWriter>> Create(const std::string& path,

@@ -40,7 +40,7 @@ class FakeKernel final : public Kernel {
 
  private:
   const KernelRequest request_;
-  const std::shared_ptr<Kernel> kernel_;  // shared with operations that have not run yet
+  const std::shared_ptr<Kernel> kernel_;  // shared with submitted operations
   const std::shared_ptr<device::FakeRuntime> runtime_;
 };
 

@@ -1,4 +1,4 @@
-// Makes kernels for the fake device (device/fake_runtime.h) out of kernels for CPUs.
+// Creates kernels for the fake device (device/fake_runtime.h) from kernels for CPUs.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace tfjob::kernels {
 
-// Returns a table with the ops of `table`. Its kernels submit those of `table` to `runtime` as
-// operations, and access only device memory. After a kernel fails, kernels that were submitted
-// later to the same stream do not run.
+// Returns a table with the same ops as `table`. The new kernels submit the kernels of `table` to
+// `runtime` as operations, and access only device memory. After a kernel has failed, kernels that
+// were submitted to the same stream later do not run.
 KernelTable FakeKernels(const KernelTable& table, std::shared_ptr<device::FakeRuntime> runtime);
 
 }  // namespace tfjob::kernels

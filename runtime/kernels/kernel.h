@@ -1,10 +1,10 @@
 // Defines the interface between the package exec and a device. A kernel is prepared once for given
-// dtypes, shapes, row strides and attributes. Preparing may be slow and may fail. The kernel then
-// runs many times on a stream, with the buffers of the execution plan. A run allocates no memory
-// (except inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are invalid.
-// It then reports the error to the stream (Stream::Fail or Stream::refusal), and the outputs are
-// undefined.
-// ops.md documents the ops, their operands and their attributes.
+// dtypes, shapes, row strides and attributes. Preparation may be slow, and may fail. The kernel
+// then runs many times on a stream, with the buffers of the execution plan. A run does not allocate
+// memory (except inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are
+// invalid. In this case, the kernel reports the error to the stream (Stream::Fail or
+// Stream::refusal), and the outputs are undefined. ops.md documents the ops, their operands and
+// their attributes.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ namespace tfjob::kernels {
 
 class Stream;
 
-// Describes a tensor's layout in memory. The last dimension is contiguous and forms a row. All
-// other dimensions are flattened into a list of rows, which begin row_stride elements apart.
-// Padding between rows is never read, and its content may be overwritten. A tensor of rank 0 or 1
-// is one row.
+// Describes the memory layout of a tensor. The last dimension is contiguous and forms a row. All
+// other dimensions are flattened into a list of rows, which start row_stride elements apart.
+// Padding between rows is never read, but may be overwritten. A tensor of rank 0 or 1 consists of
+// one row.
 //
-// `memory` says where the tensor is stored. Kernels for CPUs read and write all kinds of memory.
+// `memory` specifies where the tensor is stored. Kernels for CPUs can access all kinds of memory.
 // Kernels for other devices access only device memory, so feeds and constants must first be copied
-// there.
+// to the device.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -45,28 +45,28 @@ struct Operand {
   int64_t cols() const { return shape.rank() == 0 ? 1 : shape.dim(-1); }
   int64_t rows() const;
   bool dense() const { return row_stride == cols() || rows() <= 1; }
-  // Returns the size of the tensor's buffer, including the padding after the last row.
+  // Returns the size of the tensor's buffer in bytes, including the padding after the last row.
   size_t bytes() const { return static_cast<size_t>(rows() * row_stride) * SizeOf(dtype); }
   // Returns "float32[128,512]"; if rows are padded, "float32[128,512:528]".
   std::string ToString() const;
 
-  // Compares the layouts, but not the kind of memory.
+  // Compares the layouts, but not the kinds of memory.
   bool operator==(const Operand& other) const {
     return dtype == other.dtype && shape == other.shape && row_stride == other.row_stride;
   }
 };
 
-// Only one stream at a time may use a kernel.
+// Computes an op on operands for which it was prepared. Only one stream at a time may use a kernel.
 class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Runs the kernel or, on a device that is not immediate, submits its work to the stream. In the
-  // latter case, the kernel must not read the operands before that work runs, and must copy the
-  // arrays of pointers. The pointers are in the order of the request's operands, and each must be
-  // aligned for its element type (64-byte alignment is fastest). `workspace` points to
-  // workspace_bytes() bytes and is aligned to 64 bytes. Its contents are unspecified before and
-  // after the call.
+  // Runs the kernel or, on a device that is not immediate, submits its work to the stream. A kernel
+  // that submits work must not read the operands before the work runs, and must copy the arrays of
+  // pointers. The pointers are in the order of the request's operands; each must be aligned for its
+  // element type (64-byte alignment is fastest). `workspace` points to workspace_bytes() bytes and
+  // is aligned to 64 bytes. The contents of the workspace are unspecified before and after the
+  // call.
   virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
                    Stream& stream) = 0;
   virtual size_t workspace_bytes() const { return 0; }
@@ -85,8 +85,9 @@ struct KernelRequest {
 using PrepareFunction = std::function<StatusOr<std::unique_ptr<Kernel>>(const KernelRequest&)>;
 
 // Allows output `output` to use the memory of input `input` if both have the same dtype, shape and
-// row stride (for Reshape, if both are dense). With kAlways, the output must use that memory,
-// because the op updates a variable in place (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
+// row stride (for Reshape, if both are dense). With kAlways, the output must use the memory of the
+// input, because the op updates a variable in place (Assign, AssignAdd, MatMulAccumulate,
+// ApplyOptimizer).
 struct InPlace {
   enum Rule { kMay, kAlways };
   int output = 0;
@@ -99,17 +100,17 @@ struct KernelEntry {
   std::vector<InPlace> in_place;
 };
 
-// The kernels of one device, by op. Immutable.
+// Maps ops to the kernels of one device. Immutable.
 class KernelTable {
  public:
   using Entries = std::map<std::string, KernelEntry, std::less<>>;
-  // If `host_operands` is false, the kernels access only device memory.
+  // Set `host_operands` to false if the kernels can access only device memory.
   KernelTable(std::string device, Entries entries, bool host_operands = true)
       : device_(std::move(device)), entries_(std::move(entries)), host_operands_(host_operands) {}
 
   std::string_view device() const { return device_; }
   const Entries& entries() const { return entries_; }
-  // Returns null if the device does not support the op.
+  // Returns the entry for the op, or null if the device does not support the op.
   const KernelEntry* Find(std::string_view op) const;
 
   // Prepares a kernel. Returns Unimplemented if the device does not support the op for these

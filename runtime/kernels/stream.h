@@ -1,7 +1,7 @@
-// Represents the place where kernels run. On a CPU, this is the calling thread, with a pool of
-// threads that help it. On other devices, it is a stream of the device: kernels submit their work
-// to it, and return before the work is done. A stream must outlive that work. Only one thread at a
-// time may use a stream.
+// Represents the place where kernels run. On a CPU, kernels run on the calling thread and on a pool
+// of additional threads. On other devices, kernels submit their work to a stream of the device, and
+// return before the work is done. A Stream must outlive the work that is submitted to it. Only one
+// thread at a time may use a Stream.
 #pragma once
 
 #include <cstddef>
@@ -18,29 +18,30 @@
 
 namespace tfjob::kernels {
 
-// The record that a kernel writes to the device's memory if the values of its inputs are invalid.
+// Describes an error. A kernel writes a Refusal to the device's memory if the values of its inputs
+// are invalid.
 struct Refusal {
-  int64_t number = 0;  // from Stream::OnRefusal; 0: no kernel has refused its inputs
+  int64_t number = 0;  // from Stream::OnRefusal; 0 if there is no error
   int64_t position = 0, value = 0;
 };
 
 class Stream {
  public:
-  // Makes a stream on the CPU. If `pool` is null, everything runs on the calling thread. The pool
-  // is not owned and must outlive the stream.
+  // Creates a stream on the CPU. If `pool` is null, all work runs on the calling thread. The pool
+  // is not owned, and must outlive the stream.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
-  // Makes a stream of a device that is not immediate. The pool, the runtime and the queue are not
-  // owned and must outlive the stream.
+  // Creates a stream on a device that is not immediate. The pool, the runtime and the queue are not
+  // owned, and must outlive the stream.
   Stream(ThreadPool* pool, device::DeviceRuntime& runtime, device::Stream& queue)
       : pool_(pool), runtime_(&runtime), queue_(&queue) {}
 
   ThreadPool* pool() const { return pool_; }
-  // Return where kernels submit their work, or null on a CPU.
+  // Return the runtime and the queue to which kernels submit their work, or null on a CPU.
   device::DeviceRuntime* runtime() const { return runtime_; }
   device::Stream* queue() const { return queue_; }
 
-  // Copies between memory that kernels can access. The copy runs after all work that was submitted
-  // earlier. The ranges must not overlap.
+  // Copies between two ranges of memory that kernels can access. The copy runs after all previously
+  // submitted work. The ranges must not overlap.
   void Copy(void* to, const void* from, size_t bytes) {
     if (runtime_ != nullptr) return runtime_->Copy(to, from, bytes, *queue_);
     std::memcpy(to, from, bytes);
@@ -49,9 +50,9 @@ class Stream {
   // Returns the largest number of threads that ParallelFor uses, including the calling thread.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
 
-  // Calls body(begin, end) for ranges that together cover [0, count), each of at least `grain`
-  // indices. If there is only one thread, or too little work for two, calls body(0, count) on the
-  // calling thread. Does not call body if `count` is 0.
+  // Calls body(begin, end) for ranges that together cover [0, count), each with at least `grain`
+  // indices. If there is only one thread, or too little work for two threads, calls body(0, count)
+  // on the calling thread. If `count` is 0, does not call body.
   template <typename Body>
   void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     const auto flushed = [&body](int64_t begin, int64_t end) {
@@ -62,49 +63,49 @@ class Stream {
       if (count > 0) flushed(int64_t{0}, count);
       return;
     }
-    pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference: does not allocate
+    pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference, to avoid an allocation
   }
 
   // Reports that a kernel cannot compute its outputs because the values of its inputs are invalid,
-  // for example because a table has no row with a given index. Keeps the first error. Must be
-  // called on the thread that runs the kernel.
+  // for example because an index is out of range. Only the first error is recorded. Must be called
+  // on the thread that runs the kernel.
   void Fail(Status error) { FailAt(step_, std::move(error)); }
-  // Like Fail, for a kernel that was submitted when step() was `step`, and that has run since then.
+  // Like Fail, but for a kernel that was submitted earlier, when the current step was `step`.
   void FailAt(int step, Status error) {
     if (!status_.ok()) return;
     failed_step_ = step;
     status_ = std::move(error);
   }
 
-  // A kernel that submits its work cannot call Fail when that work runs. Instead, the work writes a
-  // Refusal to refusal(), which is in the device's memory, unless another kernel has already done
-  // so. The owner of the stream copies the refusal to the host and passes it to Refuse. Work that
-  // updates variables must not change them if there is a refusal. refusal() is null if the owner
-  // does not read refusals.
+  // Returns the location of the Refusal in the device's memory, or null if the owner of the stream
+  // does not read refusals. Submitted work cannot call Fail when it runs. Instead, it writes a
+  // Refusal to this location, unless another kernel has already done so. The owner copies the
+  // Refusal to the host, and passes it to Refuse. Work that updates variables must not change them
+  // if there is a Refusal.
   Refusal* refusal() const { return refusal_; }
   void set_refusal(Refusal* refusal) { refusal_ = refusal; }
-  // Registers the current kernel, and returns the number that its refusals must contain. `describe`
-  // returns the error that Fail would report.
+  // Registers the current kernel, and returns the number that its Refusals must contain. `describe`
+  // converts a Refusal to the error to report.
   int64_t OnRefusal(std::function<Status(const Refusal&)> describe) {
     refusing_.push_back({step_, std::move(describe)});
     return refusals();
   }
   // Returns the number of calls of OnRefusal.
   int64_t refusals() const { return static_cast<int64_t>(refusing_.size()); }
-  // Reports the error of a refusal. Does nothing if no kernel has refused its inputs.
+  // Reports the error that `refusal` describes. Does nothing if there is no error.
   void Refuse(const Refusal& refusal) {
     if (refusal.number < 1 || refusal.number > refusals()) return;
     const RefusingKernel& kernel = refusing_[static_cast<size_t>(refusal.number - 1)];
     FailAt(kernel.step, kernel.describe(refusal));
   }
 
-  // Sets the index of the current kernel in its program. Must be called before each kernel runs.
+  // Sets the index of the current kernel in its program. Call this function before each kernel.
   void BeginStep(int step) { step_ = step; }
   int step() const { return step_; }
-  // Returns the step of the first kernel that failed.
+  // Returns the index of the first kernel that failed.
   int failed_step() const { return failed_step_; }
   bool ok() const { return status_.ok(); }
-  // Returns the error that Fail has kept, if any, and clears it.
+  // Returns the recorded error, if any, and clears it.
   Status TakeStatus() { return std::exchange(status_, OkStatus()); }
 
  private:

@@ -7,9 +7,9 @@ namespace {
 
 using Types = std::vector<std::vector<TensorType>>;
 
-// Returns the lengths to try, in order. Powers of 2 come first, because most windows fit into them,
-// and pooling and strided layers can divide them. The lengths that the inputs state come last,
-// because a layer may need equal lengths.
+// Returns the lengths to try, in order. Powers of 2 come first: most windows fit into them, and
+// pooling and strided layers can divide them. The stated lengths of the inputs come last, because
+// some layers require equal lengths.
 std::vector<int64_t> LengthsToTry(const Model& model) {
   std::vector<int64_t> lengths = {64, 128, 512, 2048, 32, 16, 8, 4, 2, 1};
   for (const std::optional<TensorType>& stated : StatedInputs(model)) {
@@ -38,8 +38,8 @@ struct Trial {
   int64_t length = 0;
 };
 
-// Tries all lengths except `other`. Returns the first trial that succeeds, or the first error if
-// none does.
+// Tries all lengths except `other`. Returns the first successful trial, or the first error if all
+// trials fail.
 StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   Status first_error;
   for (int64_t length : LengthsToTry(model)) {
@@ -52,7 +52,7 @@ StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   return first_error;
 }
 
-// Sets all lengths that differ from those of another trial to kAnyLength.
+// Sets each length in `types` that differs from the corresponding length in `other` to kAnyLength.
 void Compare(const Types& other, Types& types) {
   for (size_t call = 0; call < types.size(); ++call) {
     for (size_t i = 0; i < types[call].size(); ++i) {
@@ -114,7 +114,7 @@ bool HasFixedVariables(const Model& model) {
   const StatusOr<Trial> first = FirstThatFits(model, 0);
   if (!first.ok()) return false;
   const StatusOr<Trial> second = FirstThatFits(model, first->length);
-  if (!second.ok()) return true;  // no other length fits
+  if (!second.ok()) return true;  // the layers accept no other length
   const auto variables = Variables(model, first->inputs);
   const auto others = Variables(model, second->inputs);
   return variables.ok() && others.ok() &&
@@ -126,7 +126,7 @@ StatusOr<Types> StatedCallTypes(const Model& model) {
   if (!HasAnyLength(model)) return CallTypes(model, WithLength(model, 0));
   ASSIGN_OR_RETURN(Trial trial, FirstThatFits(model, 0));
   const StatusOr<Trial> other = FirstThatFits(model, trial.length);
-  // If no other length fits, all lengths are fixed.
+  // If the layers accept no other length, all lengths are fixed.
   if (other.ok()) Compare(other->types, trial.types);
   return std::move(trial.types);
 }

@@ -1,6 +1,7 @@
-// Handles lengths that a model does not state. Keras writes such a length as null, like the second
-// null in `batch_shape: [null, null, 3]`; the first one stands for the batch size. The data
-// determine these lengths, which may differ between runs of a model, but not within a run.
+// Handles lengths that a model does not state. Keras writes such a length as null: in `batch_shape:
+// [null, null, 3]`, the first null is the batch size, and the second one is an unstated length. The
+// data determine the unstated lengths. They may differ between runs of a model, but not within a
+// run.
 #pragma once
 
 #include <string>
@@ -12,29 +13,29 @@
 namespace tfjob::model {
 
 // Return whether the shape, or any input shape that the model states, contains kAnyLength
-// (arguments.h). No other shape may contain it.
+// (arguments.h). Only these stated shapes may contain kAnyLength.
 bool HasAnyLength(const Shape& stated);
 bool HasAnyLength(const Model& model);
-// Returns the shape as text, with "null" for each unstated length.
+// Converts the shape to text, with "null" for each unstated length.
 std::string StatedText(const Shape& stated);
-// Returns whether examples of this shape match the stated one.
+// Returns whether examples of shape `shape` match the stated shape.
 bool FitsStated(const Shape& stated, const Shape& shape);
-// Returns the shape in which examples of shape `array` are fed to an input whose shape is `stated`.
-// As in Keras, a last axis of length 1 may be missing from the data or from the model. Returns
-// `array` unchanged if the examples do not match.
+// Returns the shape in which examples of shape `array` are fed to an input with the shape `stated`.
+// As in Keras, a last axis of length 1 may be missing from either shape. Returns `array` unchanged
+// if the shapes do not match.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
-// Returns the types of the model's inputs, with all unstated lengths replaced by one length for
-// which the layers are compatible. Requires a model that states its inputs. If there is no such
-// length, returns the error that CallTypes reports for one of the lengths tried.
+// Returns the types of the model's inputs, with all unstated lengths replaced by a single length
+// for which the layers are compatible. The model must state its inputs. If no such length is found,
+// returns the error that CallTypes reports for one of the lengths tried.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
-// Returns whether the shapes of the variables are independent of the unstated lengths, judging by
-// two lengths. Requires a model that states its inputs.
+// Returns whether the shapes of the variables are independent of the unstated lengths, based on a
+// comparison of two lengths. The model must state its inputs.
 bool HasFixedVariables(const Model& model);
 
-// Returns the types after each call, like CallTypes (model.h), but with kAnyLength for each length
-// that depends on the unstated lengths. Requires a model that states its inputs. Returns the same
+// Like CallTypes (model.h), returns the output types of each call, but with kAnyLength for each
+// length that depends on the unstated lengths. The model must state its inputs. Returns the same
 // errors as ExampleInputs.
 StatusOr<std::vector<std::vector<TensorType>>> StatedCallTypes(const Model& model);
 

@@ -22,7 +22,7 @@ Json TensorOf(const std::string& layer) {
           {"config", {{"shape", {nullptr}}, {"keras_history", {layer, 0, 0}}}}};
 }
 
-// A layer that is called once.
+// Returns a layer that is called once.
 Json LayerOf(const std::string& class_name, const std::string& name, Json config, Json args,
              Json kwargs = Json::object()) {
   config["name"] = name;
@@ -55,8 +55,8 @@ StatusOr<Model> ReadJson(const Json& json) {
   return ReadKerasJson(PrintJson(json), "m.json");
 }
 
-// Returns a model with an Embedding and a layer that takes its mask as an argument. Keras 3 writes
-// the computation of that mask as a function.
+// Returns a model with an Embedding, and a layer that receives the mask of the Embedding as an
+// argument. Keras 3 writes the computation of the mask as a call of a function.
 Json Masked(const std::string& class_name, Json config) {
   return ModelOf(
       {InputOf("i", {nullptr, nullptr}, "int32"),
@@ -102,7 +102,7 @@ TEST(AnyLength, IsWrittenAsNull) {
   EXPECT_EQ(WriteKerasJson(*ReadJson(written)), written);
 }
 
-// Reshape requires 50 steps, which no example has.
+// The Reshape layer requires 50 steps; none of the lengths that are tried is 50.
 TEST(AnyLength, AModelThatFitsNoExampleIsReadAndWritten) {
   const StatusOr<Model> model = ReadJson(
       ModelOf({InputOf("i", {nullptr, nullptr}),

@@ -18,7 +18,8 @@ bool IsFloat32OrHalf(DType dtype) {
   return dtype == DType::kFloat32 || IsHalf(dtype);
 }
 
-// Casts float32 and half types to `dtype`. Other types, and invalid outputs, stay as they are.
+// Casts x to `dtype` if x is float32 or has a half type. Returns any other value, including an
+// invalid Output, unchanged.
 Output CastFloat(graph::Builder& b, Output x, DType dtype) {
   if (!b.ok() || !x.valid() || !IsFloat32OrHalf(b.dtype(x))) return x;
   return Cast(b, x, dtype);
@@ -38,7 +39,7 @@ DType ComputeTypeOf(const Layer& layer) {
 
 }  // namespace
 
-// The classes of layers check for float32, so they see float32 in place of the half types.
+// Layer classes require float32, so the types passed to them have float32 in place of half types.
 StatusOr<std::vector<TensorType>> TypesAfterLayer(const Layer& layer, const LayerConfig& config,
                                                   std::span<const TensorType> in) {
   if (config.keeps_types()) return config.OutputTypes(in);

@@ -117,8 +117,8 @@ void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
 
 namespace {
 
-// Reads a pair, or one number for both ends of an axis, into the two numbers at `into`. Returns
-// false if the value is neither.
+// Reads a pair of numbers, or a single number that applies to both ends of an axis, into the two
+// elements at `into`. Returns false if the value is neither.
 bool ReadPair(const JsonField& field, int64_t* into) {
   const bool pair = field.value()->is_array() && field.value()->size() == 2;
   for (size_t i = 0; i < 2; ++i) {
@@ -168,8 +168,8 @@ void ArgumentReader::Axis(std::string_view name, int64_t& value) {
   Axes(name, axes);
   if (axes.size() != 1) return Keep(arguments_.Named(arguments_[name].Mismatch("one axis")));
   value = axes[0];
-  // Null does not stand for the default: it makes Keras work on all axes at once, including the
-  // batch.
+  // Null is not the default: with null, Keras operates on all axes at once, including the batch
+  // axis.
   if (arguments_.IsNull(name)) {
     Keep(arguments_.Named(
         InvalidArgument(arguments_[name].path(), ": expected one axis, got null")));

@@ -1,4 +1,4 @@
-// Reads the arguments that a layer lists from its config.
+// Reads the arguments of a layer from the layer's config.
 #pragma once
 
 #include "runtime/model/layer/argument_visitor.h"
@@ -8,7 +8,8 @@
 
 namespace tfjob::model {
 
-// Records the first error, and leaves all further arguments unchanged.
+// Reads each argument that it visits. Records the first error, and leaves the remaining arguments
+// unchanged.
 class ArgumentReader : public ArgumentVisitor {
  public:
   explicit ArgumentReader(Arguments& arguments) : arguments_(arguments) {}
@@ -56,8 +57,8 @@ class ArgumentReader : public ArgumentVisitor {
   void Keep(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
-  // Returns the argument, unless it is absent or an error has already been recorded. Records an
-  // error if a required argument is absent.
+  // Returns the argument, or nullopt if it is absent or an error has already been recorded. Records
+  // an error if a required argument is absent.
   std::optional<JsonField> Given(std::string_view name, bool required, std::string_view expected);
   void CheckIntegers(const JsonField& field, const std::vector<int64_t>& values,
                      const IntegerRule& rule);

@@ -59,7 +59,7 @@ void ArgumentWriter::Pairs(std::string_view name, std::vector<int64_t>& value) {
 void ArgumentWriter::Axis(std::string_view name, int64_t& value) {
   At(name) = value;
 }
-// Keras writes a single axis as a number.
+// Like Keras, writes a single axis as a number.
 void ArgumentWriter::Axes(std::string_view name, std::vector<int64_t>& value) {
   At(name) = value.size() == 1 ? Json(value[0]) : Json(value);
 }

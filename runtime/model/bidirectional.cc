@@ -6,7 +6,7 @@ namespace {
 
 using graph::Output;
 
-// In the order of BidirectionalMerge.
+// Listed in the order of BidirectionalMerge.
 constexpr std::string_view kMergeModes[] = {"concat", "sum", "mul", "ave", "null"};
 
 const RecurrentArguments* ArgumentsOf(const Layer& layer) {
@@ -32,15 +32,15 @@ std::string WithPrefix(std::string_view prefix, std::string_view name) {
   return StrCat(prefix, name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }
 
-// One of the two layers, as Keras creates it.
+// Describes one of the two layers, as Keras creates it.
 struct Direction {
   Layer layer;
   RecurrentArguments arguments;
   RecurrentInputs inputs;
 };
 
-// Returns one of the two layers. If it returns all steps, its outputs at masked steps are zero,
-// even if the layer's own zero_output_for_mask is false.
+// Returns the forward or the backward layer. If the layer returns all steps, its outputs at masked
+// steps are zero, even if the layer's argument zero_output_for_mask is false.
 Direction Directed(const Bidirectional& both, bool backward) {
   const Layer& given =
       backward && both.backward_layer != nullptr ? *both.backward_layer : *both.layer;
@@ -79,8 +79,8 @@ Status CheckPair(const Bidirectional& both) {
   return OkStatus();
 }
 
-// Returns the types of a direction's outputs. `in` contains the inputs of both directions, of which
-// only this direction's are used.
+// Returns the output types of one direction. `in` contains the inputs of both directions; those of
+// the other direction are ignored.
 StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
                                           std::span<const TensorType> in) {
   std::vector<TensorType> own;

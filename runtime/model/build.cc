@@ -57,7 +57,7 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   return feeds;
 }
 
-// Adds one read per variable, however often its layer is called.
+// Adds one read per variable, regardless of how often its layer is called.
 std::vector<Output> ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
   std::vector<Output> reads;
   for (const VariableSpec& variable : variables)
@@ -73,8 +73,8 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
-// Multiplies the values of the places by the sample weights, of which there is one per place or one
-// per example.
+// Multiplies the values, one per place (loss.h), by the sample weights. There is one weight per
+// place or one per example.
 Output WeightedBySample(Builder& b, Output values, Output weights) {
   if (!weights.valid()) return values;
   std::vector<int64_t> dims = b.shape(weights).dims();
@@ -82,9 +82,9 @@ Output WeightedBySample(Builder& b, Output values, Output weights) {
   return Mul(b, values, Reshape(b, weights, Shape(std::move(dims))));
 }
 
-// Weights the values of the places by the prediction's mask, as Keras' apply_mask does. Masked
-// places have weight 0. For a mean, the weights of the other places are scaled up, so that the
-// result is the mean over those places.
+// Weights the values, one per place, by the prediction's mask, like Keras' apply_mask. Masked
+// places have weight 0. If a mean will be taken over all places, the weights of the unmasked places
+// are scaled up so that the result is the mean over the unmasked places.
 Output WeightedByMask(Builder& b, Output values, Output mask, bool sum) {
   if (!mask.valid()) return values;
   const DType dtype = b.dtype(values);
@@ -98,7 +98,8 @@ Output WeightedByMask(Builder& b, Output values, Output mask, bool sum) {
   return Mul(b, values, weights);
 }
 
-// Returns one value per example: the mean or the sum over its places.
+// Returns one value per example: the sum over the example's places if `sum` is set, and otherwise
+// the mean.
 Output PerExample(Builder& b, Output values, bool sum) {
   std::vector<int64_t> axes(static_cast<size_t>(b.shape(values).rank()) - 1);
   if (axes.empty()) return values;
@@ -119,15 +120,16 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
-// If the loss is scaled and the graph updates the variables, returns the value through a check: if
-// it is not finite, the run fails and changes no variable. `what` names the value in the error.
+// If the loss is scaled and the graph itself updates the variables, adds a check: if the value is
+// not finite, the run fails without changing any variable. Returns the checked value. `what`
+// describes the value in the error message.
 Output Checked(Builder& b, const BuildOptions& options, const Feeds& feeds, Output value,
                const std::string& what) {
   if (!options.optimizer || !feeds.loss_scale.valid() || !b.ok()) return value;
   return b.Add("CheckNumerics", {value}, {{"message", what}});
 }
 
-// Adds up the losses of all outputs and the penalty, if it is valid. Returns the loss to minimise.
+// Returns the loss to minimise: the sum of the losses of all outputs and, if valid, the penalty.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
                Output penalty) {
@@ -181,8 +183,8 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
   built.contributions.push_back(std::move(contribution));
 }
 
-// Returns the gradients of the loss. If there is a scale, multiplies the loss by it, and divides
-// the gradients.
+// Returns the gradients of the loss. If `scale` is valid, multiplies the loss by the scale and
+// divides the gradients by it.
 std::vector<graph::GradientOrRows> GradientsOfLoss(Builder& b, const BuildOptions& options,
                                                    Output loss, Output scale,
                                                    const std::vector<Output>& wrt) {
@@ -202,7 +204,7 @@ std::vector<graph::GradientOrRows> GradientsOfLoss(Builder& b, const BuildOption
   return gradients;
 }
 
-// Adds the gradient of every trainable variable, last layer first.
+// Adds the gradients of all trainable variables, starting with the last layer.
 Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
                     const std::vector<Output>& reads, Output loss, BuiltGraph& built) {
   std::vector<const VariableSpec*> trained;
@@ -223,8 +225,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   }
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
-  // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
-  // changes zeros.
+  // If a gradient is given by rows, clipping these rows suffices: all other rows are zero, and
+  // clipping does not change zeros.
   if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
   std::vector<VariableGradient> applied;
@@ -239,8 +241,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Returns an error if Objective::masked is wrong for an output with metrics, because the sums of
-// metrics depend on it.
+// Returns an error if Objective::masked is wrong for an output with metrics. The number of sums of
+// a metric depends on this flag.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
@@ -333,8 +335,8 @@ std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& optio
 
 namespace {
 
-// Returns Internal if the shape of a prediction differs from the one that OutputTypes declares,
-// because callers size their memory by OutputTypes.
+// Returns Internal if the shape of a prediction differs from the shape that OutputTypes returns.
+// Callers allocate memory for predictions according to OutputTypes.
 Status ExpectDeclaredShapes(const Builder& b, const Model& model, const BuildOptions& options,
                             const std::vector<Output>& predictions) {
   if (!b.ok()) return OkStatus();  // Finish returns the error

@@ -180,7 +180,7 @@ TEST(Build, ASoftmaxOverEachStepIsSkippedToo) {
   }
 }
 
-// As in Keras, the values before the softmax are the logits.
+// As in Keras, the loss uses the inputs of the softmax as logits.
 TEST(Build, FromLogitsDoesNotApplyASoftmaxTwice) {
   Model model = Mlp();
   model.layers[2].config = Dense{.units = 3, .activation = ActivationKind::kSoftmax};
@@ -250,7 +250,7 @@ TEST(LossNames, AreParsedWithSuggestions) {
             "loss mean_square_error is not supported; did you mean \"mean_squared_error\"?");
 }
 
-// Returns the error of reading a metric.
+// Returns the error message from reading a metric.
 std::string MetricError(const std::string& text) {
   const StatusOr<Json> json = ParseJson(text, "test");
   if (!json.ok()) return "no JSON";

@@ -12,23 +12,23 @@ namespace {
 
 enum class Version { kTfKeras2, kKeras3 };
 
-// The arguments of a call as they are in the file.
+// Contains the arguments of a call as given in the file.
 struct Given {
   Version version = Version::kKeras3;
   std::vector<JsonField> positional;
   std::vector<std::pair<std::string, JsonField>> named;
 };
 
-// Rejects an argument that the layer does not take.
+// Returns the error for an argument that the layer does not accept.
 Status Refuse(const JsonField& field, const Layer& layer) {
   return InvalidArgument(Describe(layer), ": ", field.path(), ": ", DescribeJson(*field.value()),
                          " is not supported as an argument of a call; only the inputs are");
 }
 
-// Returns true if the argument has no effect. Keras 3 writes `training` for every layer that takes
-// it, with the default of the layer's call(); such a value has no effect, because fit, evaluate and
-// predict override it. tf.keras 2 writes `training` only if the user has set it; the layer then
-// behaves as in training always (true) or never (false).
+// Returns whether the argument has no effect. Keras 3 writes `training` for every layer that
+// accepts it, with the default value of the layer's call(). This value has no effect, because fit,
+// evaluate and predict override it. tf.keras 2 writes `training` only if the user has set it; the
+// layer then always (true) or never (false) behaves as in training.
 bool ChangesNothing(std::string_view name, const JsonField& field, const Layer& layer,
                     Version version) {
   if (!field.present()) return true;
@@ -41,8 +41,8 @@ JsonField Absent() {
   return JsonField(kNull);
 }
 
-// Returns the field that says where a tensor comes from, or an absent field if the value is not a
-// tensor.
+// Returns the field that identifies the source of a tensor, or an absent field if the value is not
+// a tensor.
 JsonField HistoryOf(const JsonField& field, Version version) {
   if (version == Version::kKeras3) return field["config"]["keras_history"];
   return field.present() && IsHistory(*field.value()) ? field : Absent();
@@ -54,8 +54,8 @@ bool IsArray(const JsonField& field) {
   return class_name == "__tensor__" || class_name == "__numpy__";
 }
 
-// Appends the numbers of nested lists with these lengths. Returns false if the lists have other
-// lengths.
+// Appends the numbers in nested lists whose lengths must be `dims`. Returns false if the lists have
+// other lengths.
 bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<double>& numbers) {
   if (!field.present()) return false;
   if (dims.empty()) {
@@ -72,12 +72,12 @@ bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<
 
 constexpr std::string_view kExactIntegers = "integers above -2^53 and below 2^53";
 
-// Returns whether the number is an integer that no other integer is rounded to.
+// Returns whether the number is an integer to which no other integer would have been rounded.
 bool IsExact(double number) {
   return std::abs(number) < 0x1p53 && number == std::trunc(number);
 }
 
-// Visits the arguments that a layer lists, and reads them. Keeps the first error.
+// Reads the call arguments that a layer lists. Records the first error.
 class CallReader : public CallVisitor {
  public:
   CallReader(const Layer& layer, const Given& given) : layer_(layer), given_(given) {}
@@ -160,7 +160,7 @@ class CallReader : public CallVisitor {
     if (status_.ok() && !ChangesNothing(name, field, layer_, given_.version)) Keep(Refused(field));
   }
 
-  // Returns the inputs, or an error if an argument was rejected or is left over.
+  // Returns the inputs, or an error if an argument was rejected or was not read.
   StatusOr<std::vector<History>> Finish() {
     if (!status_.ok()) return status_;
     for (size_t i = position_; i < given_.positional.size(); ++i) {
@@ -179,7 +179,7 @@ class CallReader : public CallVisitor {
     if (status_.ok()) status_ = std::move(status);
   }
 
-  // Returns the next positional argument or, if there are no more, the argument of this name.
+  // Returns the next positional argument or, if there is none, the argument with this name.
   JsonField Next(std::string_view name) {
     known_.insert(std::string(name));
     const auto found = std::ranges::find(given_.named, name, [](const auto& n) { return n.first; });
@@ -189,7 +189,7 @@ class CallReader : public CallVisitor {
     return given_.positional[position_++];
   }
 
-  // Reads a constant: {value: numbers or nested lists of them, dtype}.
+  // Reads a constant: {value: numbers or nested lists of numbers, dtype}.
   void Array(const JsonField& config, CallOperand& value) {
     const std::string dtype = config["dtype"].StringOr("float32").value_or("");
     value.integer = dtype.find("int") != std::string::npos;
@@ -211,7 +211,7 @@ class CallReader : public CallVisitor {
     }
   }
 
-  // Reads a part of a key in Keras' form: null is a new axis.
+  // Reads one part of a key in Keras' form. Null represents a new axis.
   KeyPart Part(const JsonField& field) {
     if (!field.present()) return {.kind = KeyPart::Kind::kNewAxis};
     const std::string class_name = field["class_name"].StringOr("").value_or("");
@@ -268,7 +268,7 @@ Status ReadTensors(const JsonField& field, const Layer& layer, std::vector<Histo
   return OkStatus();
 }
 
-// Refuses all arguments except the mask, which the caller reads if the layer takes one.
+// Rejects all arguments, except for the mask if the layer accepts one; the caller reads the mask.
 Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version version) {
   ASSIGN_OR_RETURN(const auto members, field.Members());
   for (const auto& [name, member] : members) {
@@ -278,8 +278,8 @@ Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version ver
   return OkStatus();
 }
 
-// Reads the `mask` argument: a tensor for the only input, or a list with a tensor or null for each
-// input.
+// Reads the `mask` argument: a tensor if there is a single input, or a list with a tensor or null
+// for each input.
 Status ReadMasks(const JsonField& field, const Layer& layer, CallForm& call) {
   if (!field.present() || !layer.config.takes_mask()) return OkStatus();
   std::vector<JsonField> elements = {field};
@@ -297,7 +297,7 @@ Status ReadMasks(const JsonField& field, const Layer& layer, CallForm& call) {
   return OkStatus();
 }
 
-// Reads {args: [tensors, or lists of them], kwargs: {…}}.
+// Reads {args: [tensors or lists of tensors], kwargs: {…}}.
 StatusOr<CallForm> ReadInputs(const JsonField& node, const Layer& layer) {
   CallForm call;
   ASSIGN_OR_RETURN(const std::vector<JsonField> args, node["args"].Elements());
@@ -307,8 +307,8 @@ StatusOr<CallForm> ReadInputs(const JsonField& node, const Layer& layer) {
   return call;
 }
 
-// Returns the inputs that tf.keras 2 lists, either as [[layer, node, tensor, {kwargs}], …] or as a
-// single such element.
+// Returns the inputs in a node of tf.keras 2: a list [[layer, node, tensor, {kwargs}], …] or a
+// single element of such a list.
 StatusOr<std::vector<JsonField>> OldElements(const JsonField& node) {
   if (!node.present() || !node.value()->is_array()) return node.Mismatch("a call");
   if (IsHistory(*node.value())) return std::vector{node};
@@ -336,7 +336,7 @@ StatusOr<Given> ReadGiven(const JsonField& node) {
   given.version = Version::kTfKeras2;
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
   if (elements.empty()) return given;
-  // The inputs are the first argument. Every element repeats the other arguments.
+  // The inputs are the first argument. The other arguments are repeated in every element.
   given.positional = {elements.size() == 1 ? elements[0] : node};
   const JsonField first = elements[0][3];
   ASSIGN_OR_RETURN(given.named, first.Members());

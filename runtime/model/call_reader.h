@@ -13,8 +13,8 @@
 
 namespace tfjob::model {
 
-// Refers to a value as Keras does: by the layer's name, the index of the layer's call, and the
-// index of the call's output.
+// Identifies a value in Keras' form: by the name of the layer, the index of the layer's call, and
+// the index of the call's output.
 struct History {
   std::string layer;
   int64_t node = 0;
@@ -25,17 +25,18 @@ struct History {
 bool IsHistory(const Json& value);
 StatusOr<History> ReadHistory(const JsonField& field);
 
-// The arguments of one call.
+// Contains the arguments of one call.
 struct CallForm {
   std::vector<History> inputs;
-  // The masks of the inputs, one per input, if they are given.
+  // The masks of the inputs, one per input. Empty if the call has no mask argument.
   std::vector<std::optional<History>> masks = {};
-  // The layer with the arguments of this call, if it takes arguments besides its inputs.
+  // The layer with the arguments of this call. Set only if the layer accepts arguments besides its
+  // inputs.
   std::optional<LayerConfig> config;
 };
 
-// Reads one element of `inbound_nodes`, as Keras 3 or tf.keras 2 writes it. Returns InvalidArgument
-// if it has an argument that the layer does not take.
+// Reads one element of `inbound_nodes` in the form of Keras 3 or of tf.keras 2. Returns
+// InvalidArgument if the call has an argument that the layer does not accept.
 StatusOr<CallForm> ReadCall(const JsonField& node, const Layer& layer);
 
 }  // namespace tfjob::model

@@ -34,8 +34,8 @@ Json Number(double number, bool integer) {
   return integer ? Json(static_cast<int64_t>(number)) : Json(number);
 }
 
-// Returns the numbers of the array from `next` on, as lists that are nested from `axis` on.
-// Advances `next`.
+// Returns the part of the array that starts at element `next`, as nested lists for the axes from
+// `axis` on. Advances `next` past the elements returned.
 Json Nested(const CallOperand& array, size_t axis, size_t& next) {
   if (axis == array.dims.size()) return Number(array.array[next++], array.integer);
   Json list = Json::array();
@@ -56,8 +56,9 @@ Json Array(const CallOperand& array) {
             {"dtype", std::string(array.integer ? integers : "float32")}}}};
 }
 
-// Writes the arguments that a layer lists: the first one by position, and the others by name. Omits
-// those that are absent or false. For a function of keras.ops, writes all arguments by position.
+// Writes the call arguments that a layer lists: the first one by position, and all others by name.
+// Omits arguments that are absent or false. For a function of keras.ops, writes all arguments by
+// position.
 class CallWriter : public CallVisitor {
  public:
   CallWriter(const std::vector<Json>& tensors, bool positional)
@@ -114,7 +115,7 @@ class CallWriter : public CallVisitor {
   Json args_ = Json::array(), kwargs_ = Json::object();
 };
 
-// Writes several values as a list, and a single value by itself.
+// Returns a single value as it is, and several values as a list.
 Json OneOrList(std::vector<Json> values) {
   if (values.size() == 1) return std::move(values[0]);
   return Json(std::move(values));

@@ -8,8 +8,8 @@
 
 namespace tfjob::model {
 
-// Returns the element of `inbound_nodes` that Keras 3 writes for this call. `tensors` are the
-// call's inputs in Keras' form. `masks` are the inputs' masks, null for an input without one.
+// Returns the element of `inbound_nodes` that Keras 3 writes for this call. `tensors` contains the
+// inputs in Keras' form, and `masks` their masks, with null for an input without a mask.
 Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors,
                std::vector<Json> masks);
 

@@ -31,8 +31,8 @@ std::vector<graph::Output> ClipByGlobalNorm(graph::Builder& b, std::vector<graph
   const graph::Output one = ScalarLike(b, norm, 1);
   const graph::Output most = ScalarLike(b, norm, limit);
   const graph::Output scale = Mul(b, most, Minimum(b, Div(b, one, norm), Div(b, one, most)));
-  // Adds norm - norm, which is 0, or NaN if the norm is not finite: clipping must not turn infinite
-  // gradients into zeros.
+  // Add norm - norm, which is 0 if the norm is finite and NaN otherwise. Without this term,
+  // clipping would turn infinite gradients into zeros.
   const graph::Output factor = Add(b, scale, Sub(b, norm, norm));
   for (graph::Output& gradient : gradients) gradient = Mul(b, gradient, factor);
   return gradients;

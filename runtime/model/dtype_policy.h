@@ -1,5 +1,6 @@
-// Represents Keras' dtype policies (keras.io/api/mixed_precision): the type in which a layer stores
-// its variables, and the type in which it computes. Here, every policy stores variables in float32.
+// Represents Keras' dtype policies (keras.io/api/mixed_precision). In Keras, a policy specifies the
+// type of a layer's variables and the type in which the layer computes. Here, variables are float32
+// under every policy.
 #pragma once
 
 #include <optional>

@@ -43,7 +43,7 @@ BuiltGraph Training(const Model& model, std::vector<TensorType> features) {
   return *std::move(built);
 }
 
-// Returns the types of the first output of all nodes of this op.
+// Returns the dtype of the first output of each node with this op.
 std::vector<DType> TypesOf(const graph::Graph& graph, const std::string& op) {
   std::vector<DType> types;
   for (const graph::Node& node : graph.nodes()) {
@@ -81,7 +81,7 @@ TEST(DTypePolicy, NormalizationsComputeInFloat32) {
   EXPECT_EQ(assigned, 2);
 }
 
-// The rows of the gradient are found by the path from the table to Gather, which must have no Cast.
+// The gradient is by rows only if there is no Cast between the table and the Gather.
 TEST(DTypePolicy, EmbeddingsKeepTheRowsOfTheirGradient) {
   Model model = Sequential(
       "m", {{.name = "table", .config = layers::Embedding{.input_dim = 9, .output_dim = 3}},

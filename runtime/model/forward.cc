@@ -9,7 +9,7 @@ namespace {
 
 using graph::Output;
 
-// Appends the calls of one model, one after another.
+// Appends the ops of a model, call by call.
 class ForwardPass {
  public:
   ForwardPass(const Model& model, LayerCall& whole) : model_(model), whole_(whole) {}
@@ -71,7 +71,7 @@ class ForwardPass {
     return ApplyLayer(layer, config, part);
   }
 
-  // Passes the layer's variables to the call. Returns the index of the first one.
+  // Passes the layer's variables to the call. Returns the index of the first variable.
   size_t VariablesOf(const Call& call, LayerCall& part) {
     const size_t count = VariablesOfConfig(ConfigOf(model_, call), part.ExampleTypes()).size();
     const auto [found, first_call] = first_variable_.try_emplace(call.layer, next_variable_);
@@ -89,8 +89,8 @@ class ForwardPass {
     }
   }
 
-  // Collects the call's assignments and penalties. As in Keras, later calls of the layer see the
-  // assigned values.
+  // Collects the assignments and penalties of the call. As in Keras, later calls of the layer use
+  // the assigned values.
   void Collect(const LayerCall& part, size_t first) {
     for (const Output penalty : part.penalties) whole_.penalties.push_back(penalty);
     for (const LayerCall::Assignment& assignment : part.assignments) {
@@ -106,7 +106,7 @@ class ForwardPass {
   LayerCall& whole_;
   ByCall values_;
   ByCall masks_;                          // the masks of the values
-  std::map<int, size_t> first_variable_;  // by layer
+  std::map<int, size_t> first_variable_;  // keyed by layer
   size_t next_variable_ = 0;
 };
 

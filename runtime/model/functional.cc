@@ -19,13 +19,13 @@
 namespace tfjob::model {
 namespace {
 
-// One call of a layer, as the file lists it.
+// Represents one call of a layer in the file.
 struct Node {
   int layer = 0;
   CallForm form = {};
 };
 
-// Returns the index that a file's lists of inputs and outputs give to the layer's first call.
+// Returns the index of the layer's first call in a file's lists of model inputs and outputs.
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? kFirstCallAtEnds : 0;
@@ -96,8 +96,9 @@ class FunctionalReader {
     return OkStatus();
   }
 
-  // tf.keras 2 calls a nested model that begins with an InputLayer once when it creates the model.
-  // That call is not in the file, but is counted.
+  // Returns the index that tf.keras 2 uses for the layer's first call. If a nested model starts
+  // with an InputLayer, tf.keras 2 calls it once when it creates the model. This call has index 0,
+  // but is not in the file.
   int OldFirstNumber(int layer) const {
     const auto* nested = model_.layers[static_cast<size_t>(layer)].config.As<NestedModel>();
     if (nested == nullptr) return 0;
@@ -109,8 +110,8 @@ class FunctionalReader {
     nodes_.push_back(std::move(node));
   }
 
-  // Returns the node of a value. `first_numbers` contains, by layer, the index of its first call in
-  // the part of the file at `where`.
+  // Returns the node that computes a value. `first_numbers` contains one element per layer: the
+  // index of the layer's first call in the part of the file at `where`.
   StatusOr<int> NodeOf(const History& history, const std::vector<int>& first_numbers,
                        const JsonField& where) const {
     const auto found = layers_.find(history.layer);
@@ -130,7 +131,8 @@ class FunctionalReader {
     return nodes[static_cast<size_t>(history.node - first)];
   }
 
-  // Orders the calls so that each comes after its inputs, and otherwise keeps the file's order.
+  // Adds the calls to the model, in the file's order as far as possible. Each call comes after its
+  // inputs.
   Status Connect() {
     std::vector<std::vector<int>> users(nodes_.size());
     std::vector<size_t> missing(nodes_.size());
@@ -165,7 +167,8 @@ class FunctionalReader {
     return ExpectNoCircle();
   }
 
-  // Adds the call of a node. `inputs` and `masks` are the nodes of its inputs and masks.
+  // Adds the call that `node` represents. `inputs` and `masks` are the nodes that compute its
+  // inputs and masks.
   void AddCall(const Node& node, const std::vector<int>& inputs, const std::vector<int>& masks) {
     const auto value = [this](int from, const History& history) {
       return ValueRef{call_of_[static_cast<size_t>(from)], static_cast<int>(history.tensor)};
@@ -226,7 +229,8 @@ class FunctionalReader {
     return OkStatus();
   }
 
-  // A model that is not trainable trains none of its layers, as in Keras, whatever their flags.
+  // Reads whether the model is trainable. As in Keras, if the model is not trainable, none of its
+  // layers is, regardless of the layers' flags.
   Status ReadTrainable() {
     ASSIGN_OR_RETURN(const bool trainable, config_["trainable"].BoolOr(true));
     if (trainable) return OkStatus();
@@ -238,7 +242,7 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    // If lengths are unstated, whether the layers are compatible depends on the data.
+    // If there are unstated lengths, the data determine whether the layers are compatible.
     if (!HasAnyLength(model_)) {
       ASSIGN_OR_RETURN(const std::vector<TensorType> in, ExampleInputs(model_));
       RETURN_IF_ERROR(OutputTypes(model_, in).status());
@@ -250,14 +254,14 @@ class FunctionalReader {
   const JsonField config_;
   Model model_;
   std::map<std::string, int> layers_;
-  std::vector<Node> nodes_;                 // in the order of the file
-  std::vector<std::vector<int>> nodes_of_;  // by layer
-  std::vector<int> first_number_;           // by layer: the index of its first call in the file
-  std::vector<int> first_at_ends_;          // likewise, in input_layers and output_layers
-  std::vector<int> call_of_;                // by node
+  std::vector<Node> nodes_;                 // in file order
+  std::vector<std::vector<int>> nodes_of_;  // the nodes of each layer
+  std::vector<int> first_number_;           // per layer: the index of its first call in the file
+  std::vector<int> first_at_ends_;          // the same for input_layers and output_layers
+  std::vector<int> call_of_;                // the call of each node
 };
 
-// Returns, for each call, its index among the calls of its layer.
+// Returns, for each call, its index among all calls of the same layer.
 std::vector<int> NumbersOf(const Model& model) {
   std::vector<int> numbers;
   std::vector<int> counts(model.layers.size());
@@ -276,7 +280,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // This fails only if there is no length for which the layers are compatible.
+  // This call fails only if the layers are not compatible for any length that is tried.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;
@@ -289,7 +293,7 @@ Json WriteFunctional(const Model& model) {
     if (call.inputs.empty()) continue;
     const auto written = [&](const ValueRef& value) -> Json {
       if (value.call < 0) return nullptr;
-      // Keras reads only the history, so if the types are unknown, any type will do.
+      // Keras reads only the history, so any type will do if the actual type is unknown.
       TensorType type{DType::kFloat32, {}};
       if (types.ok())
         type = (*types)[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
@@ -312,7 +316,7 @@ Json WriteFunctional(const Model& model) {
     outputs.back()[1] =
         numbers[static_cast<size_t>(output.call)] + NumberAtEnds(LayerOf(model, output));
   }
-  // `trainable` is omitted, because Keras 3 would set it for all layers.
+  // Omit `trainable`, because Keras 3 would apply its value to all layers.
   return {{"name", model.name},
           {"layers", std::move(layers)},
           {"input_layers", std::move(inputs)},

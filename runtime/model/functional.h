@@ -7,11 +7,11 @@
 
 namespace tfjob::model {
 
-// Reads the config of a functional model, as Keras 3 or tf.keras 2 writes it. Returns
-// InvalidArgument if a layer is unknown, if calls depend on each other in a cycle, or if two layers
-// are incompatible.
+// Reads the config of a functional model in the form of Keras 3 or of tf.keras 2. Returns
+// InvalidArgument if a layer is unknown, if the calls form a cycle, or if two layers are
+// incompatible.
 StatusOr<Model> ReadFunctional(const JsonField& config);
-// Writes Keras 3's config.
+// Returns the config in the form of Keras 3.
 Json WriteFunctional(const Model& model);
 
 }  // namespace tfjob::model

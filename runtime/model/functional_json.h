@@ -11,7 +11,7 @@
 
 namespace tfjob::model {
 
-// Returns a tensor as Keras 3 writes it in the arguments of a call.
+// Returns a tensor argument of a call in the form of Keras 3.
 inline Json Tensor3(const std::string& layer, int node = 0, int tensor = 0) {
   return {{"class_name", "__keras_tensor__"},
           {"config", {{"shape", {nullptr, 3}}, {"keras_history", {layer, node, tensor}}}}};
@@ -24,8 +24,8 @@ inline Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
-// Returns a JSON array, even for a single element: some compilers treat an initialiser list with
-// one element as a copy of the element.
+// Returns a JSON array, even for a single element. An initialiser list would not do: some compilers
+// treat a list with one element as a copy of the element.
 template <typename... Elements>
 Json List(Elements... elements) {
   Json list = Json::array();
@@ -37,7 +37,7 @@ inline Json NodeJson(Json args, Json kwargs = Json::object()) {
   return {{"args", std::move(args)}, {"kwargs", std::move(kwargs)}};
 }
 
-// Returns a layer. Each element of `calls` is the list of the positional arguments of one call.
+// Returns a layer. Each element of `calls` lists the positional arguments of one call.
 inline Json LayerJson(const std::string& class_name, const std::string& name, Json config,
                       const std::vector<Json>& calls) {
   config["name"] = name;
@@ -71,7 +71,8 @@ inline std::vector<TensorType> TwoInputs() {
   return {{DType::kFloat32, {4}}, {DType::kFloat32, {4}}};
 }
 
-// Returns a model with two inputs and a Softmax, whose only call has the arguments `node`.
+// Returns a model with two inputs and a Softmax layer. The only call of the Softmax has the
+// arguments `node`.
 inline Json SoftmaxOf(Json node) {
   Json model = Functional("m", {Input("a", 4), Input("b", 4), LayerJson("Softmax", "s", {}, {})},
                           {{"a", 0, 0}, {"b", 0, 0}}, {"s", 0, 0});

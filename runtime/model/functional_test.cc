@@ -9,7 +9,7 @@
 namespace tfjob::model {
 namespace {
 
-// Returns a model in which two inputs share a layer, a nested model follows, and there are two
+// Returns a model with two inputs that share a layer, followed by a nested model, and with two
 // outputs.
 Json Towers() {
   const Json inner = {
@@ -25,8 +25,8 @@ Json Towers() {
   nested["inbound_nodes"] = List(NodeJson(List(Tensor3("norm"))));
   return Functional(
       "towers",
-      // The layers are not in the order of the calls: Keras writes them in the order in which they
-      // were created.
+      // Layers and calls have different orders: Keras writes layers in the order in which they were
+      // created.
       {Input("a", 4), LayerJson("Dense", "second", {{"units", 2}}, {List(Tensor3("product"))}),
        Input("b", 4),
        LayerJson("Dense", "shared", {{"units", 3}}, {List(Tensor3("a")), List(Tensor3("b"))}),
@@ -98,7 +98,8 @@ TEST(Functional, ReadsTheCallsOfTfKeras2) {
   EXPECT_EQ(model->outputs, (std::vector<ValueRef>{{4, 0}}));
 }
 
-// tf.keras 2 calls a nested model once to create it. This call is not in the file, but is counted.
+// tf.keras 2 calls a nested model once when it creates the model. This call has an index, but is
+// not in the file.
 TEST(Functional, NumbersTheCallsOfNestedModelsAsTfKeras2Does) {
   const Json none = Json::object();
   Json nested = Functional("inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {})},
@@ -206,7 +207,7 @@ TEST(Functional, RefusesArgumentsThatALayerDoesNotTake) {
   for (const auto& [given, error] : kCases) EXPECT_EQ(Error(SoftmaxOf(given)), error);
 }
 
-// Each level calls the level below twice.
+// Each nested model calls the model one level below it twice.
 TEST(Functional, NestedModelsThatWouldTakeForeverAreRefused) {
   Json model = Functional(
       "level_0", {Input("a", 4), LayerJson("Dense", "d", {{"units", 4}}, {List(Tensor3("a"))})},
@@ -233,7 +234,8 @@ TEST(Functional, ModelsThatAreNestedTooDeepAreRefused) {
       << Error(model);
 }
 
-// In the lists of inputs and outputs, Keras 3 counts the calls of a nested functional model from 1.
+// In the lists of model inputs and outputs, Keras 3 counts the calls of a nested functional model
+// from 1.
 TEST(Functional, NumbersTheOutputsOfNestedModelsAsKeras3Does) {
   Json nested = Functional(
       "inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {List(Tensor3("i"))})},
@@ -280,12 +282,12 @@ TEST(Functional, ALayerOfTfKeras2ThatNeverTrainsIsRefused) {
   EXPECT_EQ(Error(model), "accepted") << "in Keras 3, this argument changes nothing";
 }
 
-// Keras 3 writes training=True for layers whose call() has this default. fit() and predict()
-// override it.
+// Keras 3 writes training=True for layers whose call() has this default value. fit() and predict()
+// override the value.
 TEST(Functional, TheDefaultTrainingOfLayersThatPrepareImagesIsAccepted) {
   const Json size = {{"height", 2}, {"width", 2}}, factor = {{"factor", 0.5}};
   const Json factors = {{"height_factor", 0.5}, {"width_factor", 0.5}};
-  const Json shear = {{"x_factor", {-0.2, 0.2}}};  // as Keras writes 0.2
+  const Json shear = {{"x_factor", {-0.2, 0.2}}};  // Keras writes the factor 0.2 in this form
   const std::pair<const char*, Json> kLayers[] = {
       {"Resizing", size},           {"CenterCrop", size},       {"RandomFlip", Json::object()},
       {"RandomBrightness", factor}, {"RandomContrast", factor}, {"RandomInvert", factor},

@@ -23,16 +23,16 @@ StatusOr<std::vector<Layer>> ReadLayerList(const JsonField& field) {
 }
 
 StatusOr<Model> ReadSequential(const JsonField& config) {
-  // In the first versions of Keras 2, `config` itself was the list of layers.
+  // The first versions of Keras 2 wrote the list of layers as `config` itself.
   const bool list = config.present() && config.value()->is_array();
   ASSIGN_OR_RETURN(std::vector<Layer> layers, ReadLayerList(list ? config : config["layers"]));
   ASSIGN_OR_RETURN(std::string name, config["name"].StringOr("sequential"));
   return Sequential(std::move(name), std::move(layers));
 }
 
-// Returns the policy to write for the model as a whole: the one that all layers (except input
-// layers) share, or float32 if they differ or have none. Keras scales the loss if this policy is
-// mixed_float16.
+// Returns the policy to write for the model as a whole: the policy of all layers except input
+// layers, or float32 if the layers have different policies or none. Keras scales the loss if this
+// policy is mixed_float16.
 DTypePolicy SharedPolicy(const Model& model) {
   const std::optional<DTypePolicy> first = model.layers.back().policy;
   for (const Layer& layer : model.layers) {
@@ -54,8 +54,8 @@ Json WriteSequential(const Model& model) {
   return config;
 }
 
-// Rejects activations that have the same name in tf.keras 2 and Keras 3 but compute different
-// values.
+// Rejects activations that compute different values in tf.keras 2 and Keras 3, although they have
+// the same name.
 Status RefuseOtherActivations(const JsonField& value) {
   if (value.value()->is_object()) {
     ASSIGN_OR_RETURN(const auto members, value.Members());
@@ -104,7 +104,7 @@ Json WriteModel(const Model& model) {
             {"config", WriteSequential(model)},
             {"registered_name", nullptr}};
   }
-  // Keras 3 writes this module, and finds the class in no other.
+  // Keras 3 writes this module, and does not find the class in any other module.
   return {{"module", "keras.src.models.functional"},
           {"class_name", "Functional"},
           {"config", WriteFunctional(model)},

@@ -1,4 +1,5 @@
-// Reads and writes models in Keras' form (model.to_json()) and in the training file's form.
+// Reads and writes models in Keras' JSON form (model.to_json()). Also reads them in the training
+// file's form.
 #pragma once
 
 #include <string>
@@ -11,9 +12,9 @@
 namespace tfjob::model {
 
 // Reads the JSON of a Sequential or functional model in the form of Keras 3 or of tf.keras 2.
-// Models may be nested. Returns InvalidArgument if a class or argument is not supported, with a
-// message that names the layer, the class or the argument with its value, and what is supported.
-// `what` names the file in messages.
+// Models may be nested. Returns InvalidArgument if a class or argument is not supported; the
+// message names the layer, the class or the argument with its value, and what is supported. `what`
+// describes the file in error messages.
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 
 // Reads the list `model.layers` of the training file. A layer is written as `Dense: {units: 10}`,
@@ -24,11 +25,11 @@ StatusOr<Model> ReadLayers(const JsonField& layers);
 // Converts a class name to snake case, as Keras does to name layers: "ReLU" → "re_lu".
 std::string SnakeCase(std::string_view class_name);
 
-// The index of a nested functional model's first call in Keras 3's lists of the inputs and outputs
-// of the outer model. Everywhere else, and for all other layers, calls are counted from 0.
+// The index of a nested functional model's first call in Keras 3's lists of the outer model's
+// inputs and outputs. In all other places, and for all other layers, calls are counted from 0.
 inline constexpr int kFirstCallAtEnds = 1;
 
-// Writes Keras 3's form, which keras.models.model_from_json reads.
+// Returns the model in Keras 3's JSON form, which keras.models.model_from_json can read.
 Json WriteKerasJson(const Model& model);
 
 }  // namespace tfjob::model

@@ -11,12 +11,12 @@
 namespace tfjob::model {
 
 struct KerasCall {
-  LayerConfig layer;                // with the arguments of the call
-  std::vector<std::string> inputs;  // the layer that produces each tensor, in order
+  LayerConfig layer;                // including the arguments of the call
+  std::vector<std::string> inputs;  // the names of the layers that produce the inputs, in order
 };
 
-// Reads a layer, and an element of `inbound_nodes` that calls it. Returns InvalidArgument in the
-// same cases as ReadKerasJson (keras.h).
+// Reads a layer and one of its calls: `node` is an element of `inbound_nodes`. Returns
+// InvalidArgument in the same cases as ReadKerasJson (keras.h).
 StatusOr<KerasCall> ReadKerasCall(const Json& layer, const Json& node);
 
 }  // namespace tfjob::model

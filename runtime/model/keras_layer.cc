@@ -34,11 +34,11 @@ Status CheckName(const std::string& name, const JsonField& field) {
   return OkStatus();
 }
 
-// Reads Keras 2's description of the first layer's input.
+// Reads the description of the first layer's input that Keras 2 writes.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   if (layer.config.As<layers::Embedding>() != nullptr) {
-    // Ignores the stated shape, because an Embedding takes lists of any length, for which tf.keras
-    // 2 writes null. Does not read input_dim, which is the size of the Embedding's table.
+    // Ignore the stated shape: an Embedding accepts lists of any length, which tf.keras 2 writes as
+    // null. Do not read input_dim here, because it is the number of rows of the Embedding's table.
     arguments.Ignore("batch_input_shape");
     arguments.Ignore("input_shape");
     return OkStatus();
@@ -51,8 +51,7 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Reads Keras 3's record of the shape for which the layer was built. Returns nullopt for unknown
-// forms.
+// Reads the input shape for which Keras 3 built the layer. Returns nullopt if the form is unknown.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;
@@ -64,14 +63,14 @@ std::optional<Shape> ReadBuildShape(const JsonField& field) {
   return Shape(std::move(dims));
 }
 
-// Returns whether the layer lists activity_regularizer among its own arguments. For other layers,
+// Returns whether the layer class lists the argument activity_regularizer. If it does not,
 // ReadCommon reads this argument.
 bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }
 
-// Reads the dtype policy in the forms of Keras 3 and tf.keras 2: a name, or an object that contains
-// it.
+// Reads the dtype policy in a form of Keras 3 or tf.keras 2: a name, or an object that contains the
+// name.
 Status ReadPolicy(Arguments& arguments, Layer& layer) {
   const JsonField dtype = arguments["dtype"];
   const JsonField name = dtype["config"]["name"].present() ? dtype["config"]["name"] : dtype;
@@ -137,7 +136,7 @@ StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
 Status ReadArguments(const ClassForm& form, Layer& layer) {
   Arguments arguments(Describe(layer), form.arguments);
   arguments.Ignore("name");
-  // A function of keras.ops has none of the arguments that all layers have.
+  // Functions of keras.ops do not have the arguments that all layers have in common.
   if (layer.config.As<layers::Operation>() == nullptr)
     RETURN_IF_ERROR(ReadCommon(arguments, layer));
   ArgumentReader reader(arguments);
@@ -149,8 +148,7 @@ Status ReadArguments(const ClassForm& form, Layer& layer) {
 
 }  // namespace
 
-// Follows Keras' rule: a word begins at a capital letter that directly follows or precedes a
-// lower-case letter.
+// Follows Keras' rule: a word starts at a capital letter that is next to a lower-case letter.
 std::string SnakeCase(std::string_view name) {
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
@@ -214,8 +212,7 @@ Json WriteDTypePolicy(DTypePolicy policy) {
 
 namespace {
 
-// Returns whether Keras can create the layer with the `trainable` argument, which some layers do
-// not take.
+// Returns whether the Keras class accepts the argument `trainable`; some classes do not.
 bool TakesTrainable(const LayerConfig& layer) {
   return layer.As<layers::InputLayer>() == nullptr &&
          layer.As<layers::Discretization>() == nullptr &&
@@ -230,7 +227,7 @@ Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
     json["config"]["name"] = layer.name;
-    // Omits `trainable`, which Keras would apply to all layers of the nested model.
+    // Omit `trainable`, because Keras would apply its value to all layers of the nested model.
     json["config"].erase("trainable");
     if (!layer.trainable) json["config"]["trainable"] = false;
     return json;
@@ -249,7 +246,7 @@ Json WriteLayer(const Layer& layer) {
     config["dtype"] = WriteDTypePolicy(layer.policy.value_or(DTypePolicy::kFloat32));
   }
   if (TakesTrainable(layer.config)) config["trainable"] = layer.trainable;
-  // Keras omits the argument, or writes null, if there is no regularizer.
+  // If there is no regularizer, Keras omits the argument or writes null.
   if (layer.activity_regularizer.present())
     config["activity_regularizer"] = WriteRegularizer(layer.activity_regularizer);
   Json json = {{"module", "keras.layers"},

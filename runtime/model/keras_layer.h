@@ -24,18 +24,18 @@ class LayerNames {
   std::set<std::string> taken_;
 };
 
-// Reads a layer in any of the forms of ClassForm (arguments.h). A layer that is a whole model
-// becomes a NestedModel.
+// Reads a layer in any form that ClassForm (arguments.h) supports. Reads a layer that is a whole
+// model as a NestedModel.
 StatusOr<Layer> ReadLayer(const JsonField& field, LayerNames& names);
-// Writes Keras 3's form.
+// Returns the layer in the form of Keras 3.
 Json WriteLayer(const Layer& layer);
 
 // Returns the shape of one example in Keras' form, with null for the batch axis.
 Json BatchShape(const Shape& example);
 Json WriteDTypePolicy(DTypePolicy policy);
 
-// Functions for layers that are whole models: IsModelClass returns whether a class is that of a
-// model; ReadModel and WriteModel read and write a model, which may be nested in another one.
+// Handle layers that are whole models. IsModelClass returns whether a class is a model class.
+// ReadModel and WriteModel read and write a model, which may be nested in another model.
 bool IsModelClass(std::string_view class_name);
 StatusOr<Model> ReadModel(const JsonField& root);
 Json WriteModel(const Model& model);

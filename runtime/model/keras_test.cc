@@ -61,7 +61,7 @@ const char* const kKeras3 =
     R"json(ile_config": {}})json";
 // clang-format on
 
-// A model as tf.keras 2 writes it.
+// A model in the form of tf.keras 2.
 constexpr char kKeras2[] = R"({
   "class_name": "Sequential",
   "config": {
@@ -150,7 +150,7 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Every layer must be written with the members that Keras writes, except for those that have no
+// Every layer must be written with the same members as in Keras, except for members that have no
 // meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");
@@ -168,7 +168,7 @@ TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   EXPECT_EQ(written["config"]["build_input_shape"], expected["config"]["build_input_shape"]);
 }
 
-// Keras raises an error if these layers are created with the `trainable` argument.
+// Keras raises an error if these layers are created with the argument `trainable`.
 TEST(KerasJson, LeavesOutTrainableWhereKerasDoesNotTakeIt) {
   const StatusOr<Model> model = FromYaml(R"(
 - InputLayer: {batch_shape: [null, 4]}
@@ -201,7 +201,7 @@ TEST(InlineLayers, ReadShortFormsAndNumberNames) {
   EXPECT_EQ((*OutputTypes(*model, Features({4, 4})))[0].shape, Shape({2, 1}));
 }
 
-// tf.keras 2 computes clip(0.2 x + 0.5, 0, 1), Keras 3 clip(x / 6 + 0.5, 0, 1).
+// tf.keras 2 computes clip(0.2 x + 0.5, 0, 1), but Keras 3 computes clip(x / 6 + 0.5, 0, 1).
 TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefused) {
   std::string text = kKeras2;
   const size_t at = text.find("\"activation\": \"relu\"");
@@ -215,7 +215,8 @@ TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefused) {
   EXPECT_EQ(ReadKerasJson(text, "model.json").status().code(), StatusCode::kInvalidArgument);
 }
 
-// The hard sigmoid is the default of ConvLSTM in tf.keras 2, which writes it to the file.
+// In tf.keras 2, the hard sigmoid is the default recurrent activation of ConvLSTM, and is written
+// to the file.
 TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefusedInRecurrentLayers) {
   const auto read = [](const std::string& layer, const std::string& version) {
     const std::string text =
@@ -361,7 +362,7 @@ TEST(Shapes, ThatNobodyCouldHoldAreErrors) {
             "elements");
 }
 
-// Each plane of a kernel, and each window of adaptive pooling, needs its own ops.
+// Each plane of a 3D kernel, and each window of adaptive pooling, requires separate ops.
 TEST(Layers, ThatWouldTakeForeverAreRefused) {
   const auto error = [](const std::string& layer, int count) {
     std::string layers;

@@ -13,8 +13,8 @@
 namespace tfjob::model {
 namespace {
 
-// Copies a model, and changes layers of the copy. Records the names of all layers, and which
-// patterns have matched one.
+// Changes layers in a copy of a model. Records the names of all layers, and the patterns that have
+// matched a layer.
 class LayerPatterns {
  public:
   LayerPatterns(std::span<const std::string> patterns, absl::FunctionRef<void(Layer&)> change)

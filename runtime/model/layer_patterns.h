@@ -1,9 +1,9 @@
-// Changes how layers are trained, by the patterns of their names in the training file.
+// Changes how those layers are trained whose names match patterns in the training file.
 //
-// A pattern is matched as in a shell (fnmatch) against the layer's name, to which the names of the
-// enclosing nested models are prepended: "encoder/dense_1". `*` matches any text, including
-// slashes. The functions return InvalidArgument, and leave the model unchanged, if a pattern
-// matches no layer.
+// Patterns are shell patterns (fnmatch), which are matched against the layer's name with the names
+// of the enclosing nested models prepended: "encoder/dense_1". `*` matches any text, including
+// slashes. If a pattern matches no layer, the functions return InvalidArgument and leave the model
+// unchanged.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 namespace tfjob::model {
 
 // Freezes the matching layers (`model.frozen`), like Keras' `layer.trainable = False`: their
-// variables keep their values, and a BatchNormalization normalises with its moving statistics.
+// variables keep their values, and BatchNormalization uses its moving statistics.
 Status Freeze(Model& model, std::span<const std::string> patterns);
 
 // Saves memory in training: the matching layers are computed a second time for their gradients

@@ -8,7 +8,7 @@
 namespace tfjob::model {
 namespace {
 
-// Returns a model of two layers, the second of which is a model of two layers.
+// Returns a model of two layers, the second of which is itself a model of two layers.
 Model Nested() {
   Model inner = Sequential("inner", {{.name = "dense", .config = layers::Dense{.units = 2}},
                                      {.name = "dense_1", .config = layers::Dense{.units = 2}}});
@@ -18,7 +18,8 @@ Model Nested() {
                  .config = NestedModel{.model = std::make_shared<const Model>(std::move(inner))}}});
 }
 
-// Freezes layers by the patterns. Returns the names of the layers that are still trained.
+// Freezes the layers that match the patterns. Returns the names of the layers that remain
+// trainable.
 std::string TrainedAfter(const std::vector<std::string>& patterns) {
   Model model = Nested();
   const Status status = Freeze(model, patterns);

@@ -35,7 +35,7 @@ namespace {
 using Layers = std::vector<LayerConfig>;
 
 Layers PlainLayers() {
-  using namespace layers;  // NOLINT: the table lists most names of this namespace
+  using namespace layers;  // NOLINT: the table uses most names of this namespace
   return {Dense{},   EinsumDense{},  Embedding{},  Identity{}, Flatten{}, Reshape{},
           Permute{}, RepeatVector{}, Activation{}, ReLU{},     ELU{},     LeakyReLU{},
           PReLU{},   Softmax{},      Masking{},    Rescaling{}};
@@ -59,7 +59,7 @@ Layers NoiseAndNormalizationLayers() {
           Normalization{}};
 }
 
-// Layers with several inputs.
+// Returns the layers with several inputs.
 Layers MergeLayers() {
   using namespace layers;  // NOLINT
   return {Add{},         Subtract{},         Multiply{},
@@ -68,7 +68,7 @@ Layers MergeLayers() {
           Attention{},   AdditiveAttention{}};
 }
 
-// Layers of images and rows.
+// Returns the layers that operate on images and rows.
 Layers ImageLayers() {
   using namespace layers;  // NOLINT
   return {Conv1D{},
@@ -95,7 +95,7 @@ Layers ImageLayers() {
           UpSampling2D{}};
 }
 
-// Layers of volumes, and pooling to a fixed size.
+// Returns the layers that operate on volumes, and those that pool to a fixed size.
 Layers VolumeLayers() {
   using namespace layers;  // NOLINT
   return {Conv3D{},
@@ -115,7 +115,7 @@ Layers VolumeLayers() {
           AdaptiveAveragePooling3D{}};
 }
 
-// Layers that prepare data.
+// Returns the layers that prepare data.
 Layers PreprocessingLayers() {
   using namespace layers;  // NOLINT
   return {CategoryEncoding{}, Discretization{}, IntegerLookup{},   Resizing{},
@@ -131,7 +131,7 @@ Layers RecurrentLayers() {
           ConvLSTM1D{}, ConvLSTM2D{}};
 }
 
-// One layer of each class, with default arguments.
+// Returns one layer of each class, with default arguments.
 Layers AllLayers() {
   Layers all = {layers::InputLayer{}};
   for (LayerFamily& family : LayerFamilies()) {

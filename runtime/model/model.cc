@@ -18,7 +18,7 @@ const Layer& LayerOf(const Model& model, const Call& call) {
   return model.layers[static_cast<size_t>(call.layer)];
 }
 
-// Returns the index of the model's input that a call without inputs takes.
+// Returns the index of the model input that a call without inputs reads.
 size_t InputOf(const Model& model, int call) {
   const auto found = std::ranges::find(model.inputs, call);
   return static_cast<size_t>(found - model.inputs.begin());
@@ -44,7 +44,7 @@ Status CheckOutput(const Model& model, const Types& types, const ValueRef& value
                          ": it has ", count);
 }
 
-// Describes the layers that produce a call's inputs.
+// Describes the layers that produce the inputs of a call, for error messages.
 std::string GiversOf(const Model& model, const Call& call) {
   if (call.inputs.empty()) return "the data";
   std::string givers;
@@ -73,8 +73,8 @@ Status CheckMasks(const Model& model, const Types& types, const Call& call,
   return OkStatus();
 }
 
-// Refuses a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
-// be absurd or overflow.
+// Rejects shapes with more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they
+// may be absurdly large, or overflow.
 Status CheckSize(const Shape& shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t elements = 1;
@@ -88,7 +88,7 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-// Prepends the layer's name to its variables' names.
+// Prepends the name of the layer to the names of its variables.
 std::vector<VariableSpec> OfLayer(const Layer& layer, std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);
@@ -102,7 +102,8 @@ std::vector<VariableSpec> VariablesOf(const Model& model, const Call& call,
   return OfLayer(LayerOf(model, call), VariablesOfConfig(ConfigOf(model, call), in));
 }
 
-// Checks the layer's variables, except for a nested model, which checks its own.
+// Checks the variables of the called layer. Skips nested models, which check their variables
+// themselves.
 Status CheckVariables(const Model& model, const Call& call, std::span<const TensorType> in) {
   if (ConfigOf(model, call).As<NestedModel>() != nullptr) return OkStatus();
   for (const VariableSpec& variable : VariablesOf(model, call, in)) {
@@ -123,15 +124,15 @@ Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
   if (!layer.activity_regularizer.present()) return OkStatus();
   const TensorType wide = Widened(output);
   Status status = ExpectOneInput({&wide, 1}, /*any_dtype=*/false);
-  // Rejects OrthogonalRegularizer, which would compare all examples of a batch, because the batch
-  // size may differ from step to step.
+  // Reject OrthogonalRegularizer: it would compare all examples of a batch, but the batch size may
+  // differ between steps.
   if (status.ok() && layer.activity_regularizer.kind == Regularizer::Kind::kOrthogonal)
     status = Unimplemented("OrthogonalRegularizer is supported for variables only");
   return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));
 }
 
-// Returns the types after a call. Checks the layer's variables and stated input only if `first` is
-// set, that is, at the layer's first call.
+// Returns the output types of a call. If `first` is set, that is, for the layer's first call, also
+// checks the layer's variables and its stated input.
 StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);

@@ -12,7 +12,8 @@ class UniqueNames {
  public:
   bool Take(const std::string& name) { return uses_.try_emplace(name, 1).second; }
 
-  // Returns the name itself or, if it is taken, the name with the first free number appended.
+  // Returns the name itself or, if it is already in use, the name with the first unused number
+  // appended.
   std::string TakeSimilar(const std::string& name) {
     if (Take(name)) return name;
     int& uses = uses_.at(name);
@@ -51,7 +52,7 @@ std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions&
   const size_t outputs = options.objectives.size();
   for (size_t i = 0; i < outputs && outputs > 1; ++i) {
     const std::string prefix = PrefixOf(model, i);
-    // The value of a loss is computed like an accuracy: both are means.
+    // Treat the loss as kAccuracy, because both are means and therefore computed in the same way.
     losses.push_back(
         {.name = prefix + kLoss, .fetch = prefix + kLossSum, .metric = Metric::kAccuracy});
   }

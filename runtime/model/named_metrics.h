@@ -1,4 +1,4 @@
-// Names the metrics of a model's outputs. Private to this package.
+// Determines the names of the metrics of a model's outputs. Private to this package.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,18 @@ namespace tfjob::model {
 
 struct NamedMetric {
   size_t output = 0;
-  bool weighted = false;  // is among the output's weighted_metrics
+  bool weighted = false;  // whether it is one of the output's weighted_metrics
   MetricFetch fetch;
 };
 
 // Returns whether the output has any metrics.
 bool IsMeasured(const Objective& objective);
 
-// Returns the losses of the outputs before weighting, or none if there is only one output.
+// Returns the unweighted losses of the outputs, or an empty list if there is only one output.
 std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions& options);
 
-// Returns the metrics of all outputs, then the weighted metrics of all outputs. No two have the
-// same name, and none has the name of a loss. See MetricsOf for the names.
+// Returns the metrics of all outputs, followed by the weighted metrics of all outputs. Their names
+// are unique, and different from the names of losses. See MetricsOf for the names.
 std::vector<NamedMetric> NamedMetricsOf(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

@@ -12,14 +12,14 @@ namespace tfjob::model {
 namespace {
 
 struct Effort {
-  int64_t calls = 0;  // calls, their inputs and masks, including those in nested models
+  int64_t calls = 0;  // the number of calls, inputs and masks, also in nested models
   int depth = 1;
 };
 
 Effort EffortOf(const Model& model);
 
-// Returns the number of windows along all axes if the layer is one of these poolings, and otherwise
-// 0.
+// Returns the total number of windows along all axes if the layer is one of these pooling layers,
+// and otherwise 0.
 template <typename... Poolings>
 int64_t WindowsOf(const LayerConfig& layer) {
   int64_t windows = 0;
@@ -31,7 +31,7 @@ int64_t WindowsOf(const LayerConfig& layer) {
   return windows;
 }
 
-// Returns the number of parts that a layer computes separately, each with its own ops.
+// Returns the number of parts that a layer computes with separate ops.
 int64_t PartsOf(const LayerConfig& layer) {
   if (const auto* conv = layer.As<layers::Conv3D>()) return conv->window.size[0];
   if (const auto* conv = layer.As<layers::Conv3DTranspose>()) return conv->window.size[0];
@@ -43,12 +43,12 @@ int64_t PartsOf(const LayerConfig& layer) {
   return std::max<int64_t>(windows, 1);
 }
 
-// Returns the number of calls that a layer stands for.
+// Returns the effort of one call of the layer, including the calls inside it.
 Effort EffortOf(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
   const auto* wrapper = layer.config.As<layers::TimeDistributed>();
   if (wrapper == nullptr || wrapper->layer == nullptr) return {PartsOf(layer.config), 0};
-  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // as many as for about 1000 steps
+  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // the effort of 1000 separate steps
   Effort wrapped = EffortOf(*wrapper->layer);
   ++wrapped.depth;
   return wrapped;

@@ -7,8 +7,8 @@
 
 namespace tfjob::model {
 
-// A model as a layer of another model. Its variables' names begin with the names of its own layers:
-// "dense/kernel".
+// Represents a model as a layer of another model. The names of its variables start with the names
+// of its layers: "dense/kernel".
 struct NestedModel {
   static constexpr std::string_view kClass = "Functional";
   static constexpr bool kTakesMask = true;
@@ -19,14 +19,15 @@ struct NestedModel {
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return model::OutputTypes(*model, in);
   }
-  // Cannot fail for inputs that OutputTypes accepts.
+  // Returns the variables. Requires inputs that OutputTypes accepts.
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const { return Forward(*model, call); }
 };
 
-// Limits on nested models. Even a small file may demand an enormous amount of work: for example, a
-// model may call a second model twice, which calls a third model twice, and so on. A layer that
-// computes many parts separately, such as the planes of a 3D kernel, counts as one call per part.
+// Limit the effort for nested models. Even a small file may cause an enormous amount of work: for
+// example, if a model calls a second model twice, the second model calls a third model twice, and
+// so on. A layer that computes many parts separately, such as the planes of a 3D kernel, counts as
+// one call per part.
 inline constexpr int64_t kMostCalls = 40'000;
 inline constexpr int kMostLevels = 16;
 // Returns InvalidArgument if the model exceeds these limits.

@@ -11,7 +11,7 @@
 namespace tfjob::model {
 namespace {
 
-// Returns a model that calls a function of keras.ops with these arguments.
+// Returns a model with a single call of a keras.ops function that has these arguments.
 Json Function(const std::string& module, const std::string& name, Json config, Json args) {
   Json layer = LayerJson(name, "f", std::move(config), {std::move(args)});
   layer["module"] = "keras.src.ops." + module;
@@ -101,7 +101,8 @@ TEST(Operations, RefusesFunctionsAlongTheBatchAndHugeConstants) {
   EXPECT_EQ(ResultOf(Function("core", "ConvertToTensor", none, List(a))), "float32[4]");
 }
 
-// Returns the type of the result if the function is called on an input of this shape, or the error.
+// Calls the function on an input of this shape. Returns the type of the result, or the error
+// message.
 std::string OfShape(const std::vector<int64_t>& example, const std::string& module,
                     const std::string& name, Json config, Json args) {
   Json model = Function(module, name, std::move(config), std::move(args));
@@ -139,8 +140,8 @@ TEST(Operations, AnAxisIsMovedToOnePlace) {
   }
 }
 
-// The axis has the size of one of the batches with which types are computed, so it could be
-// mistaken for the batch.
+// The size of the axis equals one of the batch sizes with which types are computed, so the axis
+// could be mistaken for the batch axis.
 TEST(Operations, AnAxisCannotPassForTheBatch) {
   const Json a = Tensor3("a"), none = Json::object();
   const Json array = {{"class_name", "__numpy__"},
@@ -158,7 +159,8 @@ TEST(Operations, AnAxisCannotPassForTheBatch) {
   }
 }
 
-// The first axis of the result has the size of the batch, but each example depends on all others.
+// The first axis of the result has the batch size, but each example of the result depends on all
+// examples.
 TEST(Operations, AnEinsumCannotCombineExamples) {
   const auto of = [](const std::string& subscripts) {
     return OfShape({4}, "numpy", "Einsum", {{"subscripts", subscripts}},
@@ -201,14 +203,14 @@ TEST(Operations, HugeResultsAreErrors) {
             std::string::npos);
   EXPECT_EQ(OfShape({4, 2}, "numpy", "GetItem", none, List(a, List(slice(1), slice(kMost), 1))),
             "float32[1]");
-  constexpr int64_t kLong = 600'000'000;  // slicing pads it to a multiple of the step
+  constexpr int64_t kLong = 600'000'000;  // slicing pads the axis to a multiple of the step
   EXPECT_NE(OfShape({kLong, 1}, "numpy", "GetItem", none,
                     List(a, List(slice(1), slice(kLong - 1), slice(2))))
                 .find("at most 2^40 elements"),
             std::string::npos);
 }
 
-// Returns a model, as tf.keras 2 writes it, that calls a function of TensorFlow once.
+// Returns a model in the form of tf.keras 2 that calls a TensorFlow function once.
 Json OldFunction(const std::string& function, Json call) {
   Json layer = {{"class_name", "TFOpLambda"},
                 {"name", "f"},
@@ -309,7 +311,8 @@ TEST(Operations, RefusesConstantsAndDifferentArgumentsInAListOfTensors) {
             node + "[1][3]: expected the arguments that the call's first input has, got an object");
 }
 
-// Returns the type of the result if the function is called on tensors of these types, or the error.
+// Calls the function on tensors of these types. Returns the type of the result, or the error
+// message.
 std::string OfTypes(DType a, DType b, std::string_view name,
                     const std::vector<CallOperand>& operands) {
   std::optional<layers::Operation> operation = layers::MakeOperation("keras.src.ops.numpy", name);
@@ -321,7 +324,7 @@ std::string OfTypes(DType a, DType b, std::string_view name,
   return std::string(out.ok() ? Name((*out)[0].dtype) : Message(out.status()));
 }
 
-// The expected types are those of keras.backend.result_type.
+// The expected types are the results of keras.backend.result_type.
 TEST(Operations, TypesArePromotedInEitherOrder) {
   using enum DType;
   struct Case {
@@ -353,7 +356,7 @@ TEST(Operations, TypesArePromotedInEitherOrder) {
   EXPECT_EQ(OfTypes(kBFloat16, kInt64, "Multiply", {a, half}), "bfloat16");
 }
 
-// Not all offsets into the rows of a table could be represented as float32.
+// float32 cannot represent all offsets into the rows of a table.
 TEST(Operations, ConstantsOfTensorflowsFunctionsKeepTheirType) {
   const auto sum = [](const Json& offsets) {
     Json json = OldFunction("__operators__.add", List("a", 0, 0, Json{{"y", offsets}}));

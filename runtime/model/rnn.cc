@@ -1,6 +1,6 @@
-// Runs stacked cells as recurrent layers, one after another: every cell except the last returns all
-// steps. The outputs of such a cell at masked steps do not matter, since the cells after it skip
-// these steps, too.
+// Runs stacked cells as recurrent layers, one after another. Every cell except the last returns all
+// steps. The outputs of such a cell at masked steps do not matter, because the following cells also
+// skip these steps.
 #include "runtime/model/rnn.h"
 
 #include "runtime/graph/ops.h"
@@ -14,12 +14,12 @@ Status NotCallable(std::string_view class_name) {
   return InvalidArgument(class_name, " computes a single step; pass it to an RNN layer");
 }
 
-// A cell that is run as a separate recurrent layer. Its inputs are the sequences and then its
-// states.
+// Describes a cell that runs as a separate recurrent layer. Its inputs are the sequences, followed
+// by its states.
 struct CellPass {
   const Layer* cell = nullptr;
   RecurrentArguments arguments;
-  std::vector<int> states;  // the inputs of the RNN that are the cell's initial states
+  std::vector<int> states;  // indices of the RNN inputs that are the cell's initial states
 };
 
 std::vector<CellPass> PassesOf(const RNN& rnn) {
@@ -60,7 +60,7 @@ Status CheckCells(const RNN& rnn) {
   return InvalidArgument("expected ", states, " initial states, got ", given);
 }
 
-// Returns the arguments of a pass as indices of its inputs. These are the sequences, the initial
+// Returns the arguments of a pass as indices of the pass's inputs: the sequences, the initial
 // states of the pass and, if `with_mask` is set, the mask.
 RecurrentInputs InputsOf(const RNN& rnn, const CellPass& pass, bool with_mask) {
   RecurrentInputs inputs{.listed = rnn.inputs.listed};
@@ -70,7 +70,7 @@ RecurrentInputs InputsOf(const RNN& rnn, const CellPass& pass, bool with_mask) {
   return inputs;
 }
 
-// Returns the variables of a cell under the names that Keras gives them.
+// Returns the variables of a cell, with the names that they have in Keras.
 std::vector<VariableSpec> VariablesOf(const RNN& rnn, const CellPass& pass, int64_t features) {
   const bool stacked = rnn.cell->config.As<StackedRNNCells>() != nullptr;
   const std::string prefix =
@@ -189,8 +189,7 @@ std::vector<Output> RNN::Apply(LayerCall& call) const {
     inner.variables.assign(next, next + count);
     next += count;
     const graph::NameScope scope(call.b, pass.cell->name);
-    // The next cell expects the steps in their original order, because it runs in the same
-    // direction.
+    // Restore the original order of the steps for the next cell, which runs in the same direction.
     const bool flip = go_backwards && pass.cell != passes.back().cell;
     const std::vector<Output> results =
         RecurrentOutputs(pass.arguments, InputsOf(*this, pass, mask.valid()), inner, flip);

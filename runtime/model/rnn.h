@@ -1,4 +1,4 @@
-// Defines the cells of recurrent layers, and RNN, a layer that consists of cells.
+// Defines the cells of recurrent layers, and RNN, a layer that runs cells.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace tfjob::model::layers {
 
-// A cell: one step of the recurrent layer of the same kind. A cell cannot be called by itself; RNN
-// runs it.
+// Represents a cell: one step of the recurrent layer of the same kind. A cell cannot be called
+// directly; RNN runs it.
 template <CellKind kKind>
 struct Cell {
   static constexpr std::string_view kClass = kKind == CellKind::kSimpleRNN ? "SimpleRNNCell"
@@ -27,8 +27,8 @@ using SimpleRNNCell = Cell<CellKind::kSimpleRNN>;
 using LSTMCell = Cell<CellKind::kLSTM>;
 using GRUCell = Cell<CellKind::kGRU>;
 
-// A stack of cells, each of which takes the output of the cell before it. Like a single cell, a
-// stack cannot be called.
+// Represents a stack of cells, in which the output of each cell is the input of the next cell. Like
+// a single cell, a stack cannot be called directly.
 struct StackedRNNCells {
   static constexpr std::string_view kClass = "StackedRNNCells";
   std::vector<std::shared_ptr<const Layer>> cells;
@@ -38,8 +38,8 @@ struct StackedRNNCells {
   std::vector<graph::Output> Apply(LayerCall& call) const;
 };
 
-// Runs its cell, or its stack of cells, over sequences [steps,features]. The layer's states are
-// those of the first cell, then those of the second, and so on.
+// Runs a cell, or a stack of cells, over sequences [steps,features]. The states of the layer are
+// those of the first cell, followed by those of the second cell, and so on.
 struct RNN {
   static constexpr std::string_view kClass = "RNN";
   std::shared_ptr<const Layer> cell;
@@ -53,11 +53,11 @@ struct RNN {
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const;
 
-  // Returns the cells in their order.
+  // Returns the cells in order.
   std::vector<const Layer*> Cells() const;
 };
 
-// Returns the arguments of a layer that is a cell, and null for any other.
+// Returns the arguments of the cell, or null if the layer is not a cell.
 const RecurrentArguments* CellArguments(const Layer& layer);
 
 }  // namespace tfjob::model::layers

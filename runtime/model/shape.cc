@@ -8,7 +8,7 @@
 namespace tfjob::model::layers {
 namespace {
 
-// Returns the layer's input with each example reshaped to `example`.
+// Reshapes each example of the layer's input to `example`.
 graph::Output Reshaped(const LayerCall& call, const Shape& example) {
   return graph::Reshape(call.b, call.x(), Batched(call.batch_size(), example));
 }

@@ -1,12 +1,12 @@
-// Defines layers that only change shapes. They are in this folder because an InputLayer may have
-// unstated lengths (any_length.h).
+// Defines layers that only change shapes. They are in this folder, not in layers/, because an
+// InputLayer may have unstated lengths (any_length.h).
 #pragma once
 
 #include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 
-// An input of the model. It has no inputs itself: its value is fed.
+// Represents an input of the model. The layer has no inputs; its value is fed.
 struct InputLayer {
   static constexpr std::string_view kClass = "InputLayer";
   static constexpr bool kSupportsMasking = true;
@@ -19,7 +19,7 @@ struct InputLayer {
   graph::Output Apply(const LayerCall& call) const { return call.x(); }
 };
 
-// Returns its input.
+// Returns its input unchanged.
 struct Identity {
   static constexpr std::string_view kClass = "Identity";
   static constexpr bool kAnyDType = true;
@@ -49,7 +49,7 @@ struct Reshape {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Reorders the axes of each example. `dims` counts them from 1.
+// Reorders the axes of each example. In `dims`, axes are counted from 1.
 struct Permute {
   static constexpr std::string_view kClass = "Permute";
   static constexpr bool kAnyDType = true;
@@ -60,7 +60,7 @@ struct Permute {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Repeats each example of shape [c] n times: [n,c].
+// Repeats each example of shape [c] n times. The result is [n,c].
 struct RepeatVector {
   static constexpr std::string_view kClass = "RepeatVector";
   static constexpr bool kAnyDType = true;

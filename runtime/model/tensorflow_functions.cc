@@ -13,11 +13,11 @@
 namespace tfjob::model {
 namespace {
 
-// The part of the Keras 3 call in which an argument is stored.
+// Specifies the part of the Keras 3 call in which an argument is stored.
 enum class Role {
   kOperand,  // an operand of the call
-  kConfig,   // the argument `target` in the function's config
-  kOnly,     // nowhere: only the value `target`, as JSON, is supported
+  kConfig,   // argument `target` in the function's config
+  kOnly,     // nowhere; the only supported value is `target`, as JSON
 };
 
 struct Parameter {
@@ -29,8 +29,8 @@ struct Parameter {
 struct TensorflowFunction {
   std::string_view name;  // without "tf."
   std::string_view module, class_name;
-  std::span<const Parameter> parameters = {};  // those after the first
-  // TensorFlow's defaults, as JSON, for the arguments that have other defaults in Keras.
+  std::span<const Parameter> parameters = {};  // all parameters except the first
+  // TensorFlow's defaults, as JSON, for arguments whose defaults are different in Keras.
   std::string_view defaults = "{}";
 };
 
@@ -120,7 +120,7 @@ constexpr TensorflowFunction kElementwiseFunctions[] = {
     {"cast", "core", "Cast", kType},
 };
 
-// Functions that rearrange or combine elements.
+// Lists the functions that rearrange or combine elements.
 constexpr TensorflowFunction kArrayFunctions[] = {
     {"__operators__.getitem", "numpy", "GetItem", kSliceSpec},
     {"linalg.matmul", "numpy", "Matmul", kB},
@@ -174,7 +174,8 @@ Json TensorForm(const Json& history) {
           {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
 }
 
-// Returns the type that TensorFlow gives a constant, which is a number or nested lists of numbers.
+// Returns the type of a constant in TensorFlow. The constant is a number, or nested lists of
+// numbers.
 std::string_view ConstantType(const Json& value) {
   if (!value.is_array()) {
     if (!value.is_number_integer()) return "float32";
@@ -189,11 +190,11 @@ std::string_view ConstantType(const Json& value) {
   return type;
 }
 
-// tf.keras 2 writes this in place of a layer's name for a constant that is the first argument or an
-// element of a list.
+// tf.keras 2 writes this text in place of a layer's name if the first argument, or an element of a
+// list, is a constant.
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
-// Returns a key, or a part of one, in Keras 3's form.
+// Converts a key, or a part of a key, to the form of Keras 3.
 Json KeyForm(const Json& spec) {
   if (spec.is_array()) {
     Json key = Json::array();
@@ -205,7 +206,7 @@ Json KeyForm(const Json& spec) {
   return {{"class_name", "__slice__"}, {"config", spec}};
 }
 
-// Returns an operand in Keras 3's form: a tensor, a list of tensors, a number or an array.
+// Converts an operand to the form of Keras 3: a tensor, a list of tensors, a number or an array.
 StatusOr<Json> OperandForm(const JsonField& field) {
   const Json& value = *field.value();
   if (IsHistory(value)) return TensorForm(value);
@@ -223,12 +224,12 @@ StatusOr<Json> OperandForm(const JsonField& field) {
   return tensors;
 }
 
-// The first argument of a call, and the arguments that are given by name.
+// Contains the first argument of a call, and its keyword arguments.
 struct GivenCall {
   JsonField first, named;
 };
 
-// Checks that all elements of a list of tensors have the same arguments by name, which tf.keras 2
+// Checks that all elements of a list of tensors have the same keyword arguments, which tf.keras 2
 // repeats in each element.
 Status ExpectSameArguments(const JsonField& node) {
   const JsonField first = node[0][3];
@@ -253,13 +254,13 @@ StatusOr<GivenCall> ReadGivenCall(const JsonField& layer) {
     return GivenCall{node, node[0][3]};
   }
   if (!IsHistory(*node.value())) return node.Mismatch("[layer, call, output, arguments]");
-  // If the first argument is not a tensor, TensorFlow writes it in place of the index of the
+  // If the first argument is a constant, TensorFlow writes its value in place of the index of an
   // output.
   const bool constant = (*node.value())[0] == kConstant;
   return GivenCall{constant ? node[2] : node, node[3]};
 }
 
-// Stores an argument in the function's config or in the arguments of its call.
+// Stores an argument in the function's config, or in the arguments of the call.
 Status Store(const Parameter& parameter, const JsonField& value, Json& config, Json& args) {
   switch (parameter.role) {
     case Role::kOperand: {
@@ -285,7 +286,8 @@ Status Store(const Parameter& parameter, const JsonField& value, Json& config, J
   return OkStatus();
 }
 
-// Replaces each occurrence of a path or a name, unless it is the beginning of a longer one.
+// Replaces each occurrence of a path or a name, unless the occurrence is the start of a longer path
+// or name.
 void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
     const size_t end = at + from.size();
@@ -329,8 +331,7 @@ StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer) {
   return written;
 }
 
-// Replaces the names and paths of the translated layer, which the error contains, with those of the
-// file.
+// Replaces the names and paths of the translated layer in the error message with those in the file.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error) {
   if (error.ok()) return error;
   ASSIGN_OR_RETURN(const TensorflowFunction* const function, FindFunction(layer["config"]));

@@ -32,14 +32,14 @@ void Clip(Builder& b, const optimizer::Clipping& clipping,
           std::vector<VariableGradient>& gradients) {
   std::vector<Output> values;
   for (const VariableGradient& gradient : gradients) values.push_back(gradient.value);
-  // For a gradient by rows, clips only the given rows: the other rows are zero, and clipping never
-  // changes zeros.
+  // If a gradient is given by rows, clipping these rows suffices: all other rows are zero, and
+  // clipping does not change zeros.
   values = ClipGradients(b, clipping, std::move(values));
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].value = values[i];
 }
 
-// Returns the mean of the gradients since the last update, if this step updates the variables. In
-// any other step, the result is incomplete and not used.
+// Returns the mean of the gradients since the last update. In a step that does not update the
+// variables, the result is incomplete and not used.
 Output MeanGradient(Builder& b, const optimizer::Optimizer& optimizer,
                     const VariableSpec& variable) {
   const std::string accumulator =

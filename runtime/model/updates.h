@@ -11,23 +11,23 @@
 
 namespace tfjob::model {
 
-// The gradient of a variable. If `indices` is valid, `value` contains only the rows with these
-// indices.
+// Contains the gradient of a variable. If `indices` is valid, `value` contains only the rows with
+// these indices.
 struct VariableGradient {
   const VariableSpec* variable = nullptr;
   graph::Output value, indices = {};
-  // The variable's name in the model, in which exclude_from_weight_decay is searched; empty if it
-  // is that of `variable`.
+  // The name to which exclude_from_weight_decay applies: the variable's name in the model. If
+  // empty, this is the name of `variable`.
   std::string name = {};
 };
 
-// Returns whether ApplyGradients must clip the gradients, rather than its caller. As in Keras, this
-// is so if gradients are accumulated: only the mean over several steps is clipped, in the step of
-// the update.
+// Returns whether ApplyGradients must clip the gradients instead of its caller. As in Keras, this
+// is the case if gradients are accumulated: only the mean over several steps is clipped, in the
+// step that updates the variables.
 bool ClipsMean(const optimizer::Optimizer& optimizer, const optimizer::Clipping& clipping);
 
-// Clips the gradients, and updates their variables. `step` is the number of steps before this one,
-// an int64 scalar.
+// Clips the gradients or, if ClipsMean returns true, their means, and updates the variables. `step`
+// is the number of steps before this one, an int64 scalar.
 void ApplyGradients(graph::Builder& b, const optimizer::Optimizer& optimizer,
                     const optimizer::Clipping& clipping, std::vector<VariableGradient> gradients,
                     graph::Output step);

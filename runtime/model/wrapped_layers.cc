@@ -15,7 +15,7 @@ namespace {
 
 using LayerPointer = std::shared_ptr<const Layer>;
 
-// Returns a copy of the config in which `change` has replaced each wrapped layer.
+// Returns a copy of the config in which each wrapped layer is replaced with the result of `change`.
 template <typename Change>
 LayerConfig WithWrapped(const LayerConfig& config, const Change& change) {
   const auto replace = [&change](LayerPointer& layer) {

@@ -10,16 +10,16 @@ namespace tfjob::model::layers {
 
 // Applies a layer with one input and one output to each step of sequences [steps,…].
 //
-// Treats the steps as examples of one larger batch. In training, however, applies
-// BatchNormalization to one step after another, as in Keras, so that it sees one batch per step.
-// There may then be at most kMostJoined steps, and BatchNormalization must not be inside another
-// layer.
+// Treats the steps as examples of one larger batch. As in Keras, BatchNormalization is an
+// exception: in training, it is applied to one step after another, with separate statistics per
+// step. In this case, there may be at most kMostJoined steps, and BatchNormalization must not be
+// inside another layer.
 struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;
   static constexpr bool kKeepsTypes = true;
   std::shared_ptr<const Layer> layer;
-  // The arguments of a call: the sequences and, if it is given, the mask.
+  // The arguments of a call: the sequences and, optionally, the mask.
   int input = 0, mask = kNoInput;
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Wrapped("layer", layer, /*required=*/true); }
@@ -35,17 +35,17 @@ struct TimeDistributed {
   bool StepsApart() const;
 };
 
-// How a Bidirectional layer combines its outputs.
+// Specifies how a Bidirectional layer combines its outputs.
 enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
 
 // Runs two recurrent layers over the sequences, one forwards and one backwards. If the backward
-// layer returns the outputs of all steps, puts them into the order of the steps. With kNone,
-// returns both outputs. The outputs are followed by the states, those of the forward layer first;
-// initial states have the same order.
+// layer returns the outputs of all steps, they are put into the order of the steps. With kNone,
+// returns both outputs. The outputs are followed by the states of the forward layer, and then by
+// those of the backward layer. Initial states have the same order.
 struct Bidirectional {
   static constexpr std::string_view kClass = "Bidirectional";
   std::shared_ptr<const Layer> layer;
-  // If null, a copy of `layer` that runs backwards is used.
+  // If null, the backward layer is a copy of `layer` that runs backwards.
   std::shared_ptr<const Layer> backward_layer;
   BidirectionalMerge merge_mode = BidirectionalMerge::kConcat;
   RecurrentInputs inputs = {};

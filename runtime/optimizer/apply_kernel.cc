@@ -27,7 +27,7 @@ class ApplyKernel : public Kernel {
         projection_(std::move(projection)),
         inputs_(request.inputs),
         outputs_(request.outputs) {
-    // If no input has row padding, the whole tensor is treated as one row.
+    // If no input has row padding, treat the whole tensor as one row.
     bool dense = true;
     for (const Operand& input : inputs_) dense &= input.dense();
     const Operand& variable = inputs_[kVariable];

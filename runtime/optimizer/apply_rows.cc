@@ -1,4 +1,4 @@
-// Applies gradients in which only some rows are not zero.
+// Applies gradients in which only some rows are nonzero.
 #include <algorithm>
 #include <array>
 
@@ -10,12 +10,13 @@ namespace tfjob::optimizer {
 namespace internal {
 namespace {
 
-// Rows without a gradient are updated with a gradient of zeros, in pieces of this many elements.
+// The size of a piece of a row, in elements. Rows without a gradient are updated with a gradient of
+// zeros, piece by piece.
 constexpr int64_t kZeros = 1024;
 template <typename T>
 constexpr std::array<T, kZeros> kZero{};
 
-// Updates elements [begin, end) of row `row`. `gradient` is the gradient of these elements.
+// Updates elements [begin, end) of row `row`. `gradient` points to the gradient of these elements.
 template <typename T>
 void UpdateRow(const Update<T>& update, const RowsToUpdate<T>& r, int64_t row, int64_t begin,
                int64_t end, const T* gradient) {

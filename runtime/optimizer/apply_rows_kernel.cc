@@ -49,12 +49,12 @@ class ApplyRowsKernel : public Kernel {
     }
     internal::UpdateRows(optimizer_, internal::MakeUpdate<T>(optimizer_, step, T{1}, part_), r,
                          stream);
-    // Projects all rows, even rows without a gradient, as in Keras.
+    // As in Keras, project all rows, even those without a gradient.
     projection_.Run(r.variable, r.stride);
   }
 
  private:
-  // Returns the indices without the -1 at the end.
+  // Returns the indices, without any -1 at the end.
   std::span<const int64_t> IndicesOf(const void* input) const {
     const std::span<const int64_t> all(static_cast<const int64_t*>(input),
                                        static_cast<size_t>(inputs_[kIndices].shape.dim(0)));

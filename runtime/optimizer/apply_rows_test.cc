@@ -1,4 +1,4 @@
-// Compares updates by rows with the same updates by dense gradients.
+// Compares updates by rows with the same updates by dense gradients, which must have equal results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,7 +43,8 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-// Returns the rows of a step: every third row, beginning with a different row in each step.
+// Returns the rows that a step updates: every third row, starting with a different row in each
+// step.
 std::vector<int64_t> RowsOfStep(int64_t step) {
   std::vector<int64_t> rows;
   for (int64_t row = step % 3; row < kRows; row += 3) rows.push_back(row);
@@ -70,7 +71,8 @@ void ApplyDense(const Optimizer& optimizer, int64_t step, Table& table, kernels:
         std::span<const std::span<float>>(table.Spans()), stream, 0.5f);
 }
 
-// The table is part of a larger variable, in which it begins at row `first`.
+// Updates the table by rows. The table is a part of a larger variable that starts at the variable's
+// row `first`.
 void ApplyByRows(const Optimizer& optimizer, int64_t step, Table& table, kernels::Stream& stream,
                  int64_t first = 0) {
   std::vector<int64_t> rows = RowsOfStep(step);
@@ -144,7 +146,7 @@ TEST(ApplyRows, LazyOptimizersDoNotGoWithWhatChangesAllRows) {
   EXPECT_NE(Validate(optimizer), OkStatus());
 }
 
-// Runs the op on a table with padded rows, and returns the table without padding.
+// Runs the op on a table with padded rows. Returns the updated table without padding.
 StatusOr<Table> RunKernel(const Optimizer& optimizer, std::vector<int64_t> indices,
                           const std::vector<float>& values) {
   constexpr int64_t kStride = kCols + 10;

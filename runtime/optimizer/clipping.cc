@@ -7,8 +7,8 @@
 namespace tfjob::optimizer {
 namespace {
 
-// The number of independent partial sums. The compiler can vectorise a loop over them without
-// changing the result.
+// The number of independent partial sums. With several sums, the compiler can vectorise a loop
+// without changing the result.
 constexpr size_t kLanes = 8;
 
 template <typename T>
@@ -47,8 +47,8 @@ double SumOfSquares(std::span<const double> gradient) {
 
 double ClipFactor(const Clipping& clipping, double squares) {
   const double norm = std::sqrt(squares), limit = clipping.limit;
-  // The last term is 0, or NaN if the norm is not finite: clipping must not turn infinite gradients
-  // into zeros.
+  // The last term is 0 if the norm is finite, and NaN otherwise. Without this term, clipping would
+  // turn infinite gradients into zeros.
   if (clipping.kind == ClipKind::kGlobalNorm) {
     return limit * std::min(1 / norm, 1 / limit) + (norm - norm);
   }

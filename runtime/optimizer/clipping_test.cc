@@ -24,7 +24,7 @@ TEST(Clipping, SumsSquaresInDouble) {
     EXPECT_EQ(SumOfSquares(std::span<const float>(floats)), expected) << size;
     EXPECT_EQ(SumOfSquares(std::span<const double>(doubles)), expected) << size;
   }
-  const std::vector<float> large(3, 1e30f);  // the squares are not finite as floats
+  const std::vector<float> large(3, 1e30f);  // as floats, the squares are not finite
   EXPECT_NEAR(SumOfSquares(std::span<const float>(large)) / 3e60, 1, 1e-6);
 }
 

@@ -11,13 +11,13 @@ namespace {
 
 using ConstraintKind = Constraint::Kind;
 
-// The names of the kinds, in the order of Constraint::Kind.
+// Lists the names of the kinds, in the order of Constraint::Kind.
 constexpr std::string_view kConstraintNames[] = {"None", "NonNeg", "UnitNorm", "MaxNorm",
                                                  "MinMaxNorm"};
 constexpr double kConstraintEpsilon = 1e-7;
 constexpr std::string_view kConstraintAttribute = "constraint";
 
-// Converts a negative axis to one that counts from the first axis.
+// Converts a negative axis, which counts from the end, to a nonnegative axis.
 int64_t FromFirst(int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + shape.rank() : axis;
 }
@@ -136,8 +136,8 @@ Projection::Projection(const Constraint& constraint, const Shape& shape) : const
   if (constraint.has_norms()) norms_.assign(static_cast<size_t>(norms), 0);
 }
 
-// Calls visit(row, norm) for each row, where `norm` is the index in norms_ for the row's first
-// element.
+// Calls visit(row, norm) for each row. `norm` is the index in norms_ of the norm that covers the
+// row's first element.
 template <typename Visit>
 void Projection::ForEachRow(Visit visit) {
   std::ranges::fill(place_, 0);

@@ -1,12 +1,12 @@
-// Defines constraints: projections of a variable, which are applied after each step of the
-// optimizer. The arithmetic is Keras 3's (keras/src/constraints):
+// Defines constraints: projections that are applied to a variable after each step of the optimizer.
+// The arithmetic is that of Keras 3 (keras/src/constraints):
 //
 //   NonNeg      w = max(w, 0)
 //   UnitNorm    w = w / (1e-7 + n)
 //   MaxNorm     w = w (min(n, max_value) / (1e-7 + n))
 //   MinMaxNorm  w = w ((rate min(max(n, min_value), max_value) + (1 - rate) n) / (1e-7 + n))
 //
-// where n is the Euclidean norm of w over `axes`, one norm per index of the other axes.
+// where n is the Euclidean norm of w over `axes`. There is one norm per index of all other axes.
 #pragma once
 
 #include <cstdint>
@@ -35,37 +35,37 @@ struct Constraint {
   bool operator==(const Constraint&) const = default;
 };
 
-// Returns Keras' class name: "MaxNorm".
+// Returns the name of the Keras class, such as "MaxNorm".
 std::string_view Name(Constraint::Kind kind);
 
-// Returns InvalidArgument if an argument is invalid, or if a variable of this shape does not have
-// all of the axes.
+// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks one of
+// the axes.
 Status Validate(const Constraint& constraint, const Shape& shape);
 
-// Returns whether each norm covers the first axis, so that no range of rows contains all elements
-// of a norm.
+// Returns whether norms are taken over the first axis. If so, a range of rows does not contain all
+// elements of any norm.
 bool SpansRows(const Constraint& constraint, const Shape& shape);
 
-// Convert a constraint to and from JSON, in this project's own form.
+// Convert a constraint to and from JSON. The form is specific to this project.
 Json ToJson(const Constraint& constraint);
 StatusOr<Constraint> ParseConstraint(const JsonField& json);
 
-// SetConstraint adds a constraint to the attributes of an op that updates a variable, unless it is
-// kNone. ConstraintOf reads it back, and returns InvalidArgument if it is invalid for a variable of
-// this shape.
+// SetConstraint adds a constraint, unless it is kNone, to the attributes of an op that updates a
+// variable. ConstraintOf returns the constraint in the attributes, or InvalidArgument if it is
+// invalid for a variable of this shape.
 void SetConstraint(const Constraint& constraint, Attributes& attributes);
 StatusOr<Constraint> ConstraintOf(const Attributes& attributes, const Shape& shape);
 
-// Applies a constraint to variables of one shape. Holds one number per norm, so that Run allocates
-// nothing. Not thread-safe.
+// Applies a constraint to variables of one shape. Contains memory for one number per norm, so Run
+// does not allocate memory. Not thread-safe.
 class Projection {
  public:
   // Creates a projection that changes nothing.
   Projection() = default;
-  // The constraint must be one that Validate accepts for the shape.
+  // Creates a projection for `constraint`, which Validate must accept for the shape.
   Projection(const Constraint& constraint, const Shape& shape);
 
-  // Projects the variable in place. Its rows, which are its last axis, begin `row_stride` elements
+  // Projects the variable in place. The last axis forms rows, which start `row_stride` elements
   // apart.
   void Run(float* variable, int64_t row_stride);
   void Run(double* variable, int64_t row_stride);
@@ -82,12 +82,12 @@ class Projection {
   void NormsToFactors();
 
   Constraint constraint_;
-  std::vector<int64_t> dims_;     // all dimensions but the last
-  std::vector<int64_t> strides_;  // strides in norms_, by dimension; 0 along `axes`
+  std::vector<int64_t> dims_;     // all dimensions except the last
+  std::vector<int64_t> strides_;  // strides in norms_, one per dimension; 0 along `axes`
   std::vector<int64_t> place_;    // the index of the current row
   int64_t rows_ = 0, columns_ = 0;
-  int64_t column_stride_ = 0;  // in norms_
-  std::vector<double> norms_;  // first the squares of the norms, then the norms, then the factors
+  int64_t column_stride_ = 0;  // stride of the last axis in norms_
+  std::vector<double> norms_;  // successively the squared norms, the norms and the factors
 };
 
 }  // namespace tfjob::optimizer

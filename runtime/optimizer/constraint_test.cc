@@ -19,7 +19,7 @@ std::vector<float> Projected(const Constraint& constraint, const Shape& shape,
   return values;
 }
 
-// The expected values were computed by keras.constraints of Keras 3.15, with float64.
+// The expected values were computed with keras.constraints of Keras 3.15, in float64.
 TEST(Constraint, ValuesAreKeras) {
   const std::vector<float> w = {3, -1, 0.5F, 4, 2, -0.25F};
   const struct {
@@ -43,7 +43,8 @@ TEST(Constraint, ValuesAreKeras) {
   }
 }
 
-// Compares the norms of a filter, one per output channel, with those that a plain loop computes.
+// Compares the norms of a filter, one per output channel, with norms that are computed by a plain
+// loop.
 TEST(Constraint, NormsMayBeOverAnyAxesAndRowsMayHavePadding) {
   const Shape shape({2, 3, 2, 4});
   for (const std::vector<int64_t>& axes :

@@ -9,7 +9,7 @@
 namespace tfjob::optimizer {
 namespace {
 
-constexpr int64_t kFiniteGrain = 65536;  // this many elements justify another thread
+constexpr int64_t kFiniteGrain = 65536;  // number of elements that justifies another thread
 
 template <typename T>
 struct BitsOf;
@@ -17,7 +17,7 @@ template <>
 struct BitsOf<float> {
   using Type = uint32_t;
   static constexpr Type kMagnitude = 0x7fffffff;  // all bits except the sign
-  static constexpr Type kInfinity = 0x7f800000;   // NaNs are above it
+  static constexpr Type kInfinity = 0x7f800000;   // the bits of NaNs are above this value
 };
 template <>
 struct BitsOf<double> {
@@ -26,7 +26,7 @@ struct BitsOf<double> {
   static constexpr Type kInfinity = 0x7ff0000000000000;
 };
 
-// Compares the bits as integers, because the compiler can vectorise a maximum of integers: unlike a
+// Compares the bits as integers. The compiler can vectorise a maximum of integers because, unlike a
 // maximum of floating-point numbers, it does not depend on the order.
 template <typename T>
 bool FiniteRange(const T* values, int64_t count) {
@@ -47,7 +47,7 @@ bool FiniteSpan(std::span<const T> values, ThreadPool* pool) {
   const auto check = [&](int64_t begin, int64_t end) {
     if (!FiniteRange(values.data() + begin, end - begin)) finite = false;
   };
-  pool->ParallelFor(count, kFiniteGrain, std::cref(check));  // by reference: does not allocate
+  pool->ParallelFor(count, kFiniteGrain, std::cref(check));  // by reference, to avoid an allocation
   return finite;
 }
 

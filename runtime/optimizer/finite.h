@@ -1,5 +1,5 @@
 // Checks whether numbers are finite, that is, neither NaN nor infinite. Reads the memory once,
-// split among the pool's threads, and allocates nothing.
+// divided among the threads of a pool, and does not allocate memory.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tfjob::optimizer {
 
-// If `pool` is null, everything runs on the calling thread.
+// Returns whether all values are finite. If `pool` is null, uses only the calling thread.
 bool AllFinite(std::span<const float> values, ThreadPool* pool = nullptr);
 bool AllFinite(std::span<const double> values, ThreadPool* pool = nullptr);
 

@@ -1,5 +1,5 @@
-// Lists the hyper-parameters of all optimizers in one table, which validation, attributes and JSON
-// use. Private to this package.
+// Lists the hyper-parameters of all optimizers in one table, which is used for validation, for
+// attributes and for JSON. Private to this package.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct HyperParameter {
   std::variant<double Optimizer::*, bool Optimizer::*, int64_t Optimizer::*> member;
   unsigned kinds;  // one bit per Kind: 1 << kind
   Range range = Range::kAny;
-  // If true, attributes and JSON contain the hyper-parameter only if its value differs from the
-  // default in Optimizer.
+  // Whether attributes and JSON omit the hyper-parameter if it has the default value in Optimizer.
   bool only_if_set = false;
 };
 
 inline constexpr unsigned kEveryKind = (1u << kKindCount) - 1;
 
-// The learning rate comes first. The schedule and exclude_from_weight_decay are not listed.
+// Returns the table, in which the learning rate comes first. The schedule and
+// exclude_from_weight_decay are not included.
 std::span<const HyperParameter> HyperParameters();
 
 inline bool Uses(const Optimizer& optimizer, const HyperParameter& parameter) {

@@ -122,7 +122,8 @@ void Adadelta(C<T> c, int64_t count, T* __restrict w, const T* __restrict gradie
   }
 }
 
-// If kRoot is set, the power is 1 / 2, Keras' default. Other powers are not vectorised.
+// Computes a step of Ftrl. If kRoot is set, the power is 1 / 2, Keras' default. The loop for other
+// powers is not vectorised.
 template <typename T, bool kRoot>
 void Ftrl(C<T> c, int64_t count, T* __restrict w, const T* __restrict gradient, T* const* slots) {
   T* __restrict sum = slots[0];
@@ -148,7 +149,7 @@ void Lion(C<T> c, int64_t count, T* __restrict w, const T* __restrict gradient, 
   for (int64_t i = 0; i < count; ++i) {
     const T g = gradient[i] * scale;
     const T direction = keep_1 * m[i] + take_1 * g;
-    const T sign = direction > 0 ? T{1} : direction < 0 ? T{-1} : direction;  // NaN remains NaN
+    const T sign = direction > 0 ? T{1} : direction < 0 ? T{-1} : direction;  // NaN stays NaN
     w[i] -= rate * sign;
     m[i] = keep_2 * m[i] + take_2 * g;
   }

@@ -16,7 +16,7 @@ namespace {
 using internal::HyperParameter;
 using internal::Range;
 
-// The names of the kinds, in the order of Kind.
+// Lists the names of the kinds, in the order of Kind.
 constexpr std::string_view kNames[] = {"SGD",   "Adagrad", "Adam",     "RMSprop", "AdamW",
                                        "Nadam", "Adamax",  "Adadelta", "Ftrl",    "Lion"};
 static_assert(std::size(kNames) == kKindCount);
@@ -34,8 +34,8 @@ struct Allowed {
   std::string_view text;
 };
 
-// The allowed values, in the order of Range. A momentum or a decay factor of 1 is not allowed,
-// because old values would then never fade.
+// Lists the allowed values, in the order of Range. A momentum or decay factor of 1 is not allowed,
+// because old values would never fade.
 const Allowed kAllowed[] = {
     {[](double) { return true; }, ""},
     {[](double value) { return std::isfinite(value) && value >= 0; }, "a finite number, 0 or more"},
@@ -64,7 +64,7 @@ bool IsWritten(const Optimizer& o, const HyperParameter& parameter) {
 
 }  // namespace
 
-// Stops after 1000 factors, because 1 - 0.96^i / 2 is rounded to 1 long before that.
+// Stops after 1000 factors, because 1 - 0.96^i / 2 is rounded to 1 for much smaller i.
 double NadamProduct(double beta_1, int64_t updates) {
   double product = std::pow(beta_1, static_cast<double>(updates)), power = 1;
   for (int i = 1; i <= 1000 && i <= updates; ++i) {

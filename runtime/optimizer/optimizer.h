@@ -1,8 +1,8 @@
-// Represents an optimizer as a value, and implements its arithmetic. The graph op ApplyOptimizer
-// and the parameter servers both use this implementation.
+// Represents an optimizer as a value, and implements its arithmetic. The op ApplyOptimizer and the
+// parameter servers both use this implementation.
 //
-// The arithmetic is Keras 3's (keras/src/optimizers). g is the gradient, w the variable, lr the
-// learning rate of the step, and t = step + 1:
+// The arithmetic is that of Keras 3 (keras/src/optimizers). Here, g is the gradient, w is the
+// variable, lr is the learning rate of the step, and t = step + 1:
 //
 //   SGD       momentum = 0: w -= lr g
 //             else m = momentum m - lr g; w += m (with nesterov: w += momentum m - lr g)
@@ -25,7 +25,7 @@
 //             w = (clip(z, -l1, l1) - z) / (n^q / lr + 2 l2), l1 = l1_regularization_strength
 //   Lion      w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g
 //
-// Every kind of optimizer has these options, listed in the order in which they take effect:
+// Every kind of optimizer has these options, which take effect in this order:
 //
 //   gradient_accumulation_steps  k: each gradient is added to a slot. Only every k-th step updates
 //                                w, with the mean of k gradients. Bias corrections then count
@@ -35,7 +35,7 @@
 //                                step; the average equals w while t = 1
 //   ema_overwrite_frequency      f: w = average, in every step in which f divides t
 //
-// TensorFlow 1's optimizers use the same formulas with different defaults: epsilon is 0 in
+// The optimizers of TensorFlow 1 use the same formulas with different defaults: epsilon is 0 in
 // AdagradOptimizer, and 1e-8 in AdamOptimizer.
 #pragma once
 
@@ -70,13 +70,13 @@ enum class Kind {
 };
 inline constexpr int kKindCount = 10;
 
-// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop", … Returns
-// InvalidArgument for other names, with a message that suggests or lists names.
+// Parses the name of a Keras class, ignoring case: "sgd", "adagrad", "adam", "rmsprop", … For an
+// unknown name, returns InvalidArgument with a message that suggests or lists names.
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop", …
 
-// Each kind uses only the learning rate, the schedule, the options that every kind has, and the
-// hyper-parameters that are marked with its name.
+// Describes an optimizer. Each kind uses only the learning rate, the schedule, the options that
+// every kind has, and the hyper-parameters that are marked with its name.
 struct Optimizer {
   Kind kind = Kind::kSgd;
   double learning_rate = 0.01;  // the initial rate, if there is a schedule
@@ -90,7 +90,7 @@ struct Optimizer {
   bool centered = false;                   // RMSprop
   bool amsgrad = false;                    // Adam, AdamW
   double epsilon = 1e-7;                   // all except SGD, Ftrl and Lion
-  // Ftrl
+  // Hyper-parameters of Ftrl.
   double learning_rate_power = -0.5;
   double l1_regularization_strength = 0;
   double l2_regularization_strength = 0;
@@ -98,69 +98,71 @@ struct Optimizer {
   double beta = 0;
 
   double weight_decay = 0;  // 0: none
-  // A variable has no weight decay if one of these regular expressions (RE2's syntax) is found in
-  // its name ("dense_1/bias"), or in the last part of its name ("bias", which is Keras' name).
+  // Excludes variables from weight decay. A variable is excluded if any of these regular
+  // expressions (RE2 syntax) matches a substring of its name ("dense_1/bias"), or of the last
+  // component of its name ("bias", the name in Keras).
   std::vector<std::string> exclude_from_weight_decay;
   bool use_ema = false;
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
-  // If true, rows without a gradient keep their values and slots. If false, these rows have a
-  // gradient of zero, as in Keras, so momentum keeps moving them. Cannot be combined with use_ema
-  // or gradient_accumulation_steps.
+  // Whether rows without a gradient keep their values and slots. If false, their gradient is zero,
+  // as in Keras, so momentum still changes these rows. Cannot be combined with use_ema or
+  // gradient_accumulation_steps.
   bool lazy = false;
 
-  // Returns Keras 3's defaults.
+  // Returns an optimizer with the defaults of Keras 3.
   static Optimizer Default(Kind kind);
 
   bool operator==(const Optimizer&) const = default;
 };
 
-// Returns Nadam's product u_1 u_2 … u_n, where n is `updates`.
+// Returns the product u_1 u_2 … u_n of Nadam, where n is `updates`.
 double NadamProduct(double beta_1, int64_t updates);
 
-// Returns InvalidArgument if a hyper-parameter that the kind uses is invalid, or a regular
-// expression is. The message gives Keras' name, the value and the allowed values.
+// Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
+// invalid. The message contains the name in Keras, the value and the allowed values.
 Status Validate(const Optimizer& optimizer);
 
-// Returns the optimizer for one variable: without exclude_from_weight_decay, and without weight
-// decay if the variable is excluded.
+// Returns the optimizer to use for one variable. It has no exclude_from_weight_decay; instead, it
+// has no weight decay if the variable is excluded.
 Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable);
 
-// Describes a further tensor of the variable's shape that the optimizer keeps for each variable.
+// Describes an additional tensor, with the shape of the variable, that the optimizer maintains for
+// each variable.
 struct Slot {
   std::string name;  // the name in Keras 3: "momentum", "velocity", "accumulator",
                      // "average_gradient", …
-  // The slot of variable w is saved as "<w>/<suffix>". The suffix is TensorFlow 1's if the contents
-  // have the same meaning (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2; Adadelta,
-  // Adadelta_1; Ftrl, Ftrl_1). All other slots have Keras 3's suffixes. SGD's "momentum" is one of
-  // these, because its contents include the factor -lr, unlike the contents of TensorFlow's
-  // Momentum.
+  // The slot of variable w is saved as "<w>/<suffix>". If the contents have the same meaning as in
+  // TensorFlow 1, the suffix is that of TensorFlow 1 (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1,
+  // RMSProp_2; Adadelta, Adadelta_1; Ftrl, Ftrl_1). All other slots have the suffixes of Keras 3.
+  // This includes the "momentum" of SGD, because its contents include the factor -lr, unlike the
+  // Momentum slot of TensorFlow.
   std::string suffix;
   double initial_value = 0;
-  bool starts_as_variable = false;  // its initial value is the variable's value
+  bool starts_as_variable = false;  // the initial value is that of the variable
 
   bool operator==(const Slot&) const = default;
 };
 
-// Returns the slots in the order in which Apply takes them: the slots of the kind, then the average
+// Returns the slots in the order that Apply expects: the slots of the kind, then the average
 // (use_ema), then the accumulated gradient (gradient_accumulation_steps). Their number and names
 // depend only on the kind, on `centered` and `amsgrad`, on whether `momentum` is 0, and on the
 // options that every kind has.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 5;
 
-// Returns the number of slots. Allocates nothing.
+// Returns the number of slots, without allocating memory.
 int SlotCount(const Optimizer& optimizer);
-// Returns the index of use_ema's average among the slots, or -1 if there is no average.
+// Returns the index of the average (use_ema) among the slots, or -1 if there is no average.
 int AverageSlot(const Optimizer& optimizer);
 
-// Updates the variable and its slots once. Makes a single pass over memory, split among the
+// Updates the variable and its slots once, in a single pass over memory, which is divided among the
 // stream's threads. `step` is the number of steps before this one (Keras' `iterations`, unless
 // gradient_accumulation_steps is used). `slots` are in the order of Slots(optimizer). Every span
-// must have as many elements as the variable. The gradient is first multiplied by `gradient_scale`,
-// for example by 1 / n if `gradient` is the sum of n gradients. Ignores exclude_from_weight_decay:
-// pass the result of ForVariable as `optimizer`.
+// must have as many elements as the variable. First multiplies the gradient by `gradient_scale`,
+// for example by 1 / n if `gradient` is the sum of n gradients. `optimizer` should be the result of
+// ForVariable, because exclude_from_weight_decay is ignored here.
 void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
            std::span<const float> gradient, std::span<const std::span<float>> slots,
            kernels::Stream& stream, float gradient_scale = 1);
@@ -169,21 +171,22 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            kernels::Stream& stream, double gradient_scale = 1);
 
 // Returns whether rows without a gradient keep their values and slots, so that ApplyRows need not
-// visit them. They do if the optimizer is lazy, or if a gradient of zero changes nothing.
+// visit these rows. This is the case if the optimizer is lazy, or if a gradient of zero has no
+// effect.
 bool KeepsRows(const Optimizer& optimizer);
 
-// Those rows of a gradient that may differ from zero. The variable is a matrix, or consecutive rows
-// of a matrix, the first of which has the index `first_index`. values[i] is the row with the index
-// indices[i].
+// Contains the rows of a gradient that may be nonzero. values[i] is the row with index indices[i].
+// The variable is a matrix, or consecutive rows of a matrix; its first row has the index
+// `first_index`.
 template <typename T>
 struct GradientRows {
   std::span<const int64_t> indices;  // ascending and distinct indices of the variable's rows
-  std::span<const T> values;         // dense, one row per index
+  std::span<const T> values;         // dense; one row per index
   int64_t first_index = 0;
   int64_t cols = 0;
 };
 
-// Like Apply, but for a gradient by rows. Visits only the rows that change.
+// Like Apply, but for a gradient that is given by rows. Visits only the rows that change.
 void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<float> variable,
                const GradientRows<float>& gradient, std::span<const std::span<float>> slots,
                kernels::Stream& stream, float gradient_scale = 1);
@@ -191,7 +194,7 @@ void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<double> varia
                const GradientRows<double>& gradient, std::span<const std::span<double>> slots,
                kernels::Stream& stream, double gradient_scale = 1);
 
-// Convert an optimizer for one variable (ForVariable) to and from the attributes of the op
+// Convert an optimizer for one variable (see ForVariable) to and from the attributes of the op
 // ApplyOptimizer. FromAttributes returns InvalidArgument if the attributes do not describe a valid
 // optimizer (see Validate).
 Attributes ToAttributes(const Optimizer& optimizer);

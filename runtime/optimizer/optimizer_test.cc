@@ -12,8 +12,8 @@
 namespace tfjob::optimizer {
 namespace {
 
-// Performs Keras 3's update of one element, in double, and returns the new w. `state` contains the
-// slots' values in the order of Slots().
+// Performs the update of Keras 3 on one element in double precision. Returns the new w. `state`
+// contains the values of the slots, in the order of Slots().
 using Reference = std::function<double(double w, double g, double t, std::vector<double>& state)>;
 
 struct Case {
@@ -37,7 +37,7 @@ double Squared(double x) {
   return x * x;
 }
 
-// Nadam's u_t, and the product u_1 … u_t.
+// Return u_t of Nadam, and the product u_1 … u_t.
 double NadamMomentum(double t) {
   return 0.9 * (1 - 0.5 * std::pow(0.96, t));
 }
@@ -144,7 +144,8 @@ std::vector<Case> CasesOfOptions() {
          s[0] = t == 1 ? w : 0.7 * s[0] + (1 - 0.7) * w;
          return std::fmod(t, 3) == 0 ? s[0] : w;
        }},
-      // The reference takes the number of the step. Two steps make one update.
+      // The reference receives the number of the step, counted from 1. Two steps result in one
+      // update.
       {"Adam with accumulation, decay and an average",
        Make(Kind::kAdam, 0.001,
             [](Optimizer& o) {
@@ -290,7 +291,7 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   CheckSteps<float>(Cases().back(), 40001, &pool, 1e-6);
 }
 
-// If the gradient stays 0, the moments must decay to 0. They must not stay subnormal, because
+// If the gradient remains 0, the moments must decay to 0 instead of remaining subnormal, because
 // arithmetic on subnormal numbers is slow.
 TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   for (const Case& test : Cases()) {
@@ -314,7 +315,7 @@ TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   }
 }
 
-// The op on padded rows must give the same values as Apply on dense spans.
+// The op on padded rows must have the same results as Apply on dense spans.
 TEST(ApplyKernelTest, UpdatesPaddedRowsInPlace) {
   constexpr int64_t kRows = 5, kCols = 33, kStride = 40;
   for (const Case& test : Cases()) {
@@ -401,7 +402,7 @@ TEST(OptimizerTest, ExcludesVariablesFromWeightDecay) {
   EXPECT_EQ(ForVariable(adamw, "dense/kernel").weight_decay, 0.004);
   EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
   EXPECT_EQ(ForVariable(adamw, "norm/gamma").weight_decay, 0);
-  // As in Keras, a regular expression is searched for in the last part of the name, such as "bias".
+  // As in Keras, a regular expression may match the last component of the name, such as "bias".
   adamw.exclude_from_weight_decay = {"^(bias|b.ta)$"};
   EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
   EXPECT_EQ(ForVariable(adamw, "norm/beta").weight_decay, 0);
@@ -482,7 +483,7 @@ TEST(OptimizerTest, RefusesHyperParametersOutOfRange) {
   EXPECT_NE(message(Kind::kSgd, [](Optimizer& o) { o.gradient_accumulation_steps = 1; }), "");
   EXPECT_NE(message(Kind::kFtrl, [](Optimizer& o) { o.learning_rate = 0; }), "");
   EXPECT_NE(message(Kind::kFtrl, [](Optimizer& o) { o.learning_rate_power = 0.5; }), "");
-  // Fields that a kind does not use are not checked.
+  // Validate does not check fields that the kind does not use.
   EXPECT_EQ(message(Kind::kAdagrad, [](Optimizer& o) { o.momentum = 3; }), "");
 }
 

@@ -1,5 +1,5 @@
 // Names the parts of an optimizer's update. With gradient_accumulation_steps, an update may be
-// split in two, so that the mean of the gradients can be clipped in between.
+// divided into two parts, so that the mean of the gradients can be clipped in between.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace tfjob::optimizer {
 enum class Part {
   kWhole,
   kAccumulate,  // only adds the gradient to the accumulator
-  kUpdate,      // takes the mean of the gradients, and does the rest of the update
+  kUpdate,      // computes the mean of the gradients, and completes the update
 };
 
-// The attribute of ApplyOptimizer and ApplyOptimizerRows that names the part, an int64. If it is
-// absent, the part is kWhole.
+// The attribute of ApplyOptimizer and ApplyOptimizerRows that specifies the part, as an int64. If
+// the attribute is absent, the part is kWhole.
 inline constexpr char kPart[] = "part";
 
 inline Part PartOf(const Attributes& attributes) {

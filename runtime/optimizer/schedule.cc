@@ -65,7 +65,8 @@ double Cosine(const Schedule& s, double initial, double step) {
   return initial * ((1 - s.alpha) * wave + s.alpha);
 }
 
-// Returns the total length of the first `count` decays, in multiples of the first decay's length.
+// Returns the total length of the first `count` decays, in multiples of the length of the first
+// decay.
 double LengthOf(const Schedule& s, double count) {
   return s.t_mul == 1 ? count : (std::pow(s.t_mul, count) - 1) / (s.t_mul - 1);
 }
@@ -74,8 +75,8 @@ double CosineRestarts(const Schedule& s, double initial, double step) {
   const double passed = step / static_cast<double>(s.decay_steps);
   double restarts =
       std::floor(s.t_mul == 1 ? passed : std::log(1 + passed * (s.t_mul - 1)) / std::log(s.t_mul));
-  // Corrects rounding errors of the logarithms, because of which the result could be the end of one
-  // decay instead of the start of the next.
+  // Correct rounding errors of the logarithms. Otherwise, the result could be the end of one decay
+  // instead of the start of the next decay.
   if (LengthOf(s, restarts + 1) <= passed) ++restarts;
   if (LengthOf(s, restarts) > passed) --restarts;
   const double part = (passed - LengthOf(s, restarts)) / std::pow(s.t_mul, restarts);

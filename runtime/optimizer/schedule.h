@@ -1,6 +1,6 @@
-// Defines how the learning rate changes with the step. The arithmetic is Keras 3's
-// (keras/src/optimizers/schedules). s is the step, counted from 0, n is decay_steps, and r is the
-// initial rate:
+// Defines how the learning rate changes with the step. The arithmetic is that of Keras 3
+// (keras/src/optimizers/schedules). Here, s is the step, counted from 0, n is decay_steps, and r is
+// the initial rate:
 //
 //   exponential   r decay_rate^(s / n); with staircase, s / n is rounded down
 //   inverse time  r / (1 + decay_rate s / n); with staircase, s / n is rounded down
@@ -34,7 +34,7 @@ enum class Decay {
   kPiecewiseConstant
 };
 
-// Each decay uses only the fields that are marked with its name.
+// Describes a schedule. Each kind of decay uses only the fields that are marked with its name.
 struct Schedule {
   Decay decay = Decay::kNone;
   int64_t decay_steps = 0;          // all except piecewise constant
@@ -54,16 +54,16 @@ struct Schedule {
 };
 
 // Parses "exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay",
-// "cosine_decay_restarts", "piecewise_constant_decay", and "" for none. Returns InvalidArgument for
-// other names, with a message that lists the choices.
+// "cosine_decay_restarts", "piecewise_constant_decay", and "" for none. For any other name, returns
+// InvalidArgument with a message that lists the choices.
 StatusOr<Decay> ParseDecay(std::string_view name);
 std::string_view Name(Decay decay);
 
-// Returns InvalidArgument if a field is invalid. The message gives the field's name, its value and
-// the allowed values.
+// Returns InvalidArgument if a field is invalid. The message contains the name of the field, its
+// value and the allowed values.
 Status Validate(const Schedule& schedule);
 
-// Returns the learning rate of `step`, counted from 0. `initial` is the initial rate.
+// Returns the learning rate in step `step`, counted from 0. `initial` is the initial rate.
 double RateAt(const Schedule& schedule, double initial, int64_t step);
 
 // Convert a schedule to and from JSON. ToJson returns all fields, or {} if there is no schedule.

@@ -1,4 +1,4 @@
-// Implements the functions for slots.
+// Implements the functions of optimizer.h that concern slots.
 #include "runtime/optimizer/optimizer.h"
 
 namespace tfjob::optimizer {
@@ -43,7 +43,7 @@ std::vector<Slot> SlotsOfKind(const Optimizer& o) {
   return SlotsOfRmsprop(o);
 }
 
-// Returns the number of slots that SlotsOfKind returns, without allocating memory.
+// Returns the size of the result of SlotsOfKind, without allocating memory.
 int CountOfKind(const Optimizer& o) {
   const int momentum = o.momentum != 0 ? 1 : 0;
   switch (o.kind) {

@@ -9,11 +9,11 @@
 namespace tfjob::optimizer::internal {
 namespace {
 
-// The number of elements per pass of the loops below, small enough that all loops find the values
-// in the cache.
+// The number of elements that are updated at a time. Their values stay in the cache for all of the
+// loops below.
 constexpr int64_t kBlock = 2048;
 
-// Nadam's momentum schedule: u_t = beta_1 (1 - 0.96^t / 2).
+// Returns Nadam's momentum schedule: u_t = beta_1 (1 - 0.96^t / 2).
 double NadamMomentum(double beta_1, double t) {
   return beta_1 * (1 - 0.5 * std::pow(0.96, t));
 }
@@ -108,7 +108,7 @@ void Update<T>::operator()(int64_t count, T* variable, const T* gradient, T* con
 template <typename T>
 Update<T> MakeUpdate(const Optimizer& o, int64_t step, T gradient_scale, Part part) {
   const int64_t every = std::max<int64_t>(1, o.gradient_accumulation_steps);
-  const int64_t updates = step / every;  // updates before this one
+  const int64_t updates = step / every;  // number of updates before this one
   const double rate = RateAt(o.schedule, o.learning_rate, step);
   Update<T> update{.loop = LoopOf<T>(o),
                    .coefficients = MakeCoefficients<T>(o, rate, static_cast<double>(updates) + 1),

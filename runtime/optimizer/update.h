@@ -1,5 +1,5 @@
-// Updates a range of a variable. Apply does so once per thread, row or block. Callers whose
-// elements are not contiguous use Update directly (apply_kernel.cc).
+// Updates ranges of a variable. Apply (optimizer.h) creates an Update and calls it for each range.
+// Callers whose elements are not contiguous use Update directly (apply_kernel.cc).
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace tfjob::optimizer::internal {
 
-// The smallest number of elements that justifies waking another thread.
+// The minimum number of elements that justifies waking another thread.
 inline constexpr int64_t kGrain = 16384;
 
-// The scalar inputs of the loops. MakeUpdate computes them in double from the hyper-parameters and
-// the step.
+// Contains the scalar inputs of the loops. MakeUpdate computes them in double precision from the
+// hyper-parameters and the step.
 template <typename T>
 struct Coefficients {
-  T rate = 0;           // includes the bias corrections of Adam and Adamax
+  T rate = 0;           // includes the bias correction of Adam or Adamax
   T gradient_rate = 0;  // Nadam: factor of the gradient; `rate` is the factor of the first moment
   T correction = 0;     // Nadam: 1 / (1 - beta_2^t)
   T momentum = 0;
@@ -33,8 +33,8 @@ struct Coefficients {
 // Updates ranges of a variable.
 template <typename T>
 struct Update {
-  // The arithmetic of the kind, without the options. `gradient` must not overlap the variable or
-  // the slots.
+  // Computes an update of the optimizer's kind, without the options that all kinds have. `gradient`
+  // must not overlap the variable or the slots.
   using Loop = void (*)(const Coefficients<T>&, int64_t count, T* variable, const T* gradient,
                         T* const* slots);
   Loop loop = nullptr;
@@ -46,11 +46,12 @@ struct Update {
   bool overwrite = false;  // w = average
 
   int accumulator = -1;    // index of the slot; -1 if there is none
-  T arriving = 1;          // the factor by which a gradient is added to the accumulator
-  bool adds = true;        // if false, the gradient is already the accumulated mean
-  bool only_adds = false;  // this step only adds to the accumulator, not to the variable
+  T arriving = 1;          // factor of a gradient that is added to the accumulator
+  bool adds = true;        // if false, `gradient` already is the accumulated mean
+  bool only_adds = false;  // whether this step only adds to the accumulator
 
-  // `slots` are the slots of optimizer::Slots, in the same range.
+  // Updates a range of the variable. `slots` point to the same range of the slots, in the order of
+  // optimizer::Slots.
   void operator()(int64_t count, T* variable, const T* gradient, T* const* slots) const;
 };
 
@@ -58,7 +59,7 @@ template <typename T>
 Update<T> MakeUpdate(const Optimizer& optimizer, int64_t step, T gradient_scale,
                      Part part = Part::kWhole);
 
-// A matrix, its slots, and those rows of its gradient that may differ from zero. Strides are in
+// Refers to a matrix, its slots, and the rows of its gradient that may be nonzero. Strides are in
 // elements.
 template <typename T>
 struct RowsToUpdate {
@@ -73,7 +74,8 @@ struct RowsToUpdate {
   int64_t value_stride = 0;
 };
 
-// Updates the rows that have a gradient and, unless KeepsRows(optimizer), all other rows.
+// Updates the rows that have a gradient. Also updates all other rows, unless KeepsRows(optimizer)
+// is true.
 template <typename T>
 void UpdateRows(const Optimizer& optimizer, const Update<T>& update, const RowsToUpdate<T>& rows,
                 kernels::Stream& stream);

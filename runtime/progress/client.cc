@@ -13,7 +13,8 @@
 namespace tfjob::progress {
 namespace {
 
-// A task's progress takes a few kilobytes and is never compressed.
+// Limits the size of a message and refuses compression: a task's progress has a few kilobytes and
+// is never compressed.
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -48,7 +49,8 @@ void ProgressClient::Drop(const std::shared_ptr<Connection>& broken) {
   if (connection_ == broken) connection_ = nullptr;
 }
 
-// Sends no claims (wire/hello.h), since a caller that requests progress need not be a task.
+// Opens a connection without claims (wire/hello.h), because a caller that requests progress need
+// not be a task.
 StatusOr<std::shared_ptr<ProgressClient::Connection>> ProgressClient::Open(Duration timeout) {
   ASSIGN_OR_RETURN(wire::Dialled dialled,
                    wire::Dial(address_, {.key = key_ ? &*key_ : nullptr, .timeout = timeout}));
@@ -62,8 +64,8 @@ StatusOr<std::shared_ptr<ProgressClient::Connection>> ProgressClient::Open(Durat
 StatusOr<Progress> ProgressClient::Fetch(Duration timeout) {
   const Duration deadline = Now() + timeout;
   const std::string what = StrCat("progress of ", address_);
-  // If the connection was already open, it may have broken since. In that case, try once more with
-  // a new connection.
+  // A connection that was already open may be broken. In that case, try once more with a new
+  // connection.
   for (std::shared_ptr<Connection> open = Current();; open = nullptr) {
     StatusOr<std::shared_ptr<Connection>> connection = open;
     if (open == nullptr) connection = Open(deadline - Now());

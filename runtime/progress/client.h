@@ -12,7 +12,8 @@
 
 namespace tfjob::progress {
 
-// A connection to one task. It is opened by the first call, and reopened if it breaks. Thread-safe.
+// Fetches the progress of one task. The first call opens a connection; later calls reopen it if it
+// is broken. Thread-safe.
 class ProgressClient {
  public:
   // `address` is "host:port". A task with a key reports its progress only to callers that have the

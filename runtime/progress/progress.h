@@ -34,8 +34,9 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-// The end of a run. The chief announces it once the last checkpoint is complete, and the evaluator
-// once it has evaluated that checkpoint. The chief also announces that the run has failed for good.
+// The end of a run. The chief reports it once the last checkpoint is complete, and the evaluator
+// once it has evaluated that checkpoint. The chief also reports that the run has failed
+// permanently.
 struct RunEnd {
   int64_t step = 0;     // of the last checkpoint; for a failed run, the last completed step
   std::string run;      // identifies the job and the attempt without naming them

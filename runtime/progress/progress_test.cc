@@ -62,7 +62,7 @@ TEST(Progress, IsServedAndFetched) {
   EXPECT_FALSE(gone.ok());
   EXPECT_NE(Message(gone.status()).find(StrCat("127.0.0.1:", port)), std::string::npos)
       << gone.status();
-  // The task is running again at the same address.
+  // Start the task again at the same address.
   server = *rpc::Server::Start({.host = "127.0.0.1", .port = port, .services = {service.get()}});
   StatusOr<Progress> again = client.Fetch(10s);
   EXPECT_TRUE(again.ok()) << again.status();
@@ -96,7 +96,7 @@ class RawCaller {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + 10s);
     context.set_compression_algorithm(algorithm);
-    // An unknown field of the request.
+    // Add an unknown field to the request.
     std::string request = "\x7a";
     for (size_t rest = bytes; rest > 0; rest >>= 7)
       request += static_cast<char>((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));

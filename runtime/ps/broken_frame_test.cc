@@ -1,4 +1,5 @@
-// Breaks connections between a chief and its servers within frames of gradients and of values.
+// Tests connections between a chief and its servers that break within a frame of gradients or
+// values.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_relay.h"

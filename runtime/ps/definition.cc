@@ -132,7 +132,7 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   return result;
 }
 
-// Names end up in logs and as keys of maps, so they must be short and contain only plain
+// Names appear in logs and as keys of maps, so they must be short and contain only plain
 // characters, as in the handshake.
 bool IsTask(const TaskId& task) {
   return !task.type.empty() && task.type.size() <= 63 && task.index >= 0 &&
@@ -169,8 +169,8 @@ Status ValidateClipping(const Definition& definition) {
   return OkStatus();
 }
 
-// Asynchronous servers do not count steps per shard, so a shard may have no update at a step in
-// which an option that acts every n steps is due.
+// Asynchronous servers do not count steps per shard. When an option that acts every n steps is due,
+// a shard may have no update.
 Status ValidateOptimizer(const Definition& definition) {
   const optimizer::Optimizer& optimizer = definition.state.optimizer;
   if (definition.mode == Mode::kSynchronous) {

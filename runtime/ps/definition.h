@@ -1,6 +1,6 @@
 // Defines the variables that a job's parameter servers hold, and how the servers update them. The
-// strategy builds the definition from the model and the training file; it is the same in all tasks
-// of the job, except that replicas_to_aggregate may differ.
+// strategy builds the definition from the model and the training file. The definition is the same
+// in all tasks of the job, except that replicas_to_aggregate may differ.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TaskId {
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
-  kRoundRobin = 0,  // assigns the shards to the servers in turn
+  kRoundRobin = 0,  // assigns the shards to the servers cyclically
   kBalanced = 1,    // assigns the largest shards first, each to the server with the fewest bytes
 };
 
@@ -41,15 +41,16 @@ struct Definition {
   // clipped by the tasks that compute them.
   optimizer::Clipping clipping;
   Placement placement = Placement::kRoundRobin;
-  // A variable with more bytes than this is split by rows (its first axis) into shards of at most
-  // this many bytes. A shard is the unit of placement and transfer.
+  // The largest size of a shard, the unit of placement and transfer. A larger variable is split by
+  // rows (along its first axis) into shards of at most this many bytes.
   int64_t max_shard_bytes = int64_t{4} << 20;
   // The indices in `state` of the variables whose gradients arrive as rows, in ascending order.
   // These variables are matrices whose rows have at most max_shard_bytes bytes.
   std::vector<int> row_gradients;
-  // The indices in `state`, in ascending order, of the tables: variables of which tasks read only
-  // the rows that a batch needs. Tables are matrices whose rows have at most max_shard_bytes and at
-  // most kMaxTableRowBytes bytes. Tables that the optimizer changes are also in row_gradients.
+  // The indices in `state`, in ascending order, of the tables, which are variables of which tasks
+  // read only the rows that a batch needs. Tables are matrices whose rows have at most
+  // max_shard_bytes and at most kMaxTableRowBytes bytes. Tables that the optimizer changes are also
+  // in row_gradients.
   std::vector<int> tables;
 
   bool operator==(const Definition&) const = default;
@@ -66,8 +67,8 @@ int64_t RowBytes(const state::Variable& variable);
 // otherwise one per variable, or one for all variables combined.
 size_t NormsOf(const Definition& definition);
 
-// Limits on what a definition may demand from a server. Within these limits, no product or sum of
-// sizes exceeds 63 bits.
+// Limits on the sizes in a definition. Within these limits, no product or sum of sizes exceeds 63
+// bits.
 inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
 inline constexpr int64_t kMaxTableRowBytes = int64_t{1} << 20;
 inline constexpr int64_t kMaxShards = int64_t{1} << 20;
@@ -85,7 +86,8 @@ inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
-// ("host:port" by index), since the sparse form of TF_CONFIG gives a server only its own address.
+// ("host:port" by index), because the sparse form of TF_CONFIG contains only a server's own
+// address.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
@@ -97,9 +99,9 @@ std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
 // Returns a 64-bit digest of the properties on which all tasks must agree. The digest is the same
-// on every machine. It excludes start_timeout and the parts that depend on the number of training
-// tasks (the tasks, and replicas_to_aggregate, which defaults to that number), because a worker
-// added by scaling sees more tasks than the workers that started before it.
+// on every machine. It excludes start_timeout, the tasks, and replicas_to_aggregate, which defaults
+// to the number of tasks, because a worker added by scaling sees more tasks than the workers that
+// started before it.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

@@ -36,7 +36,8 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }
 
-// Tasks of different builds exchange these bytes and compare this digest, so neither may change.
+// Tasks of different builds exchange these bytes and compare this digest, so neither the bytes nor
+// the digest may change.
 TEST(Definition, KeepsItsBytesAndItsFingerprint) {
   Definition definition = TwoLayers();
   definition.state.variables[1].update = state::Update::kAssign;

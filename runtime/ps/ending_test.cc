@@ -1,4 +1,4 @@
-// Tests servers that were asked to end, and the state that they leave behind.
+// Tests servers that were asked to stop, and the state that they leave behind.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -29,7 +29,7 @@ TEST_F(EndingServerTest, DoesNotWaitForACopyIfTheRunHasFailed) {
   EXPECT_LT(Clock::now() - start, kBudget / 2);
 }
 
-// The worker is stuck, and its lease exceeds the server's budget.
+// The worker is stuck, and its lease is longer than the server's budget for shutting down.
 TEST_F(EndingServerTest, IsCopiedAtTheLastStepIfTheNextOneDoesNotEnd) {
   StartServers(2);
   Definition definition = TwoVariables(Mode::kSynchronous);
@@ -93,7 +93,7 @@ TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   ends.join();
 }
 
-// The chief cannot copy the other server, so it discards the copy of this one.
+// The chief cannot copy the other server's state, so it discards the copy of this server's state.
 TEST_F(EndingServerTest, GoesOnIfTheCopyOfAnotherServerFails) {
   StartServers(2);
   const Definition definition = Four(Mode::kAsynchronous);
@@ -121,8 +121,8 @@ TEST_F(EndingServerTest, GoesOnIfTheCopyOfAnotherServerFails) {
   ends.join();
 }
 
-// A task that was asked to end is restarted, so the first step still waits for it. The first step
-// does not wait for a task that has left because its data ended.
+// The first step still waits for a task that was asked to stop, because the task will be restarted.
+// The first step does not wait for a task that has left because its data ended.
 TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
   Start();
   RawPeer& chief = Connect("chief", 0);

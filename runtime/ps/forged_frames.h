@@ -1,4 +1,4 @@
-// Lists messages from a peer that knows the protocol but violates it. For tests.
+// Lists messages of a peer that deliberately violates the protocol. For tests.
 #pragma once
 
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace tfjob::ps {
 
-// Definitions whose sizes are impossible, overflow or exceed every limit.
+// Returns definitions whose sizes are impossible, overflow or exceed every limit.
 inline std::vector<Definition> ImpossibleDefinitions() {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   Definition definition;
@@ -21,11 +21,11 @@ inline std::vector<Definition> ImpossibleDefinitions() {
     definition.max_shard_bytes = max_shard_bytes;
     definitions.push_back(definition);
   };
-  // With the variable's three slots, the first state has 2^64 bytes, and the second 2^66.
+  // With the variable's three slots, the states of these two definitions have 2^64 and 2^66 bytes.
   add({int64_t{1} << 60}, kNever);
   add({int64_t{1} << 62}, kNever);
-  // The size of the variable wraps to 32 bytes, so that a row seems to have 0 bytes. A server that
-  // divided by this size would crash.
+  // The size of the variable wraps to 32 bytes, so a row seems to have 0 bytes. A server that
+  // divides by the size of a row would crash.
   add({(int64_t{1} << 61) + 1, 8}, 1);
   // Billions of shards.
   add({int64_t{1} << 36}, 1);
@@ -33,8 +33,8 @@ inline std::vector<Definition> ImpossibleDefinitions() {
   return definitions;
 }
 
-// Contributions whose bytes do not match their shards. The first shard has `floats` elements, at
-// least four, and there are at most seven shards.
+// Returns contributions whose bytes do not match their shards. The first shard must have `floats`
+// elements, at least four, and there must be at most seven shards.
 inline std::vector<std::vector<Bytes>> ImpossibleContributions(size_t floats) {
   return {
       {{.bytes = Floats(floats + 1, 1)}},

@@ -47,14 +47,14 @@ std::vector<std::vector<Bytes>> ImpossibleRequests() {
       {Count(2), {.bytes = Indices({1, 1})}},            // twice
       {Count(2), {.bytes = Indices({2, 1})}},            // not ascending
       {Count(1), {.bytes = Indices({0, 1})}},            // more bytes than announced
-      {Count(1), {.offset = 8, .bytes = Indices({0})}},  // not starting at the first byte
-      {Count(1), {.bytes = "1234"}},                     // a part of an index
+      {Count(1), {.offset = 8, .bytes = Indices({0})}},  // does not start at the first byte
+      {Count(1), {.bytes = "1234"}},                     // only a part of an index
       {Count(2), {.bytes = Indices({0})}},               // fewer bytes than announced
       {Count(2), Count(2)},
-      {Count(2), {.index = 1, .bytes = Indices({0, 1})}},                      // of another shard
-      {Count(1, 1), {.index = 1, .bytes = Indices({0})}},                      // of no table
-      {Count(1, 7)},                                                           // of no shard
-      {Count(1), {.bytes = Indices({0})}, Count(1), {.bytes = Indices({1})}},  // twice the shard
+      {Count(2), {.index = 1, .bytes = Indices({0, 1})}},                      // another shard
+      {Count(1, 1), {.index = 1, .bytes = Indices({0})}},                      // not a table
+      {Count(1, 7)},                                                           // no such shard
+      {Count(1), {.bytes = Indices({0})}, Count(1), {.bytes = Indices({1})}},  // shard 0 twice
   };
 }
 
@@ -79,8 +79,7 @@ TEST_P(HostileTableTest, ServersRefuseWhatAreNoRowsOfTheTable) {
         << "request " << sequence;
   }
   EXPECT_EQ(worker.CodeOf(PullRows(++sequence, /*epoch=*/2), {}), StatusCode::kFailedPrecondition);
-  // The server still answers a valid request, in which the row count and the indices arrive in
-  // separate frames.
+  // The server still answers a valid request whose row count and indices arrive in separate frames.
   const std::vector<Bytes> first = {Count(2)}, rest = {{.bytes = Indices({1, 3})}};
   rpc::FrameHeader header = PullRows(++sequence);
   header.flags = wire::kFirst;
@@ -142,7 +141,7 @@ TEST_F(HostileTableTest, ServersRefusePiecesThatTheyDoNotKeep) {
   ASSERT_EQ(chief.Send({.type = wire::kDropCopy, .value = 7}, {}), OkStatus());
   ASSERT_EQ(chief.Send({.type = wire::kDropCopy, .value = 1}, {}), OkStatus());
   EXPECT_EQ(code(read(PieceText({.length = 8}))), StatusCode::kNotFound);
-  // The number of copies that a chief may have is limited.
+  // Request copies until the server refuses one: the number of copies per chief is limited.
   Received last;
   for (uint64_t i = 2; i < 20 && last.header.type != wire::kReply; ++i) {
     ASSERT_EQ(chief.Send({.type = wire::kSnapshot, .sequence = i}, {}), OkStatus());
@@ -203,7 +202,7 @@ TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
   }
 }
 
-// The first fill breaks off, so no state is in service when the second one begins.
+// The first fill breaks off, so no state is in service when the second fill starts.
 TEST_F(HostileTableTest, ARepeatedFillKeepsTheCopiesOfTheLastState) {
   Start({.max_bytes = 292});  // two states of 128 bytes fit into 7/8 of this
   RawPeer& chief = Connect("chief", 0);

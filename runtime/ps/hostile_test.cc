@@ -1,4 +1,4 @@
-// Tests a parameter server against peers that know the protocol and violate it.
+// Tests a parameter server against peers that deliberately violate the protocol.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -127,7 +127,7 @@ TEST_F(HostileTest, RefusesTasksThatTheJobDoesNotHave) {
   EXPECT_NE(Message(refused).find("the job has no task worker 2"), std::string_view::npos)
       << refused;
   EXPECT_EQ(Connect("master", 0).admitted.code(), StatusCode::kFailedPrecondition);
-  // These names would forge lines of a log, or enlarge every list that contains them.
+  // These names would forge log lines, or enlarge every list that contains them.
   for (const std::string& name : {std::string("worker\n2026-01-01 INFO all is well"),
                                   std::string("\x1b[2J"), std::string(60'000, 'w')}) {
     EXPECT_FALSE(Connect(name, 0).admitted.ok());
@@ -163,9 +163,9 @@ TEST_F(HostileTest, RefusesAContributionWithOtherBytesThanItsShardsHave) {
   }
 }
 
-// A contribution is repeated after it was answered. Its first part arrives while the server has the
-// synchronous state, which already contains the contribution and does not need its bytes. The rest
-// arrives after the chief has replaced that state with an asynchronous one.
+// A worker repeats a contribution that was already answered. The first part arrives while the
+// server has a synchronous state, which contains the contribution and does not need its bytes. The
+// second part arrives after the chief has replaced this state with an asynchronous one.
 TEST_F(HostileTest, AContributionKeepsTheModeThatItBeganWith) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -198,13 +198,13 @@ TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
     ++refused;
   }
   EXPECT_EQ(refused, 97);
-  // A step that is far ahead.
+  // Send a contribution to a step that is far ahead.
   EXPECT_EQ(Connect("worker", 1).CodeOf(Push(1, 50, 1), {{.bytes = Floats(4, 1)}}),
             StatusCode::kAborted);
 }
 
-// An announcement is not answered. If the connection stayed open, its sender would train under an
-// incarnation that the server does not know.
+// An announcement has no answer that could report the error. If the connection stayed open, the
+// sender would train under an incarnation that the server does not know.
 TEST_F(HostileTest, EndsTheConnectionOfAPeerThatAnnouncesAnImpossibleIncarnation) {
   Start({}, 1);
   RawPeer& worker = Connect("worker", 0);
@@ -225,7 +225,8 @@ TEST_F(HostileTest, RefusesAnEpochThatNoLaterOneCouldFollow) {
   EXPECT_EQ(ps_->State().epoch, now + 9 * kYear + 1);
 }
 
-// Sends frames that the server does not answer. They must not have any effect.
+// Sends frames that have no answer, from peers whose role does not permit them. These frames must
+// not have any effect.
 TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRole) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -237,7 +238,8 @@ TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRol
             StatusCode::kInvalidArgument)
       << "nothing was filled";
   Bring(chief, Mode::kSynchronous, 2);
-  // A step needs two contributions. One has arrived; the worker only claims that the other has.
+  // A step needs two contributions. One has arrived. The worker falsely reports that the other has
+  // also arrived.
   ASSERT_TRUE(chief.Send(Push(1, 0, 2), {{.bytes = Floats(4, 1)}}).ok());
   const std::vector<Bytes> staged = {{.bytes = "staged 2 0 worker 1 1 1 0"}};
   ASSERT_TRUE(worker.Send({.type = wire::kParticipant}, staged).ok());
@@ -272,14 +274,14 @@ TEST_F(HostileTest, RefusesImpossibleIncarnationsAndPositions) {
   EXPECT_EQ(ps_->State().global_step, 0);
 }
 
-// The answer to a small query lists all members, so the answers would pile up if the peer did not
-// read them.
+// The answer to a small query lists all members, so answers pile up in the server if the peer does
+// not read them.
 TEST_F(HostileTest, GivesUpAPeerThatAsksAndDoesNotRead) {
   connector_.SetCapacity(128 << 10);
   Start({.max_queued_bytes = 64 << 10});
   for (int i = 0; i < 50; ++i) ASSERT_EQ(Connect("worker", i).admitted, OkStatus());
   RawPeer& worker = Connect("worker", 50);
-  // More than the pipe holds in either direction.
+  // Send more bytes than the pipe can buffer in either direction.
   const std::vector<Bytes> padding = {{.bytes = std::string(1024, ' ')}};
   Status sent;
   for (int asked = 0; sent.ok() && asked < 100'000; ++asked) {

@@ -1,5 +1,5 @@
-// Tests that a synchronous job continues without a worker that is connected but contributes
-// nothing, and includes the worker again when it recovers.
+// Tests that a synchronous job continues without a connected worker that stops contributing, and
+// includes the worker again when it recovers.
 #include "runtime/ps/test_tasks.h"
 
 namespace tfjob::ps {
@@ -26,7 +26,7 @@ class LeaseTest : public ParameterServerTest {
       listening_.push_back(*std::move(server));
     }
   }
-  // Returns how ps 0 sees the worker.
+  // Returns the health of the worker as ps 0 reports it.
   state::PeerHealth HealthOf(const std::string& task) {
     for (const state::PeerState& member : ps_[0]->State().members) {
       if (member.task == task) return member.health;
@@ -46,7 +46,7 @@ TEST_F(LeaseTest, AStuckWorkerIsNotWaitedForAndTakesPartAgainWhenItIsBack) {
   Trainer chief(definition), worker(definition);
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
   ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
-  // The worker is stuck with its first batch, so the chief computes two for each step.
+  // The worker is stuck with its first batch, so the chief computes two batches per step.
   int computed = 0;
   while (chief.last.global_step < 3) {
     ASSERT_EQ(chief.Train(), OkStatus());

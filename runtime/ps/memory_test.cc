@@ -1,4 +1,4 @@
-// Tests how much memory parameter servers use, and that all of them count the same steps.
+// Tests how much memory parameter servers use, and that all servers count the same steps.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -57,9 +57,9 @@ TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
   EXPECT_LT(Peak() - before, 48 * kMegabyte);
 }
 
-// The chief and seven workers send their gradients one after another. Neighbours are summed as soon
-// as both have arrived, so the number of buffers is the number of 1 bits in the number of
-// gradients.
+// The chief and seven workers send their gradients one after another. The gradients of neighbours
+// are summed as soon as both have arrived, so the server needs one buffer per 1 bit in the number
+// of gradients.
 TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) {
   StartServers(1);
   Definition definition = TwoVariables(Mode::kSynchronous);
@@ -78,8 +78,8 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
               OkStatus());
     trainer.client->MarkReady(0);
     const int64_t expected = std::popcount(sent) * 4 * kMegabyte;
-    // The size may also have the expected value briefly, while a gradient arrives and is added to
-    // others. The test therefore waits until the size has had this value for 100 ms.
+    // Wait until the size has had the expected value for 100 ms, because the size may also have
+    // this value briefly while a gradient arrives and is added to other gradients.
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     int64_t staged = 0;
     for (int equal = 0; equal < 100 && std::chrono::steady_clock::now() < deadline;) {
@@ -99,7 +99,7 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
   EXPECT_EQ(trainers.back()->Value(), 97.75f);
 }
 
-// If every stream kept buffers of its own, six tasks would make the server keep six times as many.
+// With separate buffers per stream, a server with six tasks would keep six times as many buffers.
 TEST(Buffers, AreSharedByTheStreamsAndLimited) {
   rpc::PipeConnector pipe;
   auto ps = *ParameterServer::Create(
@@ -132,8 +132,8 @@ TEST(Buffers, AreSharedByTheStreamsAndLimited) {
   pipe.Close("here");
 }
 
-// Each contribution goes to all servers, so all of them correct Adam's moments in the same way,
-// however old the values from which the contribution was computed.
+// Each contribution goes to all servers, so all servers correct Adam's moments in the same way,
+// even for a contribution that was computed from old values.
 TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
   StartServers(2);
   Definition definition;
@@ -152,7 +152,7 @@ TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
   // Value() returns NaN unless all elements of both variables are equal.
   EXPECT_FALSE(std::isnan(trainers.back()->Value()));
   for (auto& task : tasks_) EXPECT_EQ(task->ps().State().global_step, 4);
-  // A checkpoint contains only the counter of ps 0, and only once.
+  // A checkpoint contains one counter, that of ps 0.
   StatusOr<state::Snapshot> copy = trainers.front()->client->TakeSnapshot();
   ASSERT_TRUE(copy.ok()) << copy.status();
   const std::string counted = "-1 chief 0 ";

@@ -35,7 +35,7 @@ TEST_F(ParameterServerTest, AppliesOnArrivalAndCountsSteps) {
   ASSERT_EQ(chief.client->Finish(), OkStatus());
   EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
   EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
-  // The worker may still complete some steps before it learns that the job has ended.
+  // The worker may still complete some steps before it learns that the chief has ended the job.
   Status end = worker.Train();
   for (int i = 0; i < 1000 && end.ok(); ++i) end = worker.Train();
   EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
@@ -155,7 +155,7 @@ TEST_F(ParameterServerTest, ARestartedServerIsRefilledAloneAndTheStepGoesOn) {
   restart.join();
   ASSERT_EQ(chief.Train(), OkStatus());
   EXPECT_EQ(chief.last.global_step, 4);
-  // Server 0 kept four updates; server 1 was refilled and has three.
+  // Server 0 has kept four updates. Server 1 was refilled, and has three updates.
   const state::Snapshot snapshot = *chief.client->TakeSnapshot();
   EXPECT_EQ(snapshot.variables[0].value.data<float>()[0], 98);
   const std::vector<Shard> shards = Place(definition, 2);
@@ -193,7 +193,7 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
   EXPECT_TRUE(lost.starts_with("worker 1 (127.0.0.1:")) << lost;
   EXPECT_NE(lost.find("was lost at step 1, which did not wait for it: "), std::string::npos)
       << lost;
-  // The server is lost in the middle of a step. No gradient is ready, so no answer can come.
+  // The server is lost in the middle of a step. No gradient is ready, so no answer can arrive.
   ASSERT_EQ(chief.client->BeginStep(chief.gradient_spans(), chief.value_spans(), 0), OkStatus());
   tasks_[0]->Kill();
   const std::string server = chief.events.Message(state::PeerEvent::Kind::kLost, "ps 0");
@@ -201,7 +201,7 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
       << server;
 }
 
-// A chief that sends kFinish, and afterwards only reads, slowly.
+// A chief that sends kFinish and then only reads, slowly.
 class SlowChief : public rpc::Transport {
  public:
   Status Write(const rpc::OutgoingFrame& frame) override {
@@ -320,8 +320,8 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
     const StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->global_step, 1);
-    // If a server stays down, TakeSnapshot gives up after one attempt to recover it, since a stop
-    // was requested.
+    // After a request to stop, TakeSnapshot makes only one attempt to recover a server that stays
+    // down.
     tasks_[1]->Kill();
     EXPECT_EQ(chief.client->TakeSnapshot().status().code(), StatusCode::kCancelled);
   }
@@ -356,8 +356,9 @@ TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackRejoins) {
   EXPECT_EQ(again.last.global_step, before + 1) << "a contribution was taken for a repeated one";
 }
 
-// The transfer of a shard takes longer than the lease and stall_after, in each direction. While its
-// bytes arrive, the sender must not be considered silent, or the transfer stalled.
+// In each direction, the transfer of a shard takes longer than the lease and stall_after. While
+// bytes arrive, the sender must not be considered silent, and the transfer must not be considered
+// stalled.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
   const rpc::LivenessRules liveness{.suspect_after = 400ms * kSlowdown, .lease = 600ms * kSlowdown};
   rpc::PipeConnector pipe;
@@ -399,7 +400,7 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
   std::unique_ptr<ParameterServer> ps =
       *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipe});
   pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
-  // The variable is larger than the number of bytes that may be in flight at once.
+  // The variable has more bytes than may be in flight at once.
   const Definition definition{.state = {.variables = {{.name = "w", .shape = {6'000'000}}}}};
   {
     Trainer chief(definition), worker(definition);

@@ -7,9 +7,9 @@
 namespace tfjob::ps {
 namespace {
 
-// How a variable is split: into `count` shards, each of whole rows. A row is a row of the variable,
-// a single element (if the variable's own rows are too large), or the whole variable (if it is not
-// split).
+// Describes how a variable is split into `count` shards, each of which consists of whole rows. A
+// row is a row of the variable, a single element (if a row of the variable is too large), or the
+// whole variable (if it is not split).
 struct Cut {
   int64_t row_bytes = 0;
   int64_t rows = 0;
@@ -26,7 +26,7 @@ Cut CutOf(const state::Variable& variable, int64_t max_shard_bytes) {
   if (row_bytes > max_shard_bytes && !variable.constraint.has_norms()) row_bytes = element;
   const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, max_shard_bytes / row_bytes);
-  // Makes as few shards as possible, with sizes as equal as whole rows permit.
+  // Split into as few shards as possible, with sizes as equal as whole rows permit.
   return {.row_bytes = row_bytes, .rows = rows, .count = (rows + most_rows - 1) / most_rows};
 }
 
@@ -55,7 +55,7 @@ void Balance(int servers, std::vector<Shard>& shards) {
   }
 }
 
-// Returns whether `line` begins with the index of a shard that is on another server or does not
+// Returns whether `line` starts with the index of a shard that is on another server or does not
 // exist.
 bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
   int64_t shard = 0;

@@ -1,5 +1,5 @@
-// Tests a parameter server with large updates, which are applied with the help of a thread pool
-// that all streams share, as in production.
+// Tests a parameter server with large updates, which are applied by a thread pool that all streams
+// share, as in production.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -21,7 +21,7 @@ class PoolTest : public testing::TestWithParam<Mode> {
     definition_.replicas_to_aggregate = kWorkers + 1;
     definition_.state.variables = {{.name = "w", .shape = {500, 300}}, {.name = "b", .shape = {7}}};
     definition_.state.optimizer.learning_rate = 0.5;
-    definition_.max_shard_bytes = 400'000;  // makes two shards, each large enough to use the pool
+    definition_.max_shard_bytes = 400'000;  // yields two shards, each large enough to use the pool
     server_ =
         *ParameterServer::Create({.identity = Task("ps", 0), .pool = &pool_, .connector = &pipe_});
     pipe_.Listen("ps:1", kParameterService, Task("ps", 0), *server_);
@@ -49,7 +49,7 @@ class PoolTest : public testing::TestWithParam<Mode> {
   Definition definition_;
   ThreadPool pool_{"compute", 3};
   std::unique_ptr<ParameterServer> server_;
-  rpc::PipeConnector pipe_;  // ends the streams before the server is destroyed
+  rpc::PipeConnector pipe_;  // closes the streams before the server is destroyed
 };
 
 TEST_P(PoolTest, AppliesEveryGradientOfEveryTaskOnce) {
@@ -63,7 +63,8 @@ TEST_P(PoolTest, AppliesEveryGradientOfEveryTaskOnce) {
   for (std::thread& thread : threads) thread.join();
   const StatusOr<state::Snapshot> snapshot = trainers[0]->client->TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  // A synchronous step subtracts the mean once; an asynchronous job subtracts each gradient.
+  // A synchronous step subtracts the mean of the gradients once; asynchronous tasks subtract each
+  // gradient.
   const bool synchronous = GetParam() == Mode::kSynchronous;
   const float steps = synchronous ? kSteps : kSteps * (kWorkers + 1);
   for (const state::VariableState& variable : snapshot->variables) {

@@ -1,5 +1,5 @@
-// Tests which processes may continue after a parameter server has been restarted and has no record
-// of them.
+// Tests which training processes may continue after a parameter server was restarted without a
+// record of them.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -12,8 +12,8 @@ namespace {
 
 using RestartTest = ParameterServerTest;
 
-// The chief's second process has a higher incarnation than the new ps 0 can know. ps 1 still knows
-// this incarnation, although it was filled again.
+// The chief's second process has an incarnation that the restarted ps 0 does not know. ps 1 still
+// knows this incarnation, although ps 1 was filled again.
 TEST_F(RestartTest, ANewServerLearnsIncarnationsFromTheOthersThatItsChiefHasFilled) {
   StartServers(2);
   const Definition definition = TwoVariables(Mode::kSynchronous);
@@ -77,9 +77,10 @@ class RefusingConnector : public rpc::Connector {
   std::atomic<int> refusals_;
 };
 
-// ps 0 was filled with a state that names none of the worker's processes. ps 1, which knows the
-// first of them, cannot be reached at once when the second one starts. If both had the same
-// incarnation, ps 1 would take the gradients of the second one for those that it has applied.
+// ps 0 was filled with a state that names none of the worker's processes. ps 1 knows the first
+// process, but cannot be reached at once when the second process starts. If both processes had the
+// same incarnation, ps 1 would mistake gradients of the second process for gradients that it has
+// already applied.
 TEST_F(RestartTest, AProcessGetsNoIncarnationBeforeAllServersHaveBeenAsked) {
   StartServers(2);
   Definition definition;
@@ -145,8 +146,8 @@ StepResult TrainNext(Trainer& trainer) {
 
 class BatchInFlightTest : public ParameterServerTest {
  protected:
-  // Trains on three batches, and loses ps 0 while the fourth is in flight. Each batch that is used
-  // subtracts 0.5 from the values, which are 100 at first.
+  // Trains on three batches, and loses ps 0 while the fourth is in flight. The values are initially
+  // 100, and each batch that is used subtracts 0.5.
   void LoseAServerInTheFourthBatch() {
     StartServers(1);
     ClientOptions options = Chief(definition_);
@@ -193,7 +194,7 @@ TEST_F(BatchInFlightTest, IsUsedAtOnceIfTheStateHasThoseBeforeIt) {
   EXPECT_EQ(chief_.Value(), 98.f);
 }
 
-// ps 0 is lost, and filled again, between two batches: the chief notices when it saves.
+// ps 0 is lost between two batches, and filled again when the chief notices the loss during a save.
 TEST_F(BatchInFlightTest, IsUsedOnceIfTheServerWasFilledBeforeItWasSent) {
   StartServers(1);
   ASSERT_EQ(chief_.Join(Chief(definition_)), OkStatus());

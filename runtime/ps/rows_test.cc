@@ -1,4 +1,4 @@
-// Tests gradients that arrive as rows: how servers apply them, and which ones they reject.
+// Tests how servers apply gradients that arrive as rows, and which of these gradients they reject.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -122,7 +122,7 @@ TEST_F(RowsTest, AsynchronousServersApplyThemAsTheyArrive) {
   RowTask task(TableAndVector(Mode::kAsynchronous));
   ASSERT_EQ(task.Join(Chief(TableAndVector(Mode::kAsynchronous), 1)), OkStatus());
   Reference reference;
-  // The gradients have all rows, a few rows, rows of one shard only, and no rows.
+  // Try gradients with all rows, a few rows, rows of one shard only, and no rows.
   for (const std::vector<int64_t>& rows :
        {EveryNth(1), EveryNth(97, 5), std::vector<int64_t>{1}, std::vector<int64_t>{}}) {
     RowGradient gradient(rows);
@@ -141,7 +141,7 @@ TEST_F(RowsTest, SynchronousServersApplyTheMeanOverAllTasks) {
   definition.start_timeout = 30s;
   std::vector<RowGradient> gradients = {RowGradient(EveryNth(3)), RowGradient(EveryNth(5)),
                                         RowGradient({})};
-  gradients[2].Pad(1);  // a gradient without rows is part of the mean, too
+  gradients[2].Pad(1);  // a gradient without rows also counts in the mean
   std::vector<std::unique_ptr<RowTask>> tasks;
   for (int i = 0; i < 3; ++i) tasks.push_back(std::make_unique<RowTask>(definition));
   std::vector<std::thread> threads;
@@ -201,10 +201,10 @@ std::vector<std::vector<Bytes>> ImpossibleRows() {
       {Count(2), {.bytes = Rows({1, 1})}},               // the same row twice
       {Count(2), {.bytes = Rows({2, 1})}},               // not ascending
       {Count(1), {.bytes = Rows({0, 1})}},               // more bytes than announced
-      {Count(1), {.offset = 8, .bytes = Floats(2, 1)}},  // not starting at the first byte
+      {Count(1), {.offset = 8, .bytes = Floats(2, 1)}},  // does not start at the first byte
       {Count(2), Count(2)},
       {Count(2), {.bytes = Indices({0, 1})}, {.offset = 16, .bytes = ""}},
-      {Count(2), {.index = 1, .bytes = Rows({0, 1})}},  // of another shard
+      {Count(2), {.index = 1, .bytes = Rows({0, 1})}},  // not the counted shard
   };
 }
 

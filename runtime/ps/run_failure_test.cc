@@ -1,4 +1,4 @@
-// Tests that a run that fails for good ends in all tasks with the same message.
+// Tests that the permanent failure of a run is reported by all tasks with the same message.
 #include "runtime/state/run_failure.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,8 @@ TEST(RunFailure, EndsAServerThatDoesNotKnowTheChiefOnceTheTaskThatFilledItSaysSo
                            .connector = &connector}),
               OkStatus());
     EXPECT_EQ(worker.client->Fail(state::RunFailure("the worker's words")), OkStatus());
-    // If the worker's report had ended the server, the server would have kept the worker's message.
+    // The chief's message replaces the worker's. If the worker's report had stopped the server, the
+    // server would still have the worker's message.
     EXPECT_EQ(chief.client->Fail(state::RunFailure("the chief's words")), OkStatus());
     EXPECT_EQ(ps->WaitUntilFinished(), state::RunFailure("the chief's words"));
   }

@@ -1,4 +1,4 @@
-// Tests ps 1 of a synchronous job against a ps 0 that the test plays.
+// Tests ps 1 of a synchronous job. The test plays the part of ps 0.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace tfjob::ps {
 namespace {
 
-// Runs the coordinator of two servers, of which only the second one sends reports.
+// Runs the coordinator of two servers, of which only server 1 sends reports.
 class FirstServer : public rpc::StreamHandler {
  public:
   explicit FirstServer(int64_t epoch) { coordinator_.Fill(epoch, 0, 1); }
@@ -24,7 +24,7 @@ class FirstServer : public rpc::StreamHandler {
       if (frame.header.type != wire::kParticipant) continue;
       const auto message = protocol::DecodeToCoordinator(frame.ReadString(frame.remaining()));
       ASSERT_TRUE(message);
-      // The process has registered here before it sent anything to another server.
+      // The process registered with ps 0 before it sent frames to another server.
       if (const auto* staged = std::get_if<protocol::StagedReport>(&*message))
         Send(transport, coordinator_.Join(staged->name.worker, staged->name.incarnation));
       Send(transport, coordinator_.OnMessage(1, *message));
@@ -60,7 +60,7 @@ class SecondServerTest : public RawPeerTest {
   void Listen(const std::string& address, FirstServer& first) {
     connector_.Listen(address, kParameterService, Task("ps", 0), first);
   }
-  // Fills the server with one of the two variables.
+  // Fills the server with its part of the state, one of the two variables.
   void Bring(const std::string& first_server, int64_t epoch) {
     Definition definition = Four(Mode::kSynchronous);
     definition.state.variables.push_back({.name = "v", .shape = {4}});
@@ -74,8 +74,8 @@ class SecondServerTest : public RawPeerTest {
   RawPeer* chief_ = nullptr;
 };
 
-// Each process sends its gradient to this server and crashes before the other server has all of it,
-// all within one step.
+// Within one step, each process sends its gradient to this server and crashes before the other
+// server has the whole gradient.
 TEST_F(SecondServerTest, ProcessesThatCrashWithinAStepDoNotBlockTheirSuccessor) {
   FirstServer first(5);
   Listen("first", first);

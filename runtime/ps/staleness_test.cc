@@ -1,5 +1,4 @@
-// Tests, with real servers, that a gradient that is too stale does not change the values on any
-// server.
+// Tests with real servers that a gradient that is too stale changes no values on any server.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"
@@ -7,7 +6,7 @@
 namespace tfjob::ps {
 namespace {
 
-// Two servers, and two tasks whose gradients may be at most one update old.
+// Runs two servers, and two tasks whose gradients may be at most one update old.
 class StalenessTest : public ParameterServerTest {
  protected:
   void SetUp() override {

@@ -60,7 +60,7 @@ TEST_F(SynchronousTest, SumsInPairsEvenIfNoMergeIsAskedFor) {
     ASSERT_EQ(all.back()->Join(index < 0 ? Chief(definition) : Worker(index)), OkStatus());
   }
   TrainUntil(all, 1);
-  // (1 + 1e8) + (-1e8 + 1) is 0 in float32; from left to right, the sum would be 1.
+  // In float32, (1 + 1e8) + (-1e8 + 1) is 0, whereas the sum from left to right is 1.
   EXPECT_EQ(all[0]->Value(), 100);
 }
 
@@ -133,7 +133,7 @@ TEST_F(SynchronousTest, AWorkerThatDiesInMidStepHoldsNobodyUp) {
   }
   const int64_t epoch = tasks_[0]->ps().State().epoch;
   ASSERT_TRUE(worker[0]->Send(Push(1, 0, epoch), {{.bytes = Floats(500, 1)}}).ok());
-  // The server answers in the order in which frames arrive, so it has received half of the shard.
+  // The server handles frames in order, so its answer shows that it has received half of the shard.
   ASSERT_EQ(worker[0]->Ask({.type = wire::kQuery, .sequence = 2}).header.type, wire::kState);
   ASSERT_GT(tasks_[0]->ps().State().staged_bytes, 0);
   std::thread death([&] { worker.clear(); });
@@ -233,8 +233,8 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
     EXPECT_EQ(chief.last.global_step, 2);
     // Kills and restarts servers in the middle of the third step.
     std::thread third([&] {
-      // While the chief kills servers, the step lacks the chief's gradient, and the worker may be
-      // asked for another one.
+      // While the chief kills servers, the step lacks the chief's gradient, so the worker may be
+      // asked for another gradient.
       do {
         ASSERT_EQ(worker.Train(), OkStatus());
       } while (worker.last.again);

@@ -1,5 +1,5 @@
-// Tests tables, of which tasks read only rows: the rows that tasks read, how they continue after a
-// loss, the requests that clients refuse, and how a chief copies tables.
+// Tests tables, of which tasks read only rows. Covers reading rows, recovery from losses, requests
+// that clients refuse, and the chief's copies of tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Definition Tables(Mode mode) {
   return definition;
 }
 
-// Returns a state in which every value of row r is r in the trained table, and -r in the frozen
+// Returns a state in which all values of row r are r in the trained table, and -r in the frozen
 // table.
 state::Snapshot NumberedRows(const Definition& definition) {
   state::Snapshot snapshot = InitialState(definition, 0);
@@ -81,8 +81,8 @@ class TableTask {
     RETURN_IF_ERROR(client_->BeginStep(gradients, values_, 0, indices));
     return client_->EndStep();
   }
-  // Checks the rows that were read last. A value must be the number of its row minus `subtracted`
-  // in the first table, and the negated number in the other.
+  // Checks the rows that were read last. A value must be its row's number minus `subtracted` in the
+  // trained table, and the negated row number in the frozen table.
   void ExpectRows(float subtracted) const {
     for (size_t v = 0; v < 3; v += 2) {
       const size_t cols = v == 0 ? kCols : 2;
@@ -90,7 +90,7 @@ class TableTask {
         const int64_t row = indices_[v][i / cols];
         const float number = static_cast<float>(row);
         if (row < 0) continue;
-        // The mean of three ones is rounded.
+        // Allow for rounding in the mean of three ones.
         ASSERT_NEAR(rows_[v][i], v == 0 ? number - subtracted : -number, 1e-3) << "row " << row;
       }
     }
@@ -129,7 +129,7 @@ TEST_F(TableTest, TasksReadTheRowsThatTheyAskFor) {
   const Definition definition = Tables(Mode::kAsynchronous);
   TableTask task(definition);
   ASSERT_EQ(task.Join(ChiefOf(definition)), OkStatus());
-  // Reads all rows (which need more than one frame), a few rows, rows of one shard only, and no
+  // Read all rows (which need more than one frame), a few rows, rows of one shard only, and no
   // rows.
   for (const Rows& rows : {EveryNth(1), EveryNth(97, 5), Rows{1, 2}, Rows{}}) {
     ASSERT_EQ(task.Pull(rows, EveryNth(11), 3).value(), true);
@@ -211,7 +211,7 @@ class StreamedTensor : public state::StreamedValue {
   std::atomic<int>& reads_;
 };
 
-// The chief streams the table to the servers. Its connections break meanwhile.
+// The connections break while the chief streams the table to the servers.
 TEST_F(TableTest, AFillThatBreaksIsRepeated) {
   StartServers(2);
   const Definition definition = Tables(Mode::kSynchronous);
@@ -267,7 +267,7 @@ StatusOr<std::vector<float>> Read(const state::Snapshot& snapshot, size_t slot =
   return values;
 }
 
-// Expects that all elements of a row equal the row's number minus `subtracted`.
+// Expects all elements of each row to equal the row's number minus `subtracted`.
 void ExpectTable(const state::Snapshot& snapshot, float subtracted) {
   const StatusOr<std::vector<float>> values = Read(snapshot);
   ASSERT_TRUE(values.ok()) << values.status();
@@ -297,7 +297,7 @@ TEST_P(TableCopyTest, HasTheStateOfItsStepWhileTrainingGoesOn) {
     ASSERT_TRUE(task_.Train(EveryNth(1)).ok());
   }
   for (size_t i = copies.size(); i-- > 0;) ExpectTable(copies[i], static_cast<float>(i));
-  // A piece may begin and end anywhere, and may span shards and servers.
+  // A piece may start and end anywhere, and may span shards and servers.
   std::vector<float> piece(200'000);
   ASSERT_EQ(copies[1].variables[0].streamed[0]->Read(4 * 77'777,
                                                      std::as_writable_bytes(std::span(piece))),
@@ -359,7 +359,8 @@ TEST_P(TableCopyTest, OutlivesTheTaskButCannotBeReadThen) {
   EXPECT_EQ(Message(Read(*copy).status()), "the copy of the state is gone: its task has ended");
 }
 
-// A server that was asked to end waits until the copy of the tables is dropped, and no longer.
+// A server that was asked to stop exits as soon as the copy of the tables is dropped, but not
+// earlier.
 TEST_P(TableCopyTest, KeepsAServerThatWasAskedToEnd) {
   std::vector<std::thread> ends;
   for (auto& task : tasks_) ends.emplace_back([&task] { task->ps().End(60s); });
@@ -398,7 +399,7 @@ TEST_F(TableTest, APieceThatBreaksOffCannotBeRead) {
   }
 }
 
-// The rest of a piece does not arrive before the server is considered lost.
+// The last bytes of a piece do not arrive before the server is considered lost.
 TEST_F(TableTest, AClientThatIsDestroyedDoesNotWaitForAPiece) {
   StartServers(1);
   BreakingRelay relay(servers_[0]);

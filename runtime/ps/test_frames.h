@@ -1,4 +1,4 @@
-// Builds frames whose contents tests write by hand.
+// Builds frames from contents that a test specifies.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline std::string Floats(size_t count, float value) {
   return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
 }
 
-// The frame refers to `parts`.
+// The frame refers to the bytes of `parts`, which must outlive it.
 inline rpc::OutgoingFrame MakeFrame(const rpc::FrameHeader& header,
                                     const std::vector<Bytes>& parts) {
   rpc::OutgoingFrame frame{.header = header, .segments = {}};

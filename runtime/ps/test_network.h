@@ -11,8 +11,8 @@
 
 namespace tfjob::ps {
 
-// Wraps the streams of another connector. A frame arrives when its last byte does. Each stream has
-// its own bandwidth.
+// Wraps the streams of another connector. A frame is delivered once its last byte has arrived. Each
+// stream has its own bandwidth.
 class SlowConnector : public rpc::Connector {
  public:
   SlowConnector(rpc::Connector& inner, double bytes_per_second)

@@ -1,5 +1,4 @@
-// Implements a peer that knows the protocol and sends whatever a test specifies, and a server for
-// such peers.
+// Implements a peer that sends the frames that a test specifies, and a server for such peers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ struct Received {
   std::string text;
 };
 
-// A peer that sends whatever the test specifies.
+// A peer that sends the frames that a test specifies.
 class RawPeer {
  public:
   RawPeer(rpc::Connector& connector, const rpc::Identity& identity,
@@ -31,7 +30,7 @@ class RawPeer {
     admitted = stream.status();
     if (stream.ok()) transport_ = std::move(stream->transport);
   }
-  // Registers the process before its first contribution, unless the test does so.
+  // Sends a frame. Registers the process before its first contribution, unless the test does so.
   Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
     if (header.type == wire::kRegister) registers = false;
     if ((header.type == wire::kPush || header.type == wire::kPull ||
@@ -42,7 +41,8 @@ class RawPeer {
     }
     return transport_->Write(MakeFrame(header, parts));
   }
-  // Returns the next frame that is neither a heartbeat nor credit; type 0 if the stream is broken.
+  // Returns the next frame that is neither a heartbeat nor a grant of credit; type 0 if the stream
+  // is broken.
   Received Next() {
     rpc::IncomingFrame frame;
     do {
@@ -96,7 +96,7 @@ class RawPeerTest : public testing::Test {
   }
   ~RawPeerTest() override { connector_.Close("here"); }
 
-  // Peers are destroyed before the connector.
+  // Connects a new peer. The peers must be destroyed before the connector.
   RawPeer& Connect(const std::string& type, int index) {
     return *peers_.emplace_back(std::make_unique<RawPeer>(connector_, Task(type, index)));
   }

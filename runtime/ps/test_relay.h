@@ -40,7 +40,7 @@ class BreakingRelay {
   // which the next byte arrives.
   void BreakAfterBytesToClients(int64_t bytes) { left_[0] = bytes; }
   void BreakAfterBytesToServer(int64_t bytes) { left_[1] = bytes; }
-  // Like BreakAfterBytesToClients, but leaves the connection open, and forwards nothing more to its
+  // Like BreakAfterBytesToClients, but leaves the connection open and forwards no more bytes to its
   // client.
   void StallAfterBytesToClients(int64_t bytes) {
     stalls_ = true;
@@ -52,7 +52,7 @@ class BreakingRelay {
   using UniqueFd = tfjob::wire::UniqueFd;
   struct Pair {
     UniqueFd ends[2];      // the client's and the server's
-    bool stalled = false;  // nothing more is forwarded to the client
+    bool stalled = false;  // no more bytes are forwarded to the client
   };
 
   static sockaddr_in SocketAddress(const std::string& address) {
@@ -93,7 +93,7 @@ class BreakingRelay {
       pairs_.push_back(std::move(pair));
   }
 
-  // Forwards the bytes that have arrived. Returns false if the connection has ended or is to be
+  // Forwards the bytes that have arrived. Returns false if the connection was closed or is to be
   // broken.
   bool Forward(Pair& pair, size_t from) {
     if (pair.stalled && from == 1) return false;  // the server has closed its end

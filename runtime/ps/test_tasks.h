@@ -184,12 +184,12 @@ class Trainer {
   std::vector<std::span<const std::byte>> gradient_spans_;
 
  public:
-  // Declared last, so that it is destroyed first: until then, it reports events and may use the
-  // memory.
+  // Declared last, so that it is destroyed first: the client reports events and uses the memory
+  // until its destruction.
   std::unique_ptr<ParameterClient> client;
 };
 
-// Breaks a stream after a given number of frames, as if its connection were lost.
+// Breaks a stream after a certain number of frames, as if its connection were lost.
 class BreakingConnector : public rpc::Connector {
  public:
   // Lets `frames` more frames be written (or read), then breaks the stream that attempts the

@@ -1,4 +1,5 @@
-// Tests what a parameter server reports while it has no state or no training task is connected.
+// Tests the reports of a parameter server while it has no state, or while no training task is
+// connected.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"

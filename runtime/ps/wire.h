@@ -16,20 +16,20 @@
 namespace tfjob::ps::wire {
 
 enum Type : uint16_t {
-  // A request carries a number in `sequence`; its answer repeats the number.
-  // M: asks for the server's state → kState. With kBrief, the answer has no body; older servers
-  // send the body anyway.
+  // A request carries a number in `sequence`; its answer repeats the number. M: requests the
+  // server's state → kState. With kBrief, the answer has no body; older servers send the body
+  // anyway.
   kQuery = 1,
   // M: value: epoch; step: global step; flags: kReady, kEnding; body: JSON. Also sent without a
-  // request, with sequence 0, when a task is asked to end.
+  // request, with sequence 0, when a task is asked to stop.
   kState = 2,
   kDefine = 3,  // M: chief; value: the new epoch; body: an Assignment → kReply
   kFill = 4,    // D: chief; per segment: a shard; flags: the slot (0: the value itself)
   kFilled = 5,  // D: chief; value: epoch; step: of the state; one segment: the ledger → kReply
   kReply = 6,   // M: value: a status code; body: its message
-  // M: asks for a copy of the state → kShard…, kSnapshotEnd. The server keeps the shards of tables
-  // as of the same moment, for kReadCopy, until kDropCopy or the end of the connection. A kDefine
-  // may drop copies of earlier states if the server lacks memory.
+  // M: requests a copy of the state → kShard…, kSnapshotEnd. The server keeps the shards of tables
+  // as of the same moment, for kReadCopy, until kDropCopy arrives or the connection is closed. A
+  // kDefine may drop copies of earlier states if the server lacks memory.
   kSnapshot = 7,
   // D: segments as in kFill; a shard and its slots as of one moment; never a table's shard
   kShard = 8,
@@ -38,15 +38,16 @@ enum Type : uint16_t {
   // M: chief to ps 0: resume committing → kReply, with an error if the hold had already ended. With
   // kEnding, commits stay suspended.
   kRelease = 11,
-  // M: this task will make no more contributions → kReply. With kEnding: because it was asked to
-  // end.
+  // M: this task will send no more contributions → kReply. With kEnding: because it was asked to
+  // stop.
   kLeave = 12,
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames
-  kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
-  // A task that trains must register its process with ps 0 before its first contribution on a
-  // connection. `step` is the process's incarnation, or 0 if it has none yet; `value` is the
-  // highest "incarnation" in the states of the other servers: the lowest that they accept.
+  kRenew = 15,     // M: chief to ps 0, during a copy: renew the hold; no answer
+  // A training task must register its process with ps 0 before its first contribution on a
+  // connection. `step` is the process's incarnation, or 0 if it has none. `value` is the highest
+  // "incarnation" in the kState bodies of the other servers, each of which is the lowest that the
+  // server accepts.
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
   kAnnounce = 18,    // M: to the other servers; value: the registered incarnation; no answer
@@ -57,33 +58,33 @@ enum Type : uint16_t {
   // empty segment if there is no update for it. If the variable's gradient arrives as rows
   // (Definition::row_gradients), a shard's bytes are n indices, followed by the n rows; an empty
   // segment with the flag kRowCount, whose offset is n, precedes them. The indices are those of the
-  // rows in the variable (int64, in ascending order). The offsets of indices and rows are counted
-  // from the first index. The first frame has the flag kFirst. If sent to ps 0, this frame may have
-  // an empty segment with the index kDrawn, whose offset is the number of batches that the task has
-  // drawn, including the batch from which this contribution was computed.
+  // rows in the variable (int64, in ascending order). The offsets of both indices and rows are
+  // relative to the first index. The first frame has the flag kFirst. If sent to ps 0, this frame
+  // may have an empty segment with the index kDrawn. Its offset is the number of batches that the
+  // task has drawn, including the batch from which this contribution was computed.
   kPush = 20,  // D
   kPull = 21,  // M: like kPush, but without updates
   // The answer to kPush and kPull, in one or more frames: all shards but those of tables. The last
   // frame has the flag kLast; its `step` is the step of the values, and its `value` is the
   // staleness or, from ps 0 in synchronous mode, how many of the task's batches the state counts as
-  // drawn. The task must draw any further batches again.
+  // drawn. The task must draw all later batches again.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: the answer instead of kValues; value: a status code; body: its message
-  kTaken = 24,    // M: chief to a server that is ending: its state was copied; no answer
-  // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
-  // including those that connect later. The server exits once the chief has sent kFail.
+  kTaken = 24,    // M: chief to a server that is stopping: its state was copied; no answer
+  // M: training task: the run has failed; body: the reason → kReply, and kFailed to every training
+  // task, including tasks that connect later. The server exits once the chief has sent kFail.
   kFail = 25,
-  kFailed = 26,  // M: the run has failed; body: why
+  kFailed = 26,  // M: the run has failed; body: the reason
   // Reads rows of tables (Definition::tables); `value`: the epoch. The segments are as in kPush,
   // but without values after the indices, and only for shards that contain requested rows, in
   // ascending order. The first frame has the flag kFirst, the last one kLast. The answer is
-  // kValues, whose segments contain the rows in the same order; their offsets are counted from the
-  // first requested row. The request changes no state in the server, which therefore need not
+  // kValues, whose segments contain the rows in the same order; their offsets are relative to the
+  // first requested row. The request does not change the server's state, so the server need not
   // recognise a repeated request.
   kPullRows = 27,  // D
-  // M: chief: asks for bytes of a table as of an earlier kSnapshot on this connection; value: the
-  // sequence of that kSnapshot; body: a CopyPiece, whose length is at most rpc::kFrameTargetBytes
-  // → kCopied, or kReply with an error.
+  // M: chief: requests bytes of a table as of an earlier kSnapshot on this connection; value: the
+  // sequence of that kSnapshot; body: a CopyPiece, whose length is at most rpc::kFrameTargetBytes →
+  // kCopied, or kReply with an error.
   kReadCopy = 28,
   kCopied = 29,  // D: one segment, as in kFill
 

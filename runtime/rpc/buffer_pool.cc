@@ -12,7 +12,8 @@ constexpr size_t Rounded(size_t bytes) {
   return std::max(kSmallest, (bytes + kPage - 1) / kPage * kPage);
 }
 
-// A buffer is suitable for a request if at most an eighth of it is wasted.
+// Returns whether a buffer of `size` bytes is suitable for a request: at most an eighth of it may
+// be wasted.
 constexpr bool Fits(size_t size, size_t wanted) {
   return size >= wanted && size - wanted <= size / 8;
 }
@@ -41,8 +42,8 @@ BufferPool::Lease* BufferPool::Take(size_t bytes) {
 void BufferPool::Lease::Release(void* argument) {
   auto* lease = static_cast<Lease*>(argument);
   if (lease->holders_.fetch_sub(1) != 1) return;
-  // A free lease must not keep its pool alive. The local reference keeps the pool and its mutex
-  // alive until the lock is released.
+  // Reset pool_, because a free lease must not keep its pool alive. The local reference keeps the
+  // pool and its mutex alive until the lock is released.
   std::shared_ptr<BufferPool> pool = std::move(lease->pool_);
   pool->Return(std::unique_ptr<Lease>(lease));
 }
@@ -64,8 +65,8 @@ void BufferPool::KeepAtMost(size_t bytes) {
   Shrink(0, surplus);
 }
 
-// Moves buffers to `surplus` until the limit is met. Buffers of the size `size_in_use` are moved
-// last.
+// Moves free buffers to `surplus` until the limit is met. Buffers of the size `size_in_use` are
+// moved last.
 void BufferPool::Shrink(size_t size_in_use, Leases& surplus) {
   const size_t keep = size_in_use == 0 ? 0 : 1;
   while (free_bytes_ > most_free_ && free_.size() > keep) {

@@ -1,5 +1,5 @@
-// Implements a pool of buffers that are lent to the transport, and returned once the transport no
-// longer reads them.
+// Implements a pool of buffers, which are lent to the transport and return to the pool once the
+// transport no longer reads them.
 #pragma once
 
 #include <atomic>
@@ -13,26 +13,27 @@
 namespace tfjob::rpc {
 
 // Keeps buffers for reuse, so that in the steady state no memory is allocated and no new pages are
-// touched. A buffer has the requested size, rounded up to a page; a buffer is used for a smaller
-// request only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
+// touched. A new buffer has the requested size, rounded up to a page. A free buffer is reused for a
+// smaller request only if little of it is wasted. Thread-safe. Outstanding leases keep the pool
+// alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {
    public:
     std::byte* data() { return buffer_.data(); }
     std::span<std::byte> bytes(size_t count) { return {buffer_.data(), count}; }
-    // Adds a holder. The lease returns to the pool once every holder has called Release. The
-    // caller of Take is the first holder.
+    // Adds a holder and returns this lease. The lease returns to the pool once every holder has
+    // called Release. The caller of Take is the first holder.
     Lease* Hold() {
       ++holders_;
       return this;
     }
-    // Removes one holder. Can be used as a Segment's `release`, with the lease as its `argument`.
+    // Removes one holder. Can be used as the `release` of a Segment whose `argument` is the lease.
     static void Release(void* lease);
 
    private:
     friend class BufferPool;
-    // The contents are undefined: the caller of Take must write before it reads.
+    // Leaves the contents undefined: the caller of Take must write before it reads.
     explicit Lease(size_t bytes) : buffer_(bytes, Buffer::Contents::kUndefined) {}
     Buffer buffer_;
     std::atomic<int> holders_ = 1;

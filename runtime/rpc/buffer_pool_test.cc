@@ -37,7 +37,7 @@ TEST(BufferPool, KeepsNoMoreBytesThanItsLimit) {
   EXPECT_EQ(pool->lent_bytes(), 100 * kMegabyte);
   leases.clear();
   EXPECT_EQ(pool->free_bytes(), 10 * kMegabyte);
-  // Buffers of the size that is now in use replace those of the previous size.
+  // Buffers of the new size replace free buffers of the previous size.
   for (int i = 0; i < 5; ++i) leases.emplace_back(pool->Take(2 * kMegabyte));
   leases.clear();
   EXPECT_EQ(pool->free_bytes(), 10 * kMegabyte);

@@ -12,7 +12,7 @@ namespace {
 constexpr uint16_t kHeartbeat = 0xFF01;
 constexpr uint16_t kCredit = 0xFF02;      // value: bytes consumed
 constexpr uint16_t kUsesCredit = 0x8000;  // a flag of data frames
-// The number of data frames that Flush writes before the writer takes over.
+// The number of data frames that Flush writes. It leaves further frames to the writer.
 constexpr int kFlushFrames = 4;
 
 int64_t NowMicroseconds() {
@@ -60,7 +60,7 @@ void Connection::ReadFrames() {
   Status status;
   while (status.ok()) {
     status = transport_.BeginRead(frame);
-    if (!status.ok() || cancelled_) break;  // neither case shows that the peer is alive
+    if (!status.ok() || cancelled_) break;  // in neither case is the peer known to be alive
     last_heard_us_ = NowMicroseconds();
     handling_ = true;
     status = Handle(frame);
@@ -68,8 +68,8 @@ void Connection::ReadFrames() {
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
-  // Stop the writer, which may be blocked in the transport; only breaking the stream then wakes it.
-  // If Cancel was called earlier, its reason is kept.
+  // Stop the writer. Break the stream, because the writer may be blocked in the transport. If
+  // Cancel was called earlier, Break keeps its reason.
   Break(status);
 }
 
@@ -99,7 +99,7 @@ Status Connection::Handle(IncomingFrame& frame) {
   if (frame.header.type == kCredit) return TakeCredit(frame.header.value);
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
-  // Compute the size before the call, since the handler consumes the frame.
+  // Compute the size before the call, because the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
   frame.Drop();
@@ -115,13 +115,13 @@ Status Connection::Handle(IncomingFrame& frame) {
 }
 
 Duration Connection::Silence() const {
-  // While the handler runs, only the time that it waits for the rest of its frame counts as
-  // silence.
+  // While the handler runs, count only the time for which it has been waiting for bytes of its
+  // frame.
   if (handling_) return transport_.Waiting();
   return Duration(NowMicroseconds() - last_heard_us_);
 }
 
-// ---- asking for writes
+// ---- requests to write
 
 void Connection::Send(const FrameHeader& header, std::string body) {
   Status overflow;
@@ -157,13 +157,13 @@ void Connection::Flush() {
   {
     MutexLock lock(mutex_);
     data_waits_ = true;
-    // A writing thread checks for data again before it releases the pen. If the rest of a frame is
-    // left, the writer has already been woken for it.
+    // A writing thread checks for data again before it releases the pen. If a frame was written
+    // only in part, the writer has already been woken for the rest of the frame.
     if (writing_ || rest_ || closing_ || !running_) return;
     writing_ = true;
   }
-  // While the reader thread writes, it cannot read. That time counts as silence from the peer, so
-  // the peer's lease expires if the network is blocked.
+  // While the reader thread writes, it cannot read. Count this time as silence from the peer, so
+  // that the peer's lease expires if the network is blocked.
   const bool reads = handling_ && Thread::CurrentId() == reader_.load();
   if (reads) {
     last_heard_us_ = NowMicroseconds();
@@ -197,7 +197,7 @@ void Connection::WriteLoop() {
 bool Connection::AwaitPen() {
   MutexLock lock(mutex_);
   for (;;) {
-    // Wait for the pen even when closing, since no other thread may be writing when Run returns.
+    // Wait for the pen even when closing, because no other thread may be writing when Run returns.
     if (!writing_) {
       if (closing_) return false;
       if (HasWork()) {
@@ -217,7 +217,7 @@ bool Connection::HasWork() const {
 
 void Connection::LayDownPen() {
   writing_ = false;
-  // Work that arrived while this thread was writing did not wake the writer.
+  // Wake the writer for work that arrived while this thread was writing.
   if (closing_ || HasWork()) wake_.NotifyOne();
 }
 
@@ -254,7 +254,7 @@ StatusOr<bool> Connection::WriteFrame(Turn turn, bool may_wait) {
   }
   ASSIGN_OR_RETURN(const bool whole, transport_.TryWrite(frame_));
   if (whole) return true;
-  // The writer takes over, because only it may wait for the network.
+  // Leave the rest of the frame to the writer, because no other thread may wait for the network.
   MutexLock lock(mutex_);
   rest_ = true;
   return false;
@@ -262,17 +262,17 @@ StatusOr<bool> Connection::WriteFrame(Turn turn, bool may_wait) {
 
 void Connection::Spend(int64_t bytes) {
   MutexLock lock(mutex_);
-  // The credit may become negative, since any remaining credit allows a whole frame.
+  // The credit may become negative, because any positive credit permits a whole frame.
   credit_ -= bytes;
   // There may be more data after this frame.
   data_waits_ = true;
 }
 
 Connection::Turn Connection::Next() {
-  // Write the rest first, because until then the transport reads frame_ and body_.
+  // Write the rest of the frame first, because the transport still reads frame_ and body_.
   if (std::exchange(rest_, false)) return Turn::kRest;
   frame_.segments.clear();
-  // Send credits first, since the peer may be waiting for them.
+  // Send credits first, because the peer may be waiting for them.
   if (consumed_ >= options_.window / 4) {
     frame_.header = {.type = kCredit, .value = consumed_};
     consumed_ = 0;

@@ -3,10 +3,10 @@
 //
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
-// its handler has consumed. Only the connection's own writer waits for the network, which may mean
-// waiting for the other side's handler; a thread that calls Flush leaves to the writer any bytes
-// that the network does not take at once. A reader therefore never waits for the other side to
-// read, so two sides that both send cannot block each other. Messages (see Send) need no credit,
+// its handler has consumed. Only the connection's own writer waits for the network, and thereby
+// possibly for the other side's handler. A thread that calls Flush leaves any bytes that the
+// network does not accept at once to the writer. A reader therefore never waits for the other side
+// to read, so two sides that both send cannot block each other. Messages (see Send) need no credit,
 // but the number of messages that may wait is limited. The stream breaks (DataLoss) if a peer
 // returns credit for bytes that were not sent to it, or sends far more than its credit allows.
 #pragma once
@@ -45,8 +45,9 @@ struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
   // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
-  // If more bytes or messages than this are waiting, the peer is not reading the answers that it
-  // requests, and the next message breaks the stream (ResourceExhausted).
+  // The limit on waiting messages. If more bytes or messages than this are waiting, the peer is not
+  // reading the answers that it requests, and the next message breaks the stream
+  // (ResourceExhausted).
   size_t max_queued_bytes = 2 * kMaxFrameBytes;
   size_t max_queued_messages = size_t{1} << 14;
 };
@@ -55,26 +56,27 @@ struct ConnectionOptions {
 class Connection {
  public:
   Connection(Transport& transport, ConnectionHandler& handler, ConnectionOptions options = {});
-  // Requires that Run has returned or was never called.
+  // Run must have returned or never been called.
   ~Connection();
 
-  // Reads frames on the calling thread until the stream ends, then returns the reason. The writer
-  // thread has ended by then. Returns ResourceExhausted if the thread cannot be started.
+  // Reads frames on the calling thread until the stream is closed or broken, then stops the writer
+  // thread and returns the reason. Returns ResourceExhausted if the writer thread cannot be
+  // started.
   Status Run();
 
   // Queues a message with the segment `body`, to be sent ahead of waiting data.
   void Send(const FrameHeader& header, std::string body = "");
-  // Returns true if the connection has ended, or if all queued messages, and the data that
-  // NextFrame provides, have been passed to the transport.
+  // Returns true if the connection is closed, or if all queued messages and all data that NextFrame
+  // provides have been passed to the transport.
   bool Drained();
-  // Signals that there may be data to send. NextFrame will then be called.
+  // Signals that there may be data to send, so that NextFrame is called.
   void Wake();
   // Like Wake, but if no thread is writing, the calling thread writes the next frames itself
-  // instead of waking the writer. Meant for small frames: bytes that the network does not take at
-  // once are left to the writer. The caller must not hold a lock that NextFrame takes.
+  // instead of waking the writer. Meant for small frames: bytes that the network does not accept at
+  // once are left to the writer. The caller must not hold a lock that NextFrame acquires.
   void Flush();
-  // Breaks the stream. Run then returns `why`, without handling frames that have already arrived.
-  // If called several times, Run returns the first reason.
+  // Breaks the stream. Run then returns `why` without handling frames that have already arrived. If
+  // Cancel is called several times, Run returns the first reason.
   void Cancel(const Status& why);
 
   // Returns the time since the peer was last heard from.
@@ -88,16 +90,17 @@ class Connection {
   Status Why();
   void ReadFrames();
   void WriteLoop();
-  // Waits until there is something to write and no other thread is writing, then takes the pen,
-  // that is, the right to write. Returns false once the connection has ended.
+  // Waits until there are frames to write and no other thread is writing, then acquires the pen,
+  // that is, the right to write. Returns false once the connection is closed.
   bool AwaitPen();
   // Requires the pen. Writes the waiting frames, including up to `frames` data frames, then
   // releases the pen. Waits for the network only if `may_wait`.
   void Write(int frames, bool may_wait);
-  // Writes frame_, or the rest of it. Returns false if the rest is left to the writer.
+  // Writes frame_, or the part of it that is not written. Returns false if bytes are left to the
+  // writer.
   StatusOr<bool> WriteFrame(Turn turn, bool may_wait);
-  // Decides what to write next. If the result is kFrame, fills frame_. For kData, the caller lets
-  // NextFrame fill frame_; for kRest, frame_ still contains the frame.
+  // Decides which frame to write next. If the result is kFrame, fills frame_. For kData, the caller
+  // must call NextFrame to fill frame_. For kRest, frame_ still contains the frame.
   Turn Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LayDownPen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,7 +130,7 @@ class Connection {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
 
-  // Used only by the thread that holds the pen. Not changed until the whole frame has been written.
+  // Used only by the thread that holds the pen. Unchanged until the whole frame has been written.
   OutgoingFrame frame_;
   std::string body_;
 };

@@ -1,5 +1,5 @@
-// Tests a connection in cases that occur only over a socket: frames arrive in part or together with
-// others, and the socket takes no more bytes.
+// Tests a connection in cases that occur only over a socket: frames arrive in part or several at
+// once, and the socket's buffer is full.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -105,7 +105,7 @@ TEST_F(ConnectionOverASocket, LeavesToItsWriterWhatTheSocketDoesNotTake) {
   std::thread reader([this] { EXPECT_EQ(connection_->Run().code(), StatusCode::kUnavailable); });
   const std::vector<std::byte> payload(8 << 20, std::byte{42});
   handler_.payload = payload;
-  // Until Run has started, Flush does nothing.
+  // Flush has no effect before Run has started.
   const auto deadline = std::chrono::steady_clock::now() + 20s;
   while (!handler_.payload.empty() && std::chrono::steady_clock::now() < deadline) {
     connection_->Flush();

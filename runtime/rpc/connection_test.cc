@@ -22,7 +22,7 @@ Identity Task(const std::string& type, int index) {
       .job_uid = "job-a", .attempt = 1, .task_type = type, .task_index = index, .incarnation = 7};
 }
 
-// Records what handlers have seen. Await waits up to 20 s for an entry.
+// Records the events of handlers. Await waits up to 20 s for an entry.
 class Seen {
  public:
   void Add(const std::string& what) {
@@ -151,7 +151,7 @@ void ExchangeBothWays(Connector& connector, const std::string& address, EchoHand
   StatusOr<OpenStream> stream = connector.Connect(address, "echo", Task("worker", 1), 10s);
   ASSERT_TRUE(stream.ok()) << stream.status();
   EXPECT_EQ(stream->peer, Task("ps", 0));
-  Client client(40, 300'000);  // 12 MB through a window of 1 MiB, both ways at once
+  Client client(40, 300'000);  // 12 MB through a window of 1 MiB, in both directions at once
   {
     Connection connection(*stream->transport, client, {.window = 1 << 20, .heartbeat = 50ms});
     std::thread reader([&] { EXPECT_FALSE(connection.Run().ok()); });
@@ -241,7 +241,8 @@ TEST_F(SocketTest, EndsAStreamThatSendsMoreThanAFrameMayHold) {
   ASSERT_TRUE(stream.ok()) << stream.status();
   const std::string large(kMaxFrameBytes, 'x');
   const Duration begin = RealClock().Monotonic();
-  // The server need not read more than the header, and must not leave this side waiting for room.
+  // The server need not read more than the header, but this side must not wait forever for buffer
+  // space.
   (void)stream->transport->Write(
       {.header = {.type = 1}, .segments = {{.bytes = std::as_bytes(std::span(large))}}});
   EXPECT_TRUE(handler_.seen.Await("left worker 2"));
@@ -423,7 +424,7 @@ TEST(Connection, FlushWritesFromTheCallingThread) {
   EXPECT_EQ(transport.types, (std::vector<uint16_t>{7, 7}));
   EXPECT_EQ(transport.writers, (std::vector<std::thread::id>(2, std::this_thread::get_id())));
   EXPECT_TRUE(connection.Drained());
-  // If there are many frames, Flush leaves the rest to the writer.
+  // If there are many frames, Flush writes only the first few.
   source.frames = 50;
   connection.Flush();
   EXPECT_TRUE(transport.AwaitWrites(52));

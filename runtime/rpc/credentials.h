@@ -1,5 +1,5 @@
-// Defines the proof that a task gives to its peers, and demands from them, before any other
-// exchange (runtime/wire). The data that follows is not encrypted.
+// Defines the secret with which a task proves its identity to its peers, and verifies theirs,
+// before any other exchange (runtime/wire). The data that follows is not encrypted.
 #pragma once
 
 #include <optional>

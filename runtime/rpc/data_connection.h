@@ -1,6 +1,6 @@
 // Defines data connections: sockets between two tasks that carry no gRPC. They use the same port
-// and the same hello as all other connections; the channel defines the bytes that follow the hello.
-// Streams (socket_connector.h) are one channel; groups have others.
+// and the same hello as all other connections. The channel of a data connection defines the bytes
+// that follow the hello. Streams (socket_connector.h) use one channel, groups use others.
 #pragma once
 
 #include <string>
@@ -27,16 +27,16 @@ struct DataConnection {
 class DataHandler {
  public:
   virtual ~DataHandler() = default;
-  // Decides whether to welcome a caller of the same job and attempt. An error is sent to the
+  // Decides whether to accept a caller from the same job and attempt. An error is sent to the
   // caller, and logged once per source address.
   virtual Status Admit(const Identity& peer, const std::string& channel) = 0;
-  // Takes a connection that Admit has accepted. No other call is made between Admit and Accept.
+  // Receives a connection that Admit has accepted. No other call is made between Admit and Accept.
   virtual void Accept(DataConnection connection) = 0;
 };
 
 // Opens a data connection to the task at `address`. Tries once, for at most `timeout`. Fails with
 // Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused), or Unimplemented (the
-// task takes no data connections for this channel). Every error message names the address.
+// task does not accept data connections on this channel). Every error message names the address.
 // Thread-safe.
 StatusOr<DataConnection> DialData(const std::string& address, const std::string& channel,
                                   const Identity& self, const Credentials& credentials,

@@ -39,7 +39,7 @@ class OnlyWorker1 : public DataHandler {
     accepted_.push_back(std::move(connection));
     changed_.NotifyAll();
   }
-  // Waits up to 20 s.
+  // Returns the next connection. Waits up to 20 s.
   DataConnection Next() {
     MutexLock lock(mutex_);
     while (accepted_.empty()) {
@@ -124,7 +124,7 @@ TEST_F(DataConnectionTest, IsRefusedBeforeTheHandlerSeesAPeerThatDoesNotBelongHe
   EXPECT_EQ(Refusal(WorkerOf("job-a", 1), {}).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Refusal(WorkerOf("job-a", 1), KeyOf('a'), "not a channel").code(),
             StatusCode::kDataLoss);
-  // A caller without claims may read progress, but has no data connections.
+  // A caller without claims may read progress, but may not open data connections.
   const Credentials key = KeyOf('a');
   EXPECT_EQ(
       wire::Dial(address(), {.key = &*key.key, .purpose = wire::Purpose::kData}).status().code(),

@@ -90,7 +90,7 @@ Status IncomingFrame::Load(const std::function<Status(size_t)>& take) {
   return OkStatus();
 }
 
-// Takes memory piece by piece as the bytes arrive, so that a peer cannot exhaust memory by
+// Allocates memory piece by piece as the bytes arrive, so that a peer cannot exhaust memory by
 // announcing bytes that it does not send.
 Status IncomingFrame::LoadChunks(PayloadSource& source, const std::function<Status(size_t)>& take) {
   pieces.clear();

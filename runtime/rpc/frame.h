@@ -1,6 +1,6 @@
 // Defines frames, the units sent on a stream. A frame consists of a fixed-size header and segments.
-// Each segment is a run of bytes, with an index and an offset that say where the bytes belong.
-// Tensor bytes are never copied into a protobuf message.
+// Each segment is a run of bytes with an index and an offset, which identify the destination of the
+// bytes. Tensor bytes are never copied into a protobuf message.
 //
 // Wire format, little-endian (frames follow each other on a socket without a gap; in a pipe, a
 // frame is one entry of the queue):
@@ -42,11 +42,11 @@ inline constexpr uint32_t kMaxSegments = 1 << 16;
 inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 // The payload size at which a frame is full. Senders append segments of at most this size until the
 // payload reaches it, so a payload is always smaller than twice this size. A larger payload is sent
-// in several frames, because each arriving frame shows that the peer is alive, so no single frame
-// may take long.
+// in several frames: each arriving frame shows that the peer is alive, so no single frame may take
+// long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
-// A frame with this many segments is also full, no matter how few bytes they have. This is far
-// below kMaxSegments, because each segment takes kSegmentBytes in the table.
+// A frame with this many segments is also full, however few bytes it has. The value is far below
+// kMaxSegments, because each segment adds kSegmentBytes to the table.
 inline constexpr size_t kFrameTargetSegments = size_t{1} << 12;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
@@ -89,15 +89,16 @@ class PayloadSource {
 // A received frame. Its bytes belong to the transport and stay valid until the transport's next
 // Read. The payload is read from front to back.
 //
-// The payload of a frame that Transport::BeginRead returns may still be on its way. Such a frame is
-// received in place (Receive) or loaded first. All other frames are loaded.
+// The payload of a frame that Transport::BeginRead returns may not have arrived completely. Such a
+// frame must be received in place (Receive), or loaded first (Load). All other frames are already
+// loaded.
 class IncomingFrame {
  public:
   FrameHeader header;
   std::vector<SegmentInfo> segments;
 
   size_t remaining() const { return remaining_; }
-  // Read, Skip and ReadString consume the next bytes of the payload, and ENFORCE that enough bytes
+  // Read, Skip and ReadString consume the next bytes of the payload. They ENFORCE that enough bytes
   // remain and that the frame is loaded. Parse has checked that the payload has the length stated
   // in the table.
   void Read(std::span<std::byte> to);
@@ -108,9 +109,9 @@ class IncomingFrame {
   // Returns Unavailable, with some bytes of `to` overwritten, if the stream breaks; the frame is
   // then incomplete, and no further bytes can be read from it.
   Status Receive(std::span<std::byte> to);
-  // Waits until the whole payload has arrived, and keeps it in memory that grows as the bytes
-  // arrive. `take`, if given, is called before this memory grows by `bytes`. If `take` returns an
-  // error, Load returns it. Returns Unavailable if the stream breaks.
+  // Waits until the whole payload has arrived, and stores it in memory that grows as the bytes
+  // arrive. Before this memory grows by `bytes`, Load calls `take`, if any, and returns its error.
+  // Returns Unavailable if the stream breaks.
   Status Load(const std::function<Status(size_t bytes)>& take = nullptr);
   // Frees the memory of a large payload, from which no further bytes can then be read.
   void Drop();

@@ -28,8 +28,8 @@ inline constexpr std::pair<const char*, int> kServerArguments[] = {
 };
 
 // Returns the quota of this process's servers. When the quota is exhausted, gRPC stops reading, and
-// then closes connections. Peers that misuse gRPC therefore cannot exhaust the memory for the
-// variables.
+// then closes connections. Peers that misuse gRPC therefore cannot use up the memory that the
+// variables need.
 inline const grpc::ResourceQuota& ProcessQuota() {
   static const grpc::ResourceQuota* const quota = [] {
     constexpr size_t kMostBytes = size_t{64} << 20;
@@ -44,8 +44,8 @@ inline const grpc::ResourceQuota& ProcessQuota() {
 
 // Must be called before the first server is created. Keeps gRPC initialised until the process
 // exits, because its final shutdown joins threads that may sleep for ten seconds. Also turns off
-// Abseil's deadlock detection: Debian builds Abseil without NDEBUG, so Abseil would look for lock
-// cycles at every lock that gRPC takes.
+// Abseil's deadlock detection: Debian builds Abseil without NDEBUG, so Abseil would search for lock
+// cycles whenever gRPC acquires a lock.
 inline void PrepareGrpc() {
   [[maybe_unused]] static const bool prepared = [] {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -36,8 +36,8 @@ std::string Encode(const Identity& identity, const std::string& service) {
   return hello.SerializeAsString();
 }
 
-// Names end up in logs and messages, and as keys of maps, so they must be short and contain only
-// plain characters.
+// Returns whether a text can be a name. Names appear in logs and messages, and as keys of maps, so
+// they must be short and contain only plain characters.
 bool IsName(const std::string& text) {
   return text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -127,7 +127,7 @@ Status Welcome(Transport& transport, const Identity& self) {
 }
 
 void Refuse(Transport& transport, const Status& why) {
-  // The stream ends whether or not the refusal arrives.
+  // Ignore errors, because the stream is closed even if the refusal does not arrive.
   (void)WriteText(transport, {.type = kRefusal, .value = static_cast<int64_t>(why.code())},
                   std::string(Message(why)));
 }
@@ -147,7 +147,7 @@ HandshakeTimer::HandshakeTimer(Transport& transport, Duration timeout)
     MutexLock lock(state->mutex);
     while (!state->done) {
       if (!state->done_changed.WaitUntil(state->mutex, deadline) && !state->done) {
-        // Unblocks the Read or Write on which the handshake waits.
+        // Cancel the transport, which unblocks the Read or Write on which the handshake waits.
         state->expired = true;
         transport.Cancel();
         return;

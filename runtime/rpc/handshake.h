@@ -1,7 +1,8 @@
-// Exchanges the first two frames of every stream. The caller sends its identity and the service
-// that it requests; the other side answers with its own identity or with the reason for refusing.
+// Exchanges the first two frames of every stream. The caller sends its identity and the name of the
+// service that it requests. The other side answers with its own identity or with the reason for its
+// refusal.
 //
-// Every socket begins with the hello of runtime/wire, whose claims are the identities of both
+// On every socket, the hello of runtime/wire comes first; its claims contain the identities of both
 // tasks. A stream must come from the task that opened its socket.
 #pragma once
 
@@ -11,15 +12,15 @@
 
 namespace tfjob::rpc {
 
-// The caller's side. Returns the identity of the other side. If the other side refuses, returns its
-// error (such as FailedPrecondition or Unimplemented). If this side does not accept the other
-// side's identity, returns the error from CheckPeer.
+// Performs the caller's side of the handshake. Returns the identity of the other side. If the other
+// side refuses, returns its error (such as FailedPrecondition or Unimplemented). If this side does
+// not accept the other side's identity, returns the error from CheckPeer.
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
-// Returns the claims of a task for the hello of a connection. `channel` is the channel of a data
-// connection (data_connection.h), or "" for other connections. Returns InvalidArgument if the job's
-// UID makes the claims too long.
+// Returns the claims that a task presents in the hello of a connection. `channel` is the channel of
+// a data connection (data_connection.h), or "" for other connections. Returns InvalidArgument if
+// the job's UID makes the claims too long.
 StatusOr<std::string> ClaimsOf(const Identity& self, const std::string& channel = "");
 
 struct Caller {
@@ -29,8 +30,8 @@ struct Caller {
 };
 // Parses the claims of a task. Returns DataLoss if the claims are unreadable.
 StatusOr<Caller> ReadClaims(const std::string& claims);
-// The accepting side. AwaitCaller reads the caller's first frame. The next call must be Welcome or
-// Refuse, which answers that frame.
+// Implement the accepting side. AwaitCaller reads the caller's first frame. The next call must be
+// Welcome or Refuse, which answers that frame.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
@@ -43,10 +44,10 @@ struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
 };
-// Performs the whole accepting side of the handshake: reads the caller's first frame, checks the
-// caller, and either welcomes the caller, or refuses it and returns the reason. `find(service)`
-// returns the handler of a service, or null if there is none. `owner` is the task that opened the
-// stream's connection, or null if streams do not run over connections.
+// Performs the accepting side of the handshake: reads the caller's first frame, checks the caller,
+// and either welcomes the caller, or refuses it and returns the reason. `find(service)` returns the
+// handler of a service, or null if there is none. `owner` is the task that opened the stream's
+// connection, or null for streams without a connection, such as pipes.
 template <typename Find>
 StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find& find,
                           const Identity* owner = nullptr) {
@@ -74,7 +75,7 @@ StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find
 // How long a caller has to complete a handshake.
 inline constexpr Duration kHandshakeTimeout{10s};
 
-// Cancels the transport unless the timer is destroyed before the timeout. Every timer runs a
+// Cancels the transport at the timeout, unless the timer is destroyed earlier. Every timer runs a
 // thread, so use timers only for handshakes.
 class HandshakeTimer {
  public:

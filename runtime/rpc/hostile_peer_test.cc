@@ -1,4 +1,4 @@
-// Tests connections and handshakes with peers that know the protocol and violate it.
+// Tests connections and handshakes with peers that deliberately violate the protocol.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -65,7 +65,7 @@ TEST(HostilePeer, CannotReturnCreditThatItWasNotGiven) {
 }
 
 TEST(HostilePeer, CannotSendWithoutCredit) {
-  // This side cannot return credit, because the peer reads nothing.
+  // This side cannot return credit, because the peer does not read.
   ForgingTransport transport({.type = 1, .flags = 0x8000}, std::string(1 << 20, 'x'), 1000);
   transport.writes = false;
   Ignore handler;
@@ -79,7 +79,8 @@ TEST(HostilePeer, IsGivenUpIfItsMessagesPileUp) {
   Ignore handler;
   Connection connection(transport, handler, {.max_queued_bytes = 1000});
   std::thread sends([&] {
-    // The writer may already have taken the first message.
+    // Send more messages than needed to exceed the limit, because the writer may already have taken
+    // one.
     for (int i = 0; i < 13; ++i) connection.Send({.type = 1}, std::string(100, 'x'));
   });
   const Status why = connection.Run();

@@ -1,5 +1,5 @@
-// Identifies a task and decides whether two tasks may communicate. The decision is made once per
-// connection, in the handshake.
+// Defines a task's identity, and decides whether two tasks may communicate. The decision is made
+// once per connection, in the handshake.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Identity {
 std::string TaskName(const Identity& identity);
 
 // Returns OK if both tasks belong to the same attempt of the same job and use the same protocol
-// version. Otherwise, returns FailedPrecondition, with a message that names both tasks and says
+// version. Otherwise, returns FailedPrecondition with a message that names both tasks and suggests
 // what to do.
 Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_version);
 

@@ -1,5 +1,5 @@
-// Decides when to report a silent peer and when to break its connection. No such rule is needed for
-// a peer that closes its connection, because the stream breaks at once.
+// Defines when to report a silent peer and when to break its connection. No rule is needed for a
+// peer that closes its connection, because the stream then breaks at once.
 #pragma once
 
 #include "runtime/base/clock.h"

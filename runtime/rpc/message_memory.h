@@ -1,7 +1,6 @@
-// Limits the total memory that large messages take, while they are arriving and being handled, in
-// all streams of this process. Without the limit, a peer could take the memory that the variables
-// need by opening many streams and sending the largest possible message in each. Private to this
-// package.
+// Limits the total memory of large messages that are arriving or being handled in all streams of
+// this process. Without the limit, a peer could use up the memory that the variables need by
+// opening many streams and sending the largest possible message on each. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -15,7 +14,7 @@ namespace tfjob::rpc {
 // Messages of up to this size are not counted.
 inline constexpr size_t kSmallMessageBytes = size_t{4} << 20;
 
-// Returns how much memory large messages may take in a process that may use `available` bytes: half
+// Returns how much memory large messages may use in a process that may use `available` bytes: half
 // of `available`, but at least 512 MiB, which is enough for several messages of the largest size.
 constexpr int64_t MostMessageBytes(int64_t available) {
   constexpr int64_t kLeast = int64_t{512} << 20;
@@ -35,7 +34,7 @@ class MessageMemory {
     ~Lease() { memory_.used_ -= bytes_; }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    // Called when the message needs `bytes` more bytes. Returns ResourceExhausted, and takes no
+    // Reserves `bytes` more bytes for the message. Returns ResourceExhausted, and reserves no
     // memory, if the total size of the messages of all streams would be too large.
     Status Take(size_t bytes);
 

@@ -21,8 +21,7 @@ PeerWatch::Ticket PeerWatch::Add(Watched watched) {
 }
 
 void PeerWatch::Remove(Ticket ticket) {
-  // Loop holds the lock while it uses an entry, so no entry is in use while this function holds the
-  // lock.
+  // Loop holds the lock while it uses an entry, so this entry is not in use now.
   MutexLock lock(mutex_);
   entries_.remove_if([&](const Entry& entry) { return &entry == ticket; });
 }

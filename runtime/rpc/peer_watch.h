@@ -19,10 +19,10 @@ class PeerWatch {
   struct Watched {
     Connection* connection = nullptr;
     // The peer's name. When the lease expires, the connection's Run returns Unavailable with a
-    // message that begins with this name.
+    // message that starts with this name.
     std::string peer;  // "ps 1 (127.0.0.1:2223)"
-    // Called on the watching thread when the peer falls silent (kSuspected) and when it is heard
-    // from again (kAlive), with the length of the silence. Must not call the watch.
+    // Called on the watching thread when the peer becomes silent (kSuspected) and when it is heard
+    // from again (kAlive), with the duration of the silence. Must not call the watch.
     std::function<void(Health, Duration)> on_change;
   };
 

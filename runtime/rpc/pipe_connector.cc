@@ -38,7 +38,7 @@ class PipeEnd : public Transport {
   Status Write(const OutgoingFrame& frame) override {
     std::string wire = Flatten(frame);
     MutexLock lock(pipe_->mutex);
-    // Block like a full socket, so that tests wait in the same places as over TCP.
+    // Block like a full socket, so that tests block in the same places as over TCP.
     while (!pipe_->broken && pipe_->bytes[side_] > pipe_->most_bytes) {
       pipe_->changed.Wait(pipe_->mutex);
     }
@@ -54,7 +54,7 @@ class PipeEnd : public Transport {
     {
       MutexLock lock(pipe_->mutex);
       while (!pipe_->broken && pipe_->frames[other].empty()) pipe_->changed.Wait(pipe_->mutex);
-      // Frames written before the pipe broke are still delivered.
+      // Deliver frames that were written before the pipe broke.
       if (pipe_->frames[other].empty()) return Unavailable("the connection is closed");
       current_ = std::move(pipe_->frames[other].front());
       pipe_->frames[other].pop_front();
@@ -85,7 +85,7 @@ PipeConnector::~PipeConnector() {
     MutexLock lock(mutex_);
     streams.swap(streams_);
   }
-  // Join the threads without the lock, since a handler may still be using the connector.
+  // Join the threads without the lock, because a handler may still be using the connector.
   for (Stream& stream : streams) {
     stream.end->Cancel();
     stream.thread.Join();
@@ -114,7 +114,7 @@ void PipeConnector::Close(const std::string& address) {
       it = next;
     }
   }
-  // Join the threads without the lock, since a handler may still be using the connector.
+  // Join the threads without the lock, because a handler may still be using the connector.
   for (Stream& stream : closed) {
     stream.end->Cancel();
     stream.thread.Join();

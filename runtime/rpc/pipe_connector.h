@@ -1,5 +1,5 @@
-// Implements in-process streams, without a network, for tests and for parameter servers that run in
-// their client's process.
+// Implements streams inside one process, without a network, for tests and for parameter servers
+// that run in their client's process.
 #pragma once
 
 #include <list>
@@ -13,17 +13,17 @@
 
 namespace tfjob::rpc {
 
-// An address may be any string. The handshake applies the same rules as over a network.
-// Thread-safe. Handlers must outlive the connector, whose destructor breaks all streams and waits
-// until every Serve has returned.
+// Connects streams to handlers in the same process. An address may be any string. The handshake is
+// the same as over a network. Thread-safe. Handlers must outlive the connector, whose destructor
+// breaks all streams and waits until every Serve has returned.
 class PipeConnector : public Connector {
  public:
   ~PipeConnector() override;
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
-  // Sets how many bytes may wait, per direction, in streams opened later. The default exceeds the
-  // window of a Connection, as data frames require; a smaller capacity suffices for messages.
+  // Sets how many bytes may wait, per direction, in streams opened later. Data frames require a
+  // capacity larger than the window of a Connection, as the default is. Messages need less.
   void SetCapacity(size_t bytes);
   // Breaks the streams to `address` and refuses new ones, as if the process there had died. Waits
   // until every Serve of these streams has returned.

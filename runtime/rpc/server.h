@@ -1,7 +1,8 @@
 // Runs a task's only server, which accepts all connections to the task. Control, parameters,
-// progress and collectives share its port. A wire::Listener accepts each connection, runs the hello
-// on it, and hands it over once the peer has proven the job's key: to gRPC, to the thread of a new
-// stream (kStreamChannel in socket_connector.h), or to the handler of other data connections.
+// progress and collectives share its port. A wire::Listener accepts each connection and runs the
+// hello on it. Once the peer has proven the job's key, the listener passes the connection to gRPC,
+// to the thread of a new stream (kStreamChannel in socket_connector.h), or to the handler of other
+// data connections.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +37,15 @@ struct ServerOptions {
   Identity identity;
   Credentials credentials;
   // The services and handlers must outlive the server.
-  std::vector<grpc::Service*> services;  // if there are none, the task takes no gRPC calls
+  std::vector<grpc::Service*> services;  // if there are none, the task accepts no gRPC calls
   std::vector<std::pair<std::string, StreamHandler*>> streams;  // by service name
-  DataHandler* on_data = nullptr;  // null: the task takes no data connections except streams
+  DataHandler* on_data = nullptr;  // null: only streams are accepted as data connections
 };
 
 class Server {
  public:
   // Binds without port reuse. Returns Unavailable, with a message that names host:port and says
-  // what to do, if the port is taken (a predecessor of this task may still hold it). Returns
+  // what to do, if the port is taken (an earlier process of this task may still have it). Returns
   // InvalidArgument if the host is not an address of this machine, and PermissionDenied if the port
   // is privileged.
   static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
@@ -52,8 +53,8 @@ class Server {
   ~Server();
 
   int port() const;
-  // Refuses new streams and calls, gives those in progress until the timeout to end, then breaks
-  // the rest.
+  // Refuses new streams and calls, waits up to the timeout until those in progress are finished,
+  // then breaks the remaining ones.
   void Shutdown(Duration timeout);
 
  private:

@@ -15,7 +15,8 @@
 namespace tfjob::rpc {
 namespace {
 
-// Up to this size, copying a payload costs less than passing it as a separate part.
+// The size up to which copying a payload costs less than passing it to the kernel as a separate
+// part.
 constexpr size_t kCopiedBytes = 4096;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // The number of bytes to read at once while waiting for a header. It is small, because payload
@@ -24,8 +25,8 @@ constexpr size_t kReadAheadBytes = size_t{16} << 10;
 // A payload range of at least this size is received in place; smaller ranges are received many at a
 // time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
-// The maximum number of bytes that one call receives. It is limited because only the end of a call
-// shows that the peer is alive, and a slow network must deliver this many bytes within a lease.
+// The maximum number of bytes that one call receives. Only the return of a call shows that the peer
+// is alive, so even a slow network must deliver this many bytes within a lease.
 constexpr size_t kCallBytes = size_t{64} << 10;
 constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;
 
@@ -41,8 +42,8 @@ SocketTransport::SocketTransport(wire::UniqueFd socket)
     : socket_(std::move(socket)), buffer_(kBufferBytes) {
   const int fd = socket_.get();
   (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  // Ignore errors, because these options only tune the connection: the watch for silent peers also
-  // detects the loss of a machine.
+  // Ignore errors: the options only improve the detection of a lost machine, which the watch for
+  // silent peers also detects.
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
@@ -53,9 +54,9 @@ SocketTransport::SocketTransport(wire::UniqueFd socket)
 SocketTransport::~SocketTransport() {
   Cancel();
   ReleaseAll();
-  // Closing a socket that holds unread bytes resets the connection, and a reset may make the peer
-  // lose bytes that it has not yet read. Therefore, read a few unread bytes (a heartbeat, a
-  // request). If there are more, the peer may be waiting for room in this socket, and only a reset
+  // Closing a socket with unread bytes resets the connection, and the peer may then lose bytes that
+  // it has not read. Therefore, read the unread bytes if they are few (a heartbeat, a request). If
+  // there are more, the peer may be waiting for space in this socket's buffer, and only a reset
   // ends its wait.
   int unread = 0;
   if (ioctl(socket_.get(), FIONREAD, &unread) == 0 && unread <= static_cast<int>(kReadAheadBytes)) {
@@ -64,8 +65,8 @@ SocketTransport::~SocketTransport() {
 }
 
 void SocketTransport::Cancel() {
-  // Wakes the threads that sleep in calls on the socket. The descriptor stays open until these
-  // calls have returned.
+  // Shut the socket down, which wakes the threads that are blocked in calls on it. The descriptor
+  // stays open until these calls have returned.
   (void)shutdown(socket_.get(), SHUT_RDWR);
 }
 
@@ -170,7 +171,7 @@ Status SocketTransport::BeginRead(IncomingFrame& frame) {
   return OkStatus();
 }
 
-// Takes memory piece by piece as the bytes arrive, so that a peer cannot exhaust memory by
+// Allocates memory piece by piece as the bytes arrive, so that a peer cannot exhaust memory by
 // announcing bytes that it does not send.
 Status SocketTransport::ReceivePrefix(size_t bytes) {
   large_prefix_.clear();
@@ -257,7 +258,7 @@ Status SocketTransport::AwaitBytes() const {
 StatusOr<size_t> SocketTransport::ReceiveSome(std::span<std::byte> to, int flags) {
   if (deadline_) {
     RETURN_IF_ERROR(AwaitBytes());
-    flags &= ~MSG_WAITALL;  // MSG_WAITALL would wait beyond the deadline
+    flags &= ~MSG_WAITALL;  // with MSG_WAITALL, the call could exceed the deadline
   }
   if (receiving_) waiting_since_us_ = RealClock().Monotonic().count();
   ssize_t count = 0;

@@ -23,9 +23,9 @@ namespace tfjob::rpc {
 
 class SocketTransport : public Transport, private PayloadSource {
  public:
-  // `socket` is connected, and its next byte, in either direction, begins a frame.
+  // `socket` must be connected, and its next byte in either direction must be the first of a frame.
   explicit SocketTransport(wire::UniqueFd socket);
-  // Requires that no other thread still uses the transport.
+  // No other thread may still use the transport.
   ~SocketTransport() override;
 
   Status Write(const OutgoingFrame& frame) override;
@@ -36,16 +36,17 @@ class SocketTransport : public Transport, private PayloadSource {
   Duration Waiting() const override;
   void Cancel() override;
 
-  // Until EndHandshake, a frame has at most one segment, and reading returns DeadlineExceeded once
-  // `timeout` has passed since this call. Called by the reading thread.
+  // Starts the handshake. Until EndHandshake, a frame may have at most one segment, and reading
+  // returns DeadlineExceeded once `timeout` has passed since this call. Called by the reading
+  // thread.
   void BeginHandshake(Duration timeout);
   void EndHandshake();
 
  private:
   // Writing.
   void Begin(const OutgoingFrame& frame);
-  // Sends until the whole frame has been sent (returns true) or, with MSG_DONTWAIT, until the
-  // socket takes no more bytes (returns false).
+  // Sends the frame. Returns true once the whole frame has been sent or, with MSG_DONTWAIT, false
+  // as soon as the socket's buffer is full.
   StatusOr<bool> SendParts(int flags);
   void Advance(size_t bytes);
   void ReleaseAll();
@@ -55,8 +56,7 @@ class SocketTransport : public Transport, private PayloadSource {
   std::span<const std::byte> Lend(size_t bytes) override;
   // Reads a header and a table of `bytes` bytes into large_prefix_.
   Status ReceivePrefix(size_t bytes);
-  // Reads until the buffer contains at least `bytes` unused bytes, for which it must be large
-  // enough.
+  // Reads until the buffer, which must be large enough, contains at least `bytes` unused bytes.
   Status Fill(size_t bytes);
   // Sleeps until there are bytes to read or the deadline of the handshake has passed.
   Status AwaitBytes() const;
@@ -78,7 +78,7 @@ class SocketTransport : public Transport, private PayloadSource {
   std::vector<std::byte> buffer_;
   size_t begin_ = 0, end_ = 0;
   std::vector<std::byte> large_prefix_;  // a header and table that exceed the buffer
-  size_t payload_ = 0;                   // bytes of the current frame's payload not yet taken
+  size_t payload_ = 0;                   // payload bytes of the current frame not yet consumed
   bool receiving_ = false;               // a payload is being received
   uint32_t most_segments_ = kMaxSegments;
   std::optional<SteadyTime> deadline_;         // for the handshake

@@ -57,7 +57,7 @@ OutgoingFrame FrameOf(uint64_t sequence, const std::vector<std::vector<std::byte
   return frame;
 }
 
-// How a test receives the frames that arrive.
+// The way in which a test receives frames.
 enum class Taking { kLoaded, kInPlace, kMixed, kHalf };
 
 void ExpectFrame(IncomingFrame& frame, const std::vector<std::vector<std::byte>>& payloads,
@@ -167,7 +167,7 @@ TEST(SocketTransport, CancelWakesTheReaderAndTheWriter) {
     IncomingFrame frame;
     EXPECT_EQ(pair.near->Read(frame), Unavailable("the connection is closed"));
   });
-  // Begins to read once the writer has filled the socket.
+  // Start to read only once the writer has filled the socket's buffer.
   IncomingFrame frame;
   ASSERT_EQ(pair.far->BeginRead(frame), OkStatus());
   pair.near->Cancel();
@@ -315,8 +315,8 @@ TEST(SocketTransport, SurvivesRandomBytes) {
   }
 }
 
-// If only a complete payload ended the silence, a peer behind a slow network would count as silent
-// while its bytes arrive.
+// Each arriving byte must end the silence. Otherwise, a peer behind a slow network would be
+// considered silent while its payload arrives.
 TEST(SocketTransport, BytesThatArriveSlowlyEndTheSilence) {
   constexpr size_t kPayload = size_t{1} << 20, kPiece = size_t{64} << 10;
   Pair pair;

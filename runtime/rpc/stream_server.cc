@@ -40,8 +40,8 @@ Status StreamServer::Admit(const Identity& peer, const std::string&) {
   return OkStatus();
 }
 
-// Returns OK if any handler admits the task, and the first refusal otherwise. A task that no
-// handler admits gets no thread, whichever service it requests.
+// Returns OK if any handler admits the task, and the first refusal otherwise. Without this check, a
+// task that no handler admits would occupy a thread during its handshake.
 Status StreamServer::AdmitAnywhere(const Identity& peer) const {
   Status refusal;
   for (const auto& [service, handler] : handlers_) {
@@ -95,7 +95,7 @@ StatusOr<Admission> StreamServer::Greet(const Stream& stream) {
   return admission;
 }
 
-// Logs a stream that does not begin with a handshake. Refusals for other reasons are only sent to
+// Logs a stream whose first frame is not a handshake. Refusals for other reasons are only sent to
 // the caller.
 void StreamServer::LogBroken(const Stream& stream, const Status& why) {
   const std::string source = stream.address.substr(0, stream.address.rfind(':'));

@@ -1,5 +1,5 @@
-// Serves the streams of a task that arrive on data connections. Each stream has its own thread,
-// which reads the stream until it ends. Private to this package.
+// Serves the streams that other tasks open to this task on data connections. Each stream has its
+// own thread, which serves the stream until it is closed. Private to this package.
 #pragma once
 
 #include <list>
@@ -19,12 +19,13 @@
 
 namespace tfjob::rpc {
 
-// A task opens one stream per server, and one with the leader of its group. Streams left by a
-// predecessor of the task also count until they are found to be broken.
+// The maximum number of streams per task. A task opens one stream per server, and one to the leader
+// of its group. Streams left by an earlier process of the task also count until they are found to
+// be broken.
 inline constexpr int kMostStreamsOfATask = 64;
-// Every stream takes a thread. A job has fewer tasks than this.
+// The maximum number of streams. Every stream occupies a thread. A job has fewer tasks than this.
 inline constexpr int kMostStreams = 1 << 14;
-// The maximum number of streams in their handshake at once. A peer can make its handshake last for
+// The maximum number of concurrent handshakes. A peer can prolong its handshake to
 // kHandshakeTimeout.
 inline constexpr int kMostGreeting = 256;
 
@@ -40,25 +41,25 @@ class StreamServer : public DataHandler {
   // too large, or if too many streams are in their handshake. Returns a handler's error if no
   // handler admits the task.
   Status Admit(const Identity& peer, const std::string& channel) override;
-  // Begins to serve a stream.
+  // Starts a thread that serves the stream.
   void Accept(DataConnection connection) override;
-  // Gives open streams until the timeout to end, then breaks the rest. Returns once no handler is
-  // in use. Accept must not be called afterwards.
+  // Waits up to the timeout until the open streams are closed, then breaks the remaining ones.
+  // Returns once no handler is in use. Accept must not be called afterwards.
   void Stop(Duration timeout);
 
  private:
   struct Stream {
     Identity peer;
     std::string address;
-    std::unique_ptr<SocketTransport> transport;  // null once the stream has ended
+    std::unique_ptr<SocketTransport> transport;  // null once the stream is closed
     Thread thread;
   };
   using Streams = std::list<Stream>;
 
   void Serve(const Stream& stream);
   StatusOr<Admission> Greet(const Stream& stream);
-  // Called on a stream's thread: ends that stream, and joins the threads of streams that ended
-  // earlier.
+  // Called on a stream's thread: closes that stream, and joins the threads of streams that were
+  // closed earlier.
   void End(Streams::iterator stream);
   Status AdmitAnywhere(const Identity& peer) const;
   void LogBroken(const Stream& stream, const Status& why);

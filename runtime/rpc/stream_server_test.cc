@@ -1,4 +1,4 @@
-// Tests the streams of a server, with peers that have proven the key but break the rules.
+// Tests the streams of a server with peers that have proven the key but violate the protocol.
 #include "runtime/rpc/stream_server.h"
 
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ namespace {
 
 constexpr uint16_t kHello = 0xFFF1;
 
-// Counts the streams that it was asked to serve.
+// Counts calls of Serve.
 struct Counting : StreamHandler {
   Status Admit(const Identity&) override { return OkStatus(); }
   void Serve(const Identity&, const std::string&, Transport&) override { ++served; }
   std::atomic<int> served = 0;
 };
 
-// Serves every stream until its peer ends it.
+// Serves every stream until the peer closes it.
 struct Holding : Counting {
   void Serve(const Identity&, const std::string&, Transport& transport) override {
     ++served;
@@ -65,7 +65,7 @@ class HostileStream : public testing::Test {
     return handler;
   }
   std::string address() const { return StrCat("127.0.0.1:", server_->port()); }
-  // Opens a socket as `owner`, on which no frame has been sent.
+  // Opens a socket as `owner`, without sending a frame.
   StatusOr<DataConnection> Open(const Identity& owner) const {
     return DialData(address(), kStreamChannel, owner, {}, 10s);
   }
@@ -111,7 +111,7 @@ TEST_F(HostileStream, HasALimitPerTask) {
   Identity other = worker_;
   other.task_index = 2;
   EXPECT_TRUE(connector->Connect(address(), "echo", other, 20s).ok());
-  // Once a stream has ended, there is room for another.
+  // Once a stream is closed, another one is admitted.
   streams.pop_back();
   const Duration deadline = RealClock().Monotonic() + 20s;
   Status status = ResourceExhausted("");
@@ -128,7 +128,7 @@ bool IsClosed(const wire::UniqueFd& socket) {
          recv(socket.get(), &byte, 1, MSG_DONTWAIT) <= 0;
 }
 
-// Returns everything that arrives until the socket is closed.
+// Returns all bytes that arrive until the socket is closed.
 std::string Refusal(const wire::UniqueFd& socket) {
   std::string heard;
   char buffer[256];
@@ -149,7 +149,7 @@ TEST_F(HostileStream, IsRefusedIfItBeginsWithAnythingElse) {
     ASSERT_TRUE(connection.ok()) << connection.status();
     std::string bytes(kHeaderBytes + random() % 3000, '\0');
     for (char& c : bytes) c = static_cast<char>(random());
-    // Announces an impossible number of segments. If the number were possible, the task would wait
+    // Announce an impossible number of segments. If the number were possible, the task would wait
     // for the table.
     bytes[7] = '\x7f';
     (void)send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -167,7 +167,7 @@ TEST_F(HostileStream, CannotMakeATaskReadALargeGreeting) {
   AppendPrefix(
       {.header = {.type = kHello}, .segments = {{.bytes = std::as_bytes(std::span(large))}}},
       bytes);
-  // The announced size ends the stream, although the bytes themselves are not sent.
+  // The announced size alone breaks the stream. The bytes need not be sent.
   (void)send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   EXPECT_NE(Refusal(connection->socket).find("unreadable"), std::string::npos);
   EXPECT_EQ(handler.served, 0);

@@ -1,8 +1,8 @@
 // Defines Transport, one end of a stream. A stream is an ordered, reliable, bidirectional sequence
 // of frames between two tasks. Tasks exchange tensors with parameter servers over streams. Both
-// ends have the same interface. It has two implementations: a TCP socket (socket_transport.h,
-// opened by socket_connector.h) and a pipe inside one process (pipe_connector.h). Shared memory and
-// RDMA may be added.
+// ends have the same interface. Transport has two implementations: a TCP socket
+// (socket_transport.h, opened by socket_connector.h) and a pipe inside one process
+// (pipe_connector.h). Shared memory and RDMA may be added.
 #pragma once
 
 #include <memory>
@@ -21,9 +21,9 @@ class Transport {
   // Blocks while the transport's own buffers are full. Returns Unavailable if the stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
   // Like Write, but does not wait for the network if the transport can avoid this. Returns false if
-  // it has written only a part of the frame. WriteRest must then be called, on any thread, before
-  // the next write. Until then, all bytes of the frame must stay valid, including those without a
-  // `release`.
+  // only a part of the frame was written. WriteRest must then be called, on any thread, before the
+  // next write. All bytes of the frame, even those without a `release`, must stay valid until the
+  // whole frame is written.
   virtual StatusOr<bool> TryWrite(const OutgoingFrame& frame) {
     RETURN_IF_ERROR(Write(frame));
     return true;
@@ -47,10 +47,10 @@ class Transport {
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
-  // Called after the identity check, before the stream is accepted. If Admit returns an error, the
-  // peer is refused.
+  // Decides whether to accept a stream from `peer`, whose identity was already checked. If Admit
+  // returns an error, the peer is refused.
   virtual Status Admit(const Identity& peer) = 0;
-  // Runs on the stream's own thread until the stream ends. `address` is the peer's address.
+  // Serves the stream, on its own thread, until it is closed. `address` is the peer's address.
   virtual void Serve(const Identity& peer, const std::string& address, Transport& transport) = 0;
 };
 
@@ -65,9 +65,8 @@ class Connector {
  public:
   virtual ~Connector() = default;
   // Connects to the task at `address`, introduces `self` and requests the stream handler `service`.
-  // Fails with Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused; the
-  // message is the peer's) or Unimplemented (no such service). Every error message names the
-  // address.
+  // Fails with Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused, with the
+  // peer's message) or Unimplemented (no such service). Every error message names the address.
   virtual StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
                                        const Identity& self, Duration timeout) = 0;
 };

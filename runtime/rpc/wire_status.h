@@ -16,7 +16,8 @@ inline Status StatusFromWire(int64_t code, const std::string& message) {
   return Status(static_cast<StatusCode>(code), message);
 }
 
-// For a frame that must report an error: returns an error even if the peer sends OK.
+// Like StatusFromWire, but for a frame that must report an error: returns an error even if the peer
+// sends OK.
 inline Status ErrorFromWire(int64_t code, const std::string& message) {
   return StatusFromWire(code == 0 ? -1 : code, message);
 }

@@ -2,7 +2,8 @@
 // defaults. Small gradients would become zero in float16, so the loss is multiplied by a scale, and
 // the gradients are divided by this scale. If a gradient is not finite, the scale was too large: it
 // is halved, and the step is skipped. After a number of good steps, the scale is doubled. Unlike in
-// Keras, the scale has limits, within which gradients that are not finite have another reason.
+// Keras, the scale has limits. At the lower limit, gradients that are not finite must have another
+// cause.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ struct LossScale {
     if (good_steps + 1 < kGoodStepsToGrow) return {.scale = scale, .good_steps = good_steps + 1};
     return {.scale = std::min(scale * 2, kMostLossScale)};
   }
-  // Returns whether these values, which come from a file or a peer, are valid.
+  // Returns whether these values are valid. Call it for values from a file or a peer.
   bool IsValid() const {
     return scale > 0 && scale <= kMostLossScale && good_steps >= 0 && good_steps < kGoodStepsToGrow;
   }

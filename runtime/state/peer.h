@@ -1,6 +1,6 @@
 // Describes the other tasks with which a task communicates: their health, and the events that
-// concern them. A strategy reports health and events, for the log, for progress and for the end of
-// the job.
+// concern them. A strategy reports health and events, which are used for the log, for progress, and
+// to detect the end of the job.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace tfjob::state {
 
 enum class PeerRole {
   kTrains,  // computes gradients
-  kServes,  // holds variables for the tasks that train
+  kServes,  // stores variables for the tasks that train
 };
 // Returns the role of the task with this name. For example, "/job:ps/task:1" serves.
 PeerRole RoleOfTask(std::string_view task);
@@ -21,8 +21,8 @@ PeerRole RoleOfTask(std::string_view task);
 enum class PeerHealth {
   kConnected,
   kSuspected,  // connected, but silent for 2 s
-  kStuck,    // responds, but has kept the others waiting too long. With parameter servers, they no
-             // longer wait for its gradient (its step lease has expired).
+  kStuck,    // responds, but other tasks have waited too long for it. With parameter servers, they
+             // no longer wait for its gradient (its step lease has expired).
   kLost,     // no longer connected
   kUnknown,  // not connected yet
 };
@@ -49,11 +49,11 @@ struct PeerEvent {
     kSuspected,  // the peer has been silent for 2 s
     kRecovered,  // a suspected peer sent data again
     kLost,       // the peer's connection closed, or its lease of 10 s expired
-    kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
+    kWaiting,    // every 10 s during a wait; the message describes the awaited event and the peers
     kRestoring,  // the chief fills servers that have no state
-    kStuck,      // a responding task keeps the others waiting (PeerHealth::kStuck)
+    kStuck,      // other tasks wait for a responding task (PeerHealth::kStuck)
     kReturned,   // a stuck task contributes again
-    // A peer was asked to end. A training task (kEnding) has left, or is about to leave. A server
+    // A peer was asked to stop. A training task (kEnding) has left, or is about to leave. A server
     // (kServerEnding) keeps its state until the chief has copied it, or until the server must exit.
     kEnding,
     kServerEnding,

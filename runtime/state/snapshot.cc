@@ -7,7 +7,7 @@ namespace {
 
 Tensor Filled(DType dtype, const Shape& shape, double value) {
   Tensor tensor(dtype, shape);
-  if (value == 0) return tensor;  // already zero, without having been written
+  if (value == 0) return tensor;  // already zero, without its memory having been touched
   if (dtype == DType::kFloat64) {
     std::ranges::fill(tensor.data<double>(), value);
   } else {

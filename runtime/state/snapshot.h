@@ -1,4 +1,4 @@
-// Holds the state of a training run at one step, as a checkpoint stores it.
+// Defines a snapshot: the state of a training run at one step, as a checkpoint stores it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ StatusOr<Tensor> ReadWhole(const Variable& variable, const StreamedValue& value)
 struct VariableState {
   Tensor value;
   std::vector<Tensor> slots;  // in the order of SlotsOf
-  // If not empty, the variable is too large to be held in memory: `value` and `slots` are empty,
-  // and `streamed` provides the value, followed by the slots.
+  // If not empty, the variable is too large for memory: `value` and `slots` are empty, and
+  // `streamed` provides the value, followed by the slots.
   std::vector<std::shared_ptr<const StreamedValue>> streamed;
 
   // Returns the number of tensors: the value and the slots.
@@ -46,7 +46,7 @@ struct Snapshot {
   // no record. The ledger is private to the strategy that took the snapshot. All other code saves
   // and restores it without reading or changing it.
   std::string ledger;
-  // Set if the model computes in float16, and the run has taken a step.
+  // Set if the model computes in float16 and the run has performed a step.
   std::optional<LossScale> loss_scale = {};
 };
 
@@ -60,8 +60,8 @@ bool HasStreamedValues(const Snapshot& snapshot);
 bool IsLost(const Snapshot& snapshot);
 
 // Returns InvalidArgument unless the snapshot's variables have the types, shapes and slots that
-// `state` declares. The message names the variable. Reads neither the ledger nor streamed values,
-// whose types and shapes it therefore does not check.
+// `state` declares. The message names the variable. Does not check the ledger, or the types and
+// shapes of streamed values.
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state);
 
 }  // namespace tfjob::state

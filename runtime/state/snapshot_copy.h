@@ -11,16 +11,17 @@ namespace tfjob::state {
 
 class SnapshotCopy {
  public:
-  // For a snapshot that already contains its values.
+  // Wraps a snapshot that already contains its values.
   SnapshotCopy(Snapshot whole) : snapshot_(std::move(whole)) {}  // NOLINT: converts
-  // `finish` must return only after the tensors of `snapshot` contain the values of its step. It
-  // must be safe to call on any thread, on several threads at the same time, and more than once.
+  // Wraps a snapshot whose tensors may still lack values. `finish` must return only after the
+  // tensors contain the values of the snapshot's step. It must be safe to call on any thread, on
+  // several threads at the same time, and more than once.
   SnapshotCopy(Snapshot snapshot, std::function<void()> finish)
       : snapshot_(std::move(snapshot)), finish_(std::move(finish)) {}
 
   int64_t global_step() const { return snapshot_.global_step; }
-  // Copies the values that are still missing, and returns the whole snapshot. May be called on any
-  // thread, and more than once.
+  // Copies the values that are still missing, and returns the complete snapshot. May be called on
+  // any thread, and more than once.
   const Snapshot& Finish() const {
     if (finish_) finish_();
     return snapshot_;
@@ -28,7 +29,7 @@ class SnapshotCopy {
 
  private:
   Snapshot snapshot_;
-  std::function<void()> finish_;  // null if the snapshot is whole
+  std::function<void()> finish_;  // null if the snapshot is already complete
 };
 
 }  // namespace tfjob::state

@@ -39,7 +39,7 @@ TEST(Snapshot, MayHaveStreamedValues) {
     snapshot.variables.push_back(VariableState::Initial(variable, state.optimizer, value));
   EXPECT_TRUE(HasStreamedValues(snapshot));
   EXPECT_EQ(CheckFits(snapshot, state), OkStatus());
-  // Adam's two slots begin as zeros, and the average as the value.
+  // Adam's two slots are initially zero. The moving average initially equals the value.
   ASSERT_EQ(snapshot.variables[0].streamed.size(), 4u);
   std::vector<float> read(2);
   for (const auto& [part, expected] : {std::pair<size_t, float>{0, 3}, {1, 0}, {2, 0}, {3, 3}}) {

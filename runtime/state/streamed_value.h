@@ -1,5 +1,5 @@
-// Provides the value of a variable or slot that is too large to be held in memory. The value is
-// read piece by piece from its storage, or generated.
+// Provides the value of a variable or slot that is too large for memory. The value is read piece by
+// piece from its storage, or generated.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ inline constexpr size_t kPieceBytes = size_t{1} << 20;
 class StreamedValue {
  public:
   virtual ~StreamedValue() = default;
-  // Fills `to` with the bytes of the dense, row-major value from byte `offset` on. `offset` and the
-  // size of `to` must be multiples of the size of an element, and the bytes must lie within the
-  // value. The same bytes may be read again. After an error, the content of `to` is undefined.
+  // Fills `to` with bytes of the dense, row-major value, starting at byte `offset`. `offset` and
+  // the size of `to` must be multiples of the element size, and the range must lie within the
+  // value. The same bytes may be read repeatedly. After an error, the content of `to` is undefined.
   virtual Status Read(int64_t offset, std::span<std::byte> to) const = 0;
-  // Returns whether a read has failed in such a way that the value can never be read again.
+  // Returns true if a read has failed permanently, so that the value can never be read again.
   virtual bool lost() const { return false; }
 };
 

@@ -1,5 +1,5 @@
 // Declares the state of a training run: its variables, in order, and the optimizer that updates
-// them. This declaration is the same in every task of a job. A snapshot (snapshot.h) holds the
+// them. This declaration is the same in every task of a job. A snapshot (snapshot.h) contains the
 // values.
 #pragma once
 

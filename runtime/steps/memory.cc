@@ -8,8 +8,8 @@
 namespace tfjob::steps {
 namespace {
 
-// Calls visit(variable, -1), and then visit(slot, index) for each slot, where `slot` is null if the
-// slot does not exist.
+// Calls visit(variable, -1), and then visit(slot, index) for each slot. `slot` is null if the slot
+// does not exist.
 template <typename Visit>
 Status ForEachPart(const StepModel& model, const state::TrainingState& training, size_t v,
                    const variables::VariableStore& store, const Visit& visit) {

@@ -1,4 +1,4 @@
-// Holds the variables of the models that steps use, on each device of a task. All devices have the
+// Stores the variables of the models that steps use, on each device of a task. All devices have the
 // same values.
 #pragma once
 
@@ -21,39 +21,43 @@ namespace tfjob::steps {
 struct MemoryOptions {
   exec::Device device;
   int devices = 1;
-  int threads = 1;  // total over all devices; each device has at least one
+  int threads = 1;  // total for all devices; each device has at least one thread
 };
 
-// Owned by one thread. Variables live as long as the Memory.
+// Stores the variables and slots on each device. Variables exist as long as the Memory. Not
+// thread-safe: only one thread may use a Memory.
 class Memory {
  public:
-  // Returns Unimplemented if several devices are requested and `device` is not a CPU.
+  // Returns Unimplemented if there is more than one device and `device` is not a CPU.
   static StatusOr<std::unique_ptr<Memory>> Create(const MemoryOptions& options);
 
   struct Place {
-    std::unique_ptr<ThreadPool>
-        pool;  // null if the device computes on one thread, or with `device`
+    // Null if the device has only one thread, or uses the pool of MemoryOptions::device because it
+    // is the only device.
+    std::unique_ptr<ThreadPool> pool;
     exec::Device device;
     std::unique_ptr<variables::VariableStore> store;
-    std::unique_ptr<collectives::Communicator> communicator;  // null if there is one device
-    Status status;                                            // of the work in progress
+    std::unique_ptr<collectives::Communicator> communicator;  // null if there is only one device
+    Status status;                                            // status of the current work
   };
 
   int devices() const { return static_cast<int>(places_.size()); }
   Place& place(int device) { return places_[static_cast<size_t>(device)]; }
-  // Calls work(device) for all devices at the same time, each on the device's own thread. Returns
-  // the first error in the order of the devices.
+  // Calls work(device) for all devices concurrently, each on a thread of the device. If several
+  // calls fail, returns the error of the first device in order.
   Status OnEveryDevice(absl::FunctionRef<Status(int)> work);
 
-  // Creates the model's variables, with zeros.
+  // Creates the model's variables, filled with zeros.
   Status AddVariables(const StepModel& model);
-  // Creates the slots of the model's optimizer, with their initial values, unless they exist.
+  // Creates the slots of the model's optimizer with their initial values, unless the slots already
+  // exist.
   Status AddSlots(const StepModel& model);
-  // Sets the variables and those slots that exist. The snapshot belongs to `training`, whose
-  // variables are those of the model, under other names.
+  // Sets the variables, and the slots that exist, from a snapshot. The snapshot belongs to
+  // `training`, which describes the same variables as the model, but with different names.
   Status Load(const StepModel& model, const state::TrainingState& training,
               const state::Snapshot& values);
-  // Returns a copy of the variables and slots. Slots that do not exist are taken from `earlier`.
+  // Returns a copy of the variables and slots. The values of slots that do not exist are copied
+  // from `earlier`.
   StatusOr<state::Snapshot> Take(const StepModel& model, const state::TrainingState& training,
                                  const state::Snapshot& earlier, int64_t step) const;
 

@@ -17,7 +17,8 @@ using graph::Output;
 using Outputs = std::vector<Output>;
 using Inputs = std::span<const Output>;
 
-// Returns an error unless every input has one row per example, of the type that the model takes.
+// Returns an error unless every input has one row per example, with the type that the model
+// expects.
 Status CheckModelInputs(const StepGraph& step, const StepModel& model, Inputs inputs) {
   if (inputs.size() != model.features.size()) {
     return InvalidArgument("model ", model.model.name, " takes ", model.features.size(),
@@ -35,7 +36,7 @@ Status CheckModelInputs(const StepGraph& step, const StepModel& model, Inputs in
   return OkStatus();
 }
 
-// Keeps the statistics that the call assigns, for later calls and for the step's updates.
+// Stores the statistics that the call assigns, for later calls and for the updates of the step.
 void KeepAssignments(const model::LayerCall& call, StepGraph::ModelState& state) {
   for (const model::LayerCall::Assignment& assignment : call.assignments) {
     state.current[assignment.variable] = assignment.value;
@@ -43,8 +44,8 @@ void KeepAssignments(const model::LayerCall& call, StepGraph::ModelState& state)
   }
 }
 
-// Returns an error unless the layer accepts the inputs and has no variables. Operations check their
-// own inputs.
+// Returns an error unless the layer has no variables and accepts the inputs. Does not check the
+// inputs of operations, which check them themselves.
 Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, Inputs inputs) {
   if (layer.As<model::layers::Operation>() != nullptr) return OkStatus();
   std::vector<graph::TensorType> types;
@@ -61,9 +62,9 @@ Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, 
       "into a Model, compile it, and use Step::Call");
 }
 
-// Returns an error if a value with one row per example has fewer axes than the other value. NumPy
-// aligns the last axes, so the rows would be matched with columns, and the result would have a row
-// and a column per example.
+// Returns an error if a value with one row per example has fewer axes than another operand. By
+// NumPy's rules, broadcasting aligns the last axes, so rows would be matched with columns, and the
+// result would have both a row and a column per example.
 Status CheckAlignment(const StepGraph& step, const model::layers::Operation& operation,
                       Inputs inputs) {
   if (!operation.broadcasts()) return OkStatus();
@@ -80,7 +81,7 @@ Status CheckAlignment(const StepGraph& step, const model::layers::Operation& ope
   return OkStatus();
 }
 
-// Returns a different seed in each replica, for random ops that have no argument `replica`.
+// Returns a seed that differs between replicas, for random ops without the argument `replica`.
 Output SeedOf(StepGraph& step) {
   if (step.replica == 0) return step.seed;
   constexpr double kBetweenReplicas = 1'000'003;

@@ -12,8 +12,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Check tries a definition with these two numbers of examples. An axis that happens to have one of
-// these lengths for another reason does not also have the other.
+// Check builds a definition for these two numbers of examples. An axis whose length equals one of
+// them by coincidence does not also equal the other.
 constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
 
 Status NodeError(const Node& node, const Status& error) {
@@ -29,7 +29,7 @@ StatusOr<Output> At(const std::vector<std::vector<Output>>& values, const Value&
                          value.output);
 }
 
-// Appends the nodes. Returns the values of each.
+// Appends all nodes. Returns the values of each node.
 StatusOr<std::vector<std::vector<Output>>> EmitNodes(StepGraph& step) {
   std::vector<std::vector<Output>> values;
   for (const Node& node : step.definition.nodes) {
@@ -48,7 +48,7 @@ StatusOr<std::vector<std::vector<Output>>> EmitNodes(StepGraph& step) {
   return values;
 }
 
-// Adds the fetches of the results.
+// Adds a fetch for each result.
 Status AddResults(StepGraph& step, const std::vector<std::vector<Output>>& values,
                   BuiltStep& built) {
   for (size_t i = 0; i < step.definition.results.size(); ++i) {
@@ -117,7 +117,7 @@ Status CheckGradients(const StepGraph& step,
   return OkStatus();
 }
 
-// Calls visit(model, variable, value) for each moving statistic that the step assigns.
+// Calls visit(model, variable, value) for each moving statistic to which the step assigns a value.
 template <typename Visit>
 void ForEachStatistic(const StepGraph& step, const Visit& visit) {
   for (size_t m = 0; m < step.models.size(); ++m) {
@@ -126,8 +126,8 @@ void ForEachStatistic(const StepGraph& step, const Visit& visit) {
   }
 }
 
-// Appends the updates of the variables. They follow all other nodes, so that those read the values
-// from before the step.
+// Appends the updates of the variables. The updates come after all other nodes, so that these read
+// the values from before the step.
 void AppendUpdates(StepGraph& step, Gradients gradients) {
   const Definition& definition = step.definition;
   ForEachStatistic(step, [&](size_t m, size_t v, Output value) {
@@ -161,8 +161,8 @@ void FetchChanges(StepGraph& step, const Gradients& gradients, BuiltStep& built)
   }
 }
 
-// Returns an error unless the result has the form that its reduction requires. The two steps were
-// built for different numbers of examples.
+// Returns an error unless the result has the form that its reduction requires. Compares two steps
+// that were built for different numbers of examples.
 Status CheckResult(const Result& result, const BuiltStep& one, const BuiltStep& other, size_t i) {
   if (result.reduction == Reduction::kNone) {
     if (one.by_example[i] && other.by_example[i]) return OkStatus();
@@ -188,8 +188,8 @@ Status CheckGradientCounts(const Definition& definition) {
   return OkStatus();
 }
 
-// Builds the step for a number of examples. Errors name the number of examples, because the program
-// did not choose it.
+// Builds the step for a number of examples. Errors contain this number, because the program did not
+// choose it.
 StatusOr<BuiltStep> TryWith(int64_t examples, const Definition& definition) {
   StatusOr<BuiltStep> built = BuildStep(definition, examples, 0, /*updates=*/false);
   if (built.ok()) return built;

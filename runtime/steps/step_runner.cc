@@ -8,24 +8,24 @@
 
 namespace tfjob::steps {
 
-// The programs of a device for one number of rows.
+// Contains the program of a device for one number of rows.
 struct StepRunner::Compiled {
   std::unique_ptr<exec::Program> program;
   std::vector<exec::Feed> feeds;
-  std::vector<int> inputs;            // the indices of their feeds; -1 for unused inputs
-  BuiltStep built;                    // without its graph
-  std::vector<Tensor> parts;          // the device's rows of the inputs; empty if it takes all rows
-  std::vector<int> changes, results;  // the indices of the fetches
+  std::vector<int> inputs;            // indices of the feeds; -1 for unused inputs
+  BuiltStep built;                    // without the graph
+  std::vector<Tensor> parts;          // the input rows for this device; empty if these are all rows
+  std::vector<int> changes, results;  // indices of the fetches
 };
 
 struct StepRunner::OnDevice {
-  std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // by the number of rows
+  std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // keyed by the number of rows
   Compiled* last = nullptr;  // used in the current run; null if the device has no rows
-  // With several devices: the changes, which are summed over the devices, and the program that
-  // applies them. All changes of a type are parts of one array, so that they are summed in one
-  // operation.
+  // If there are several devices: the changes, which are summed over the devices, and the program
+  // that applies them. All changes of a type are parts of one array, so that a single operation
+  // sums them.
   std::vector<Change> order;
-  std::vector<DType> dtypes;  // of the changes
+  std::vector<DType> dtypes;  // types of the changes
   std::vector<std::span<std::byte>> changes;
   std::vector<Tensor> arrays;
   std::unique_ptr<exec::Program> updates;
@@ -34,9 +34,9 @@ struct StepRunner::OnDevice {
 
 namespace {
 
-constexpr size_t kAlignment = 64;  // of the changes, for the kernels that read them
+constexpr size_t kAlignment = 64;  // alignment of the changes, for kernels
 
-// Adds the elements of `from` to those of `to`, which have the same type.
+// Adds the elements of `from` to the elements of `to`, which have the same type.
 template <typename T>
 void AddTo(std::span<const std::byte> from, Tensor& to) {
   const auto* values = reinterpret_cast<const T*>(from.data());
@@ -77,14 +77,14 @@ void ScaleFloats(DType dtype, std::span<std::byte> bytes, double factor) {
   if (dtype == DType::kFloat32) Scale<float>(bytes, factor);
 }
 
-// Sets a feed if the program uses it. The value must outlive the program.
+// Sets the feed `name`, if the program uses it. The value must outlive the program.
 void SetFeed(const exec::Program& program, const std::string& name, const exec::Feed& value,
              std::vector<exec::Feed>& feeds) {
   const int at = program.FindFeed(name);
   if (at >= 0) feeds[static_cast<size_t>(at)] = value;
 }
 
-// Copies the rows of a device from the whole input.
+// Copies the rows for one device from the whole input.
 void CopyRows(const Tensor& whole, const collectives::Slice& rows, Tensor& part) {
   const size_t row = whole.num_bytes() / static_cast<size_t>(whole.shape().dim(0));
   std::ranges::copy(whole.bytes().subspan(static_cast<size_t>(rows.begin) * row, part.num_bytes()),
@@ -202,7 +202,7 @@ StatusOr<StepRunner::Compiled*> StepRunner::ProgramFor(int number, int64_t rows)
   return held.get();
 }
 
-// Sets the feeds whose values keep their addresses, and finds the other feeds.
+// Sets the feeds whose values have constant addresses, and finds all other feeds.
 void StepRunner::FindFeeds(Compiled& compiled) {
   const auto set = [&](const std::string& name, const exec::Feed& value) {
     SetFeed(*compiled.program, name, value, compiled.feeds);
@@ -240,7 +240,8 @@ Status StepRunner::Compute(int number, std::span<const Tensor> inputs) {
   return KeepChanges(number, *compiled, rows.count);
 }
 
-// Moving statistics are averaged over the examples; gradients are summed.
+// Copies the changes of a device, to be summed over all devices. Scales moving statistics, so that
+// their sum is the mean over the examples.
 Status StepRunner::KeepChanges(int number, Compiled& compiled, int64_t rows) {
   OnDevice& device = *devices_[static_cast<size_t>(number)];
   for (size_t c = 0; c < device.changes.size(); ++c) {
@@ -263,7 +264,7 @@ Status StepRunner::Update(int number) {
   return device.updates->Run(device.update_feeds);
 }
 
-// Combines the results of the devices: joins their rows, or adds up their values.
+// Combines the results of all devices: joins their rows, or reduces their values.
 std::vector<Tensor> StepRunner::Combine() {
   std::vector<Tensor> combined;
   for (size_t i = 0; i < definition_.results.size(); ++i) {
@@ -283,7 +284,7 @@ std::vector<Tensor> StepRunner::Combine() {
         std::ranges::copy(bytes, whole.bytes().subspan(at, bytes.size()).begin());
         at += bytes.size();
       } else {
-        (void)AddBytes(result, bytes, whole);  // Create has checked the type
+        (void)AddBytes(result, bytes, whole);  // cannot fail: Create has checked the type
       }
     }
     if (result.reduction == Reduction::kMean)

@@ -19,29 +19,30 @@
 
 namespace tfjob::steps {
 
-// Owned by the thread that owns the memory.
+// Compiles and runs a step. Must be used on the same thread as the memory.
 class StepRunner {
  public:
-  // Checks the definition, and creates the slots of the optimizers that it applies. The memory must
-  // have the variables of its models.
+  // Checks the definition, and creates the slots of the optimizers that the step applies. The
+  // memory must already contain the variables of the step's models.
   static StatusOr<std::unique_ptr<StepRunner>> Create(Definition definition,
                                                       std::shared_ptr<Memory> memory);
   ~StepRunner();
 
   const Definition& definition() const { return definition_; }
-  // Returns whether the step changes variables of the model, by gradients or as moving statistics.
+  // Returns whether the step changes any variable of the model: trainable variables by gradients,
+  // or moving statistics.
   bool changes(size_t model) const { return changes_[model]; }
   // Returns whether the step applies the model's optimizer.
   bool applies(size_t model) const { return applies_[model]; }
 
-  // Runs the step, and returns the values of the results, in their order. `inputs` have the types
-  // of the definition, and the same number of rows, at least 1; each device takes a part of the
-  // rows, which may be empty. `run` distinguishes the random numbers of different runs. steps[m] is
-  // the number of updates of model m before this one.
+  // Runs the step, and returns the values of the results in order. `inputs` must have the types in
+  // the definition, and the same number of rows, at least 1. The rows are divided among the
+  // devices; a device's part may be empty. `run` makes the random numbers of different runs differ.
+  // steps[m] is the number of previous updates of model m.
   //
-  // The first run with a certain number of rows compiles programs for this number. If an op rejects
-  // the values of its inputs, returns its error; no optimizer has then been applied, but moving
-  // statistics may have changed. Does not check whether numbers are finite.
+  // The first run with a given number of rows compiles programs for this number. If an op rejects
+  // the values of its inputs, returns the error of the op. In this case, no optimizer has been
+  // applied, but moving statistics may have changed. Does not check whether numbers are finite.
   StatusOr<std::vector<Tensor>> Run(std::span<const Tensor> inputs, int64_t run,
                                     std::span<const int64_t> steps);
 
@@ -50,10 +51,11 @@ class StepRunner {
   struct OnDevice;
 
   StepRunner(Definition definition, std::shared_ptr<Memory> memory);
-  // Returns the program of the device for this number of rows.
+  // Returns the device's program for this number of rows. Compiles the program if necessary.
   StatusOr<Compiled*> ProgramFor(int device, int64_t rows);
   void FindFeeds(Compiled& compiled);
-  // Allocates memory for the changes, and makes it the feeds of the device's updates.
+  // Allocates memory for the changes. Sets this memory as the feeds of the program that updates the
+  // device's variables.
   void AllocateChanges(const std::vector<Change>& changes, OnDevice& device);
   Status Compute(int device, std::span<const Tensor> inputs);
   Status KeepChanges(int device, Compiled& compiled, int64_t rows);
@@ -62,12 +64,12 @@ class StepRunner {
 
   const Definition definition_;
   const std::shared_ptr<Memory> memory_;
-  std::vector<bool> changes_, applies_;  // by model
+  std::vector<bool> changes_, applies_;  // one per model
   std::vector<std::unique_ptr<OnDevice>> devices_;
-  // The numbers that are fed in the current run.
+  // The numbers that are fed to the programs in the current run.
   int64_t run_ = 0;
-  int64_t rows_ = 0;    // of all devices
-  float examples_ = 0;  // the same number
+  int64_t rows_ = 0;    // rows of all devices
+  float examples_ = 0;  // the same number as a float
   std::vector<int64_t> steps_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using model::layers::Dense;
 
-// Returns a linear model y = w x + b of one input, trained by SGD.
+// Returns a linear model y = w x + b with one input, trained with SGD.
 StepModel Linear(const std::string& prefix) {
   StepModel made;
   made.model = model::Sequential("linear", {{.name = "dense", .config = Dense{.units = 1}}});
@@ -39,7 +39,8 @@ Emit SumOver() {
   };
 }
 
-// Returns one step of gradient descent on the mean squared error over the examples of all devices.
+// Returns a step that computes the mean squared error over the examples of all devices. If `train`
+// is set, the step also performs one step of gradient descent.
 Definition MeanSquaredError(bool train) {
   Definition made;
   made.inputs = {{"x", {DType::kFloat32, {1}}}, {"y", {DType::kFloat32, {1}}}};
@@ -86,7 +87,7 @@ std::vector<float> VariableOf(const Job& job, const std::string& name, int devic
   return {value.data<float>().begin(), value.data<float>().end()};
 }
 
-// d loss / d w = 2 Σ (w x + b - y) x / n, and with w = b = 0: -2 Σ x y / n.
+// d loss / d w is 2 Σ (w x + b - y) x / n. For w = b = 0, this is -2 Σ x y / n.
 TEST(StepRunner, TakesAStepOfGradientDescent) {
   const Job job = Start(MeanSquaredError(true), 1);
   ASSERT_NE(job.runner, nullptr);

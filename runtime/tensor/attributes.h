@@ -1,6 +1,6 @@
-// Holds the attributes of an op by name. Attributes are the op's settings, which are fixed before
-// any input has a value. Graph nodes carry attributes, and kernels are prepared from them. This
-// class is a plain value, whose entries are ordered by name.
+// Stores the attributes of an op by name. Attributes are the op's settings, which do not depend on
+// the values of its inputs. Graph nodes have attributes, from which kernels are prepared. A value
+// type. Its entries are ordered by name.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class Attributes {
     values_.insert_or_assign(std::string(name), std::move(value));
   }
 
-  // Returns null if there is no such attribute or it has a different type.
+  // Returns the value, or null if there is no such attribute or it has a different type.
   template <typename T>
   const T* Find(std::string_view name) const {
     auto found = values_.find(name);

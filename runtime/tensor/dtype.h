@@ -1,5 +1,5 @@
-// Defines the element types. Their numbers are TensorFlow's (types.proto), because checkpoints
-// store them.
+// Defines the element types. They have the same numbers as in TensorFlow (types.proto), because
+// checkpoints store these numbers.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr uint32_t kPatterns = 0x10000;
 
-// Returns the value of the format with these numbers of bits, computed from its definition.
+// Returns the value of `bits` in the format with these numbers of bits, computed from the
+// definition of the format.
 double ValueOf(uint32_t bits, int exponent_bits, int fraction_bits) {
   const double sign = (bits >> 15) != 0 ? -1 : 1;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -51,8 +52,8 @@ TEST(Float16, EveryPatternHasItsValueAndReadsBack) {
   ExpectAllPatterns<Float16>(5, 10);
 }
 
-// Checks the numbers between each two neighbours: the middle goes to the even one, and the floats
-// next to the middle go to the nearer one.
+// Checks the numbers between every two neighbours: the midpoint is rounded to the even neighbour,
+// and the floats next to the midpoint are rounded to the nearer neighbour.
 template <typename Half>
 void ExpectNearestEven(uint32_t infinity) {
   for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {

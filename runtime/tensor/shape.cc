@@ -12,7 +12,7 @@ int64_t Shape::num_elements() const {
 
 std::optional<int64_t> Shape::CheckedElements() const {
   if (std::ranges::any_of(dims_, [](int64_t dim) { return dim < 0; })) return std::nullopt;
-  // A dimension of 0 means no elements, however large the other dimensions are.
+  // A shape with a dimension of 0 has no elements, however large the other dimensions are.
   if (std::ranges::find(dims_, 0) != dims_.end()) return 0;
   int64_t count = 1;
   for (int64_t dim : dims_) {

@@ -1,5 +1,5 @@
-// Holds the dimensions of a tensor. All of them are known; only the argument of Reshape may contain
-// a -1. A tensor of rank 0 is a scalar with one element.
+// Stores the dimensions of a tensor. All dimensions are known, except that the argument of Reshape
+// may contain a -1. A tensor of rank 0 is a scalar with one element.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Shape {
     return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)];
   }
   const std::vector<int64_t>& dims() const { return dims_; }
-  // Returns the product of the dimensions, which must fit into 63 bits: for a shape that comes from
+  // Returns the product of the dimensions, which must fit into 63 bits. For a shape that comes from
   // a peer or a file, call CheckedElements first.
   int64_t num_elements() const;
   // Returns the number of elements, or nullopt if a dimension is negative or the number does not

@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Uses calloc for zeros, because calloc need not write to memory that it has just obtained from the
-// kernel, which is already zero.
+// Allocates memory, with calloc if it must be zero: calloc need not write to memory that it has
+// just obtained from the kernel, because such memory is already zero.
 void* Allocate(size_t bytes, Buffer::Contents contents) {
   ENFORCE(bytes <= std::numeric_limits<size_t>::max() - 2 * kAlignment, "the size of a buffer");
-  // Kernels read whole registers, so the memory ends at a multiple of the alignment.
+  // Pad the memory to a multiple of the alignment, because kernels read whole registers.
   const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
   void* memory = contents == Buffer::Contents::kZero ? std::calloc(1, padded) : std::malloc(padded);
   ENFORCE(memory != nullptr, "out of memory");

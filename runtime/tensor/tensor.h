@@ -11,8 +11,9 @@
 
 namespace tfjob {
 
-// Memory aligned to 64 bytes (a cache line and an AVX-512 register). The process aborts if there is
-// not enough memory, so a size that comes from a peer or a file must be checked first.
+// Memory that is aligned to 64 bytes, the size of a cache line and of an AVX-512 register. The
+// process aborts if there is not enough memory, so a size that comes from a peer or a file must be
+// checked first.
 class Buffer {
  public:
   enum class Contents {
@@ -44,7 +45,7 @@ class Tensor {
   Tensor(DType dtype, Shape shape) : Tensor(dtype, std::move(shape), Buffer::Contents::kZero) {}
   // With kUndefined, the caller must write every element before it reads any.
   Tensor(DType dtype, Shape shape, Buffer::Contents contents);
-  // Shares a buffer, whose size must be that of the tensor.
+  // Shares a buffer, which must have the size of the tensor.
   Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer);
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
@@ -84,7 +85,7 @@ class Tensor {
   Tensor Reshaped(Shape shape) const;
 
  private:
-  // Abort the process, because the caller has a bug.
+  // Abort the process, because the error is a bug in the caller.
   [[noreturn]] void WrongType(DType requested) const;
   [[noreturn]] static void WrongCount();
 

@@ -75,7 +75,7 @@ TEST(Shape, CountsElementsAndAxesFromTheEnd) {
   EXPECT_NE(Shape({1}), Shape());
 }
 
-// These are TensorFlow's dtype numbers (types.proto), which are stored in checkpoints.
+// Expect TensorFlow's dtype numbers (types.proto), which are stored in checkpoints.
 TEST(DType, HasTensorFlowsNumbersAndNumPysNames) {
   struct Case {
     int number;

@@ -10,8 +10,8 @@
 
 namespace tfjob {
 
-// The windows along one axis. Position o of the output covers the inputs o·stride + k·dilation -
-// before, for k from 0 to size - 1. Inputs outside the image are padding.
+// The windows along one axis. The window at position o of the output covers the inputs o·stride +
+// k·dilation - before, for k from 0 to size - 1. Inputs outside the image are padding.
 struct WindowAxis {
   int64_t size = 1;
   int64_t stride = 1;
@@ -19,12 +19,12 @@ struct WindowAxis {
   int64_t before = 0;  // padding before the first input
   int64_t after = 0;   // padding after the last input
 
-  // Returns the number of inputs from the first to the last input that a window covers, inclusive.
+  // Returns the distance from the first to the last input that a window covers, both included.
   int64_t extent() const { return (size - 1) * dilation + 1; }
   // Returns the number of windows over `inputs` inputs. Requires a window that CheckWindow accepts.
   int64_t Count(int64_t inputs) const { return (inputs + before + after - extent()) / stride + 1; }
-  // Returns the axis with the padding of TensorFlow's "SAME": ⌈inputs / stride⌉ windows. If the
-  // padding is an odd number of elements, the extra element is at the end.
+  // Returns the axis with the padding of TensorFlow's "SAME", which yields ⌈inputs / stride⌉
+  // windows. If the number of padding elements is odd, the extra element is at the end.
   WindowAxis Same(int64_t inputs) const;
 
   bool operator==(const WindowAxis&) const = default;
@@ -38,7 +38,7 @@ struct Window {
 
 // Returns InvalidArgument unless `image` is [images,height,width,channels] with at least one
 // element, there is at least one window along each axis, and the padding is shorter than a window.
-// Every window without dilation then covers at least one input. Also rejects numbers of 2^31 or
+// Every window without dilation then covers at least one input. Also rejects values of 2^31 or
 // more, so that positions cannot overflow.
 Status CheckWindow(const Window& window, const Shape& image);
 

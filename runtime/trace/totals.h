@@ -1,4 +1,4 @@
-// Adds up the time in a trace by op.
+// Totals the time in a trace per op.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct Total {
   int64_t ns = 0;  // of all calls, on all threads
 };
 
-// Returns the totals of all ops, the largest first. A span within an op's span counts towards both.
+// Returns the totals of all ops, the largest first. The time of a span inside an op's span counts
+// towards both.
 std::vector<Total> OpTotals(const Trace& trace);
 
 }  // namespace tfjob::trace

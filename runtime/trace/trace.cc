@@ -25,7 +25,7 @@ int64_t NowNs() {
       .count();
 }
 
-// The events of one thread. The thread adds events, and the thread that calls Stop takes them.
+// The events of one thread. This thread adds events, and the thread that calls Stop removes them.
 struct Buffer {
   Mutex mutex;
   int64_t recording ABSL_GUARDED_BY(mutex) = 0;  // to which the events belong
@@ -111,7 +111,7 @@ Trace Stop() {
                              .dropped = std::exchange(recorded.dropped, 0)});
     buffer->recording = 0;
   }
-  // Forgets the threads that have ended.
+  // Remove the buffers of threads that have exited.
   std::erase_if(registry.buffers, [](const auto& buffer) { return buffer.use_count() == 1; });
   return trace;
 }

@@ -1,6 +1,6 @@
 // Records the activity of each thread of this process over time. The time spans that a thread
-// records nest, like calls. Recording is off until Start is called; until then, a Span costs one
-// load.
+// records nest, like calls. Recording is off until Start is called. While it is off, a Span costs
+// one load.
 //
 //   Start();
 //   {
@@ -60,13 +60,13 @@ struct Trace {
 
 // Returns whether spans are recorded. Thread-safe, like all functions below.
 bool Recording();
-// Starts to record. Removes the events of an earlier recording that has not been stopped.
+// Starts recording. Discards the events of an earlier recording that was not stopped.
 void Start();
 // Stops recording, and returns the events since Start. Spans that have not ended are left out.
 Trace Stop();
 
-// Records the time from its construction to its destruction on the calling thread, if recording was
-// on during the whole time.
+// Records the time from its construction to its destruction on the calling thread, provided that
+// recording was on the whole time.
 class Span {
  public:
   Span(Category category, std::string_view name, std::string_view kind = {}) {
@@ -86,8 +86,8 @@ class Span {
   Event event_;
 };
 
-// While an object of this class exists, the calling thread records no spans: for work that would
-// otherwise count as the computation of a step, or whose spans are too many and too short.
+// While an object of this class exists, the calling thread records no spans. Use it for work that
+// would otherwise count as the computation of a step, or that would produce too many short spans.
 class Paused {
  public:
   Paused();

@@ -19,21 +19,21 @@ namespace tfjob::train {
 namespace {
 
 // How long the chief waits at the end of the job: for the workers to leave, for an evaluator that
-// does not answer, and for one that does.
+// does not respond, and for an evaluator that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
-// The delay of the save that becomes due because workers were asked to end. If the whole job is
-// ending, the chief itself is asked to end within this time, and then saves only once, rather than
-// first waiting for the write of an earlier step. The delay is safe, because the servers keep
+// The delay of the save that becomes due because workers were asked to stop. If the whole job is
+// stopping, the chief itself is asked to stop within this time. It then saves only once, and need
+// not wait first for the write of an earlier step. The delay is safe, because the servers keep
 // running.
 constexpr Duration kAfterWorkersEnd = 1s;
 
-// How long a restore waits for the checkpoint being written.
+// How long a restore waits for the checkpoint that is being written.
 constexpr Duration kWritePatience = 300s;
 
-// The interval at which the chief asks whether the evaluator is done.
+// The interval at which the chief checks whether the evaluator is done.
 constexpr Duration kEvaluatorPoll = 500ms;
 
 Duration Seconds(double seconds) {
@@ -141,7 +141,7 @@ void Chief::GiveUp() {
 
 void Chief::SummariseGraph() {
   const strategy::ModelDefinition& definition = trainer_.definition();
-  // A graph that is fed rows of tables cannot update the tables.
+  // If the graph receives only rows of tables, it cannot contain the updates.
   const bool with_updates = definition.tables.empty();
   const auto built = strategy::BuildGraph(definition, model::Mode::kTrain,
                                           definition.build.batch_size, with_updates);
@@ -172,7 +172,7 @@ Status Chief::OnStart(int64_t step) {
       return OkStatus();
     }
   }
-  saver_.Require();  // so that a lost state can always be restored
+  saver_.Require();  // a lost state can then always be restored
   return SaveIfDue(step);
 }
 
@@ -217,8 +217,9 @@ Status Chief::SaveIfDue(int64_t step) {
 std::optional<state::Snapshot> Chief::OnRestore() {
   std::optional<state::Snapshot> written = saver_.InFlight();
   if (!written || !state::HasStreamedValues(*written)) return written;
-  // The tables of this state are on the servers, and at least one server is lost. The write
-  // succeeds only if it had already read the tables; its checkpoint is then the newest state.
+  // The tables of this state are on the servers, and at least one server is lost. The write in
+  // progress succeeds only if it has already read the tables; its checkpoint is then the newest
+  // state.
   written.reset();
   if (!saver_.AwaitWrites(kWritePatience, context_.stop()))
     kChiefLog.Warning("restores a checkpoint older than the one that is being written");
@@ -236,7 +237,7 @@ Status Chief::OnStop() {
   const int64_t step = trainer_.global_step();
   if (!saver_.enabled() || saver_.saved_step() == step) return OkStatus();
   StatusOr<state::Snapshot> last = StateOf(step);
-  // Servers that were asked to end may be gone. In that case, OnOthersEnding has copied their
+  // Servers that were asked to stop may be gone. In that case, OnOthersEnding has copied their
   // state, and no step has followed that copy.
   if (!last.ok() && saver_.saved_step().value_or(-1) >= step) return OkStatus();
   if (!last.ok()) {
@@ -281,7 +282,7 @@ StatusOr<bool> Chief::SaveLast() {
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
     kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
-    last_ = {};  // lets the servers drop its tables
+    last_ = {};  // lets the servers release its tables
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
@@ -335,8 +336,8 @@ void Chief::AwaitWorkers() {
                     {{"tasks", absl::StrJoin(others, ", ")}});
 }
 
-// If there is a checkpoint of the last step, reads the rows of tables from the checkpoint, because
-// requesting each row from the servers takes longer.
+// Evaluates the last state. If there is a checkpoint of the last step, reads the rows of tables
+// from the checkpoint, because it takes longer to request each row from the servers.
 StatusOr<strategy::MetricTotals> Chief::EvaluateLast() {
   const std::string& folder = context_.config().model_dir;
   if (folder.empty() || !state::HasStreamedValues(last_))
@@ -362,9 +363,9 @@ Status Chief::EvaluateHere() {
   return OkStatus();
 }
 
-// The evaluator reports in two ways that it is done: on its port, and with a mark in its folder.
-// Either report is enough, because the evaluator's disk may be full, or the evaluator may already
-// have ended.
+// Returns whether the evaluator has reported that it is done: on its port, or with a mark in its
+// folder. Either report is enough, because the evaluator's disk may be full, or the evaluator may
+// already have exited.
 bool Chief::EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard) {
   const StatusOr<std::optional<int64_t>> marked =
       FinishedStep(context_.config().model_dir + "/eval", context_.run());

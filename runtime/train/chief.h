@@ -28,8 +28,8 @@ class Chief : public StepObserver {
   // checkpoint is incompatible with the model, if this task is to evaluate but the evaluation data
   // is unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
   // earlier run's end (run_mark.h) only after all checks have passed. If several tasks may have the
-  // chief's duties in turn, the first save changes model_dir instead (ModelDirectory::Save),
-  // because another task may be writing there until then.
+  // chief's duties in turn, the first save prepares model_dir instead (ModelDirectory::Save),
+  // because another task may still be writing to it.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -40,21 +40,22 @@ class Chief : public StepObserver {
   bool Saves(int64_t step) const override { return begun_save_ == step; }
 
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
-  // saves the last checkpoint, and marks the run as ended. Returns false if training must continue
-  // because the variables were rolled back to an older checkpoint while the state was being saved,
-  // or if the state must be taken again because a server was lost before its tables were saved, or
-  // because this task has lost the right to write: another task may have taken over.
-  // Returns Unavailable, with a message that names the step, if the checkpoint could not be saved
-  // within final_save_secs, and Cancelled if the task was asked to stop.
+  // saves the last checkpoint, and marks the run as ended. Returns false if Train must be called
+  // again: because the variables were rolled back to an older checkpoint while the state was being
+  // saved, because a server was lost before its tables were saved, or because this task has lost
+  // the right to write (another task may have taken over). Returns Unavailable, with a message that
+  // names the step, if the checkpoint could not be saved within final_save_secs, and Cancelled if
+  // the task was asked to stop.
   StatusOr<bool> SaveLast();
 
-  // Call after SaveLast has returned true. If the job has an evaluator, waits for it to evaluate
-  // the last checkpoint; otherwise evaluates it here if there is evaluation data. Then makes the
-  // parameter-server tasks exit, even if the evaluation failed, and returns the evaluation's error.
+  // Call after SaveLast has returned true. If the job has an evaluator, waits until it has
+  // evaluated the last checkpoint. Otherwise, evaluates the last checkpoint in this task if there
+  // is evaluation data. Then makes the parameter-server tasks exit, even if the evaluation failed,
+  // and returns the evaluation's error.
   Status EndJob();
 
-  // Gives the duties back without waiting for the disk. Afterwards, only the destructor may be
-  // called.
+  // Stops performing the duties, without waiting for the disk. Afterwards, only the destructor may
+  // be called.
   void GiveUp();
 
  private:
@@ -66,10 +67,11 @@ class Chief : public StepObserver {
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   void SummariseGraph();
   Status SaveIfDue(int64_t step);
-  // If the save that OnOthersEnding deferred is due, makes the saver save at the next opportunity
+  // If the save that OnOthersEnding deferred is due, requests a save at the next opportunity
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
-  // Returns the state being written if it is that of `step`, and otherwise a new copy of the state.
+  // Returns the state that is being written if it is that of `step`, and otherwise a new copy of
+  // the current state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();
@@ -80,17 +82,17 @@ class Chief : public StepObserver {
 
   TaskContext& context_;
   Trainer& trainer_;
-  // If several tasks may have the chief's duties in turn, returns an error unless this task has
-  // the right to write. Otherwise null.
+  // Null if only this task may have the chief's duties. If several tasks may have them in turn,
+  // returns an error unless this task has the right to write.
   const std::function<Status()> may_write_;
-  // Null without model_dir. The saver's thread may use it until that thread ends.
+  // Null without model_dir. The saver's thread may use the directory until the thread ends.
   const std::shared_ptr<ModelDirectory> directory_;
   CheckpointSaver saver_;
   std::unique_ptr<Evaluation> evaluation_;    // null until PrepareEvaluation
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
-  int64_t begun_save_ = -1;          // the step of the last save that has begun between steps
-  std::optional<Duration> save_at_;  // when to save because workers were asked to end
+  int64_t begun_save_ = -1;          // the step of the last save that was started between steps
+  std::optional<Duration> save_at_;  // when to save because workers were asked to stop
   state::Snapshot last_;             // set by SaveLast
 };
 

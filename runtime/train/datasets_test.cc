@@ -1,4 +1,5 @@
-// Tests training on datasets that consist of others, from the training file to the checkpoint.
+// Tests training on datasets that are composed of other datasets, from the training file to the
+// checkpoint.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 class Datasets : public testing::Test, public TestCluster {
  protected:
-  // Writes the examples 0 to 89 as one file, and as two files of 40 and 50.
+  // Writes the examples 0 to 89 to one file, and also to two files with 40 and 50 examples.
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(folder_).ok());
@@ -25,7 +26,7 @@ class Datasets : public testing::Test, public TestCluster {
     Write("second", 40, 90);
   }
 
-  // The example i has the input [i / 100, -i / 100] and the label 2i.
+  // Writes examples to a file. Example i has the input [i / 100, -i / 100] and the label 2i.
   void Write(const std::string& name, int64_t begin, int64_t end) {
     Tensor x(DType::kFloat32, {end - begin, 2}), y(DType::kFloat32, {end - begin});
     for (int64_t i = begin; i < end; ++i) {
@@ -70,8 +71,8 @@ class Datasets : public testing::Test, public TestCluster {
            ReadFile((*latest)->prefix + ".data-00000-of-00001").value_or("");
   }
 
-  // Returns the numbers of the examples in order: halves of the labels, each of which is checked
-  // against the inputs times `scale`.
+  // Returns the numbers of the examples in order. Computes each number as half the label, and
+  // checks that the first input is the number / 100, times `scale`.
   std::vector<int64_t> ExamplesOf(const std::string& train, float scale = 1) const {
     const config::TrainingConfig config = Config(train);
     const auto source = LoadDataset(config, Split::kTrain);
@@ -128,7 +129,7 @@ TEST_F(Datasets, ScaleTheInputsOfEachDatasetAndOfAll) {
   EXPECT_EQ(ExamplesOf(StrCat("{format: concatenate, scale: 4, ", halves, "}"), 2).size(), 90u);
 }
 
-// Only float32 inputs have a scale, whether or not their values are copied.
+// `scale` applies only to float32 inputs, whether or not their values are copied.
 TEST_F(Datasets, ScaleNoIntegers) {
   const std::string file = folder_ + "/ids.jsonl";
   ASSERT_TRUE(WriteFileAtomically(file, "{\"x\": [7, 3], \"y\": 1}\n").ok());
@@ -155,7 +156,7 @@ TEST_F(Datasets, ScaleNoIntegers) {
   EXPECT_EQ(batch->tensors[0].value.data<int64_t>()[1], 3);
 }
 
-// Every dataset generates examples of its own, however deep it is.
+// Every dataset generates different examples, even deeply nested datasets.
 TEST_F(Datasets, GenerateDifferentExamples) {
   const std::string drawn = "{format: synthetic, examples: 1}";
   const std::string nested = StrCat("{format: concatenate, datasets: [", drawn, ", ", drawn, "]}");
@@ -224,7 +225,7 @@ TEST_F(Datasets, ErrorsNameTheDataset) {
       std::string::npos);
 }
 
-// The tasks of a group compare this text.
+// The tasks of a group compare the text of the agreement.
 TEST_F(Datasets, TheAgreementCoversTheOperators) {
   const auto agreement = [&](const std::string& train) {
     const config::TrainingConfig config = Config(train);

@@ -1,6 +1,6 @@
 // Runs individual roles on a disk that is full or damaged, or that does not show all files. The
-// chief keeps training, the evaluator skips what it cannot read, and tasks learn that the run has
-// ended although there is no mark.
+// chief keeps training, the evaluator skips checkpoints that it cannot read, and tasks learn that
+// the run has ended even if there is no mark.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ model_dir: )",
     }
     return options;
   }
-  // Serves the progress of a chief whose run is over at `step`.
+  // Serves the progress of a chief whose run has ended at `step`.
   void AnnounceEnd(int64_t step) {
     service_ = progress::MakeProgressService([step] {
       return progress::Progress{
@@ -198,7 +198,7 @@ TEST_F(DiskTest, TheEvaluatorFailsIfTheLastCheckpointIsDamaged) {
   for (int64_t step : {1, 2}) ASSERT_EQ(SaveAt(step), OkStatus());
   ASSERT_EQ(Damage(2), OkStatus());
   RunningTask evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
-  // The evaluator does not know yet that this checkpoint is the last one.
+  // At this time, the evaluator does not know that the damaged checkpoint is the last one.
   ASSERT_TRUE(evaluator.Await([](const progress::Progress& p) { return !p.problems.empty(); }));
   ASSERT_EQ(MarkFinished(folder_ + "/model", {"uid", 0}, 2, RealClock().Now()), OkStatus());
   const Status status = evaluator.End();

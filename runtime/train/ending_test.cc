@@ -1,5 +1,5 @@
-// Asks individual tasks of a running job, and then all of them, to end, as SIGTERM does. No step
-// that was taken before the request is lost. The tasks run as threads of one process.
+// Asks individual tasks of a running job, and then all of them, to stop, as SIGTERM does. No step
+// that was completed before the request may be lost. The tasks run as threads of one process.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -124,8 +124,8 @@ TEST_P(EndingTest, AServerLeavesItsStateWithTheChiefAndTheJobGoesOnFromThere) {
     EXPECT_EQ(The(task).End().code(), StatusCode::kCancelled);
     ASSERT_TRUE(Eventually([&] { return LastCheckpoint() >= asked; })) << LastCheckpoint();
     const int64_t saved = LastCheckpoint();
-    // In asynchronous mode, ps 0 may count steps between the copy of its own state and the copy of
-    // ps 1's.
+    // In asynchronous mode, ps 0 may count further steps after its own state has been copied and
+    // before that of ps 1 is.
     if (task == kPs1 && GetParam() == std::string("sync"))
       EXPECT_EQ(The(kPs0).Step(), saved) << "a step was taken after the last copy";
     Start(task);

@@ -31,7 +31,7 @@ Status ExpectEqualVariables(const model::Model& model,
   return OkStatus();
 }
 
-// Copies the rows of a table into `rows`. Find has checked the indices.
+// Copies the rows of a table into `rows`. Find has already checked the indices.
 Status ReadRows(const state::Snapshot& snapshot, int table, const io::StoredTensor* stored,
                 std::span<const int64_t> indices, std::span<std::byte> rows) {
   if (stored != nullptr) return stored->ReadRows(indices, rows);

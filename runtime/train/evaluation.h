@@ -35,8 +35,8 @@ class SummaryWriter;
 // Owned by one thread.
 class Evaluation {
  public:
-  // Returns InvalidArgument if the data is incompatible with the model because its examples have a
-  // different shape or its labels are out of range.
+  // Returns InvalidArgument if the data is incompatible with the model: if the examples have a
+  // different shape, or the labels are out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       const strategy::ModelDefinition& definition,
                                                       std::shared_ptr<const data::Source> source,
@@ -45,9 +45,9 @@ class Evaluation {
   ~Evaluation();
 
   // Returns the loss and metrics of the model with the snapshot's values. Reads only those rows of
-  // a table that a batch needs, from the snapshot or, if `stored` is not empty, from `stored`,
-  // which then has one element per table. Returns Cancelled if `stop` is requested. Propagates
-  // errors from reading `stored` and the data.
+  // a table that a batch needs. If `stored` is not empty, it must have one element per table, and
+  // the rows are read from these elements; otherwise, they are read from the snapshot. Returns
+  // Cancelled if `stop` is requested, and any error from reading `stored` or the data.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});
   // Returns the indices of the variables that are tables (strategy.table_bytes), in ascending
@@ -63,7 +63,7 @@ class Evaluation {
   const std::unique_ptr<State> state_;
 };
 
-// Reports the result for the checkpoint of `step` in the log, in the task's progress and in
+// Writes the result for the checkpoint of `step` to the log, to the task's progress and to
 // `summaries`, which may be null.
 void PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
                        const strategy::MetricTotals& totals, ProgressBoard& board,

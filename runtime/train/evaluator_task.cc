@@ -36,8 +36,8 @@ class Evaluator {
     if (context_.stop().WaitFor(Seconds(context_.config().eval.start_delay_secs))) return Stopped();
     Duration waiting_since = context_.clock().Monotonic();
     while (true) {
-      // Ask whether the run has ended before listing its checkpoints, so that the last one is never
-      // missed.
+      // Check whether the run has ended before listing its checkpoints; otherwise, the last one
+      // could be missed.
       const std::optional<int64_t> end = run_end_.Ended();
       RETURN_IF_ERROR(run_end_.Failure());
       if (end && damaged_ && *damaged_ >= *end) Retry();
@@ -85,8 +85,8 @@ class Evaluator {
   }
 
   // Returns the oldest checkpoint that has not been evaluated yet. At the end of the run, if
-  // throttling may have let checkpoints accumulate, returns the newest one instead, since the chief
-  // is waiting for it. Returns an error only at the end of the run.
+  // throttling may have let checkpoints accumulate, returns the newest one instead, because the
+  // chief is waiting for its evaluation. Returns an error only at the end of the run.
   StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool ended) {
     StatusOr<std::vector<io::Checkpoint>> listed = io::ListCheckpoints(folder_);
     if (!listed.ok()) {
@@ -100,7 +100,7 @@ class Evaluator {
     return std::optional<io::Checkpoint>(newest ? listed->back() : listed->front());
   }
 
-  // Shows the error, and logs it unless the last call had the same one.
+  // Shows the error, and logs it unless it is the same as in the previous call.
   void Warn(const Status& error) {
     if (warned_ != Message(error)) kEvaluationLog.Warning(Message(error));
     warned_ = Message(error);
@@ -114,8 +114,8 @@ class Evaluator {
     damaged_.reset();
   }
 
-  // The chief may report the end before the folder shows the last checkpoint. Returns whether to
-  // stop waiting for that checkpoint.
+  // Returns whether to stop waiting for the last checkpoint. The chief may report the end of the
+  // run before the folder shows this checkpoint.
   bool GivesUpOn(int64_t end) {
     const Duration now = context_.clock().Monotonic();
     if (!missing_since_) missing_since_ = now;
@@ -133,7 +133,8 @@ class Evaluator {
     });
   }
 
-  // A damaged checkpoint is skipped, unless it is the last one.
+  // Evaluates the checkpoint. If it is damaged, skips it, or returns the error if it is the last
+  // one.
   Status EvaluateCheckpoint(const io::Checkpoint& checkpoint, bool last) {
     context_.board().Update([&](progress::Progress& p) {
       p.state = progress::State::kEvaluating;
@@ -157,7 +158,7 @@ class Evaluator {
   }
 
   Status OnUnreadable(const io::Checkpoint& checkpoint, const Status& error, bool last) {
-    if (!IsListed(checkpoint)) return OkStatus();  // deleted in favour of newer ones
+    if (!IsListed(checkpoint)) return OkStatus();  // deleted because there are newer ones
     const bool of_another_model = absl::IsInvalidArgument(error) || absl::IsNotFound(error);
     if (last || of_another_model) return error;
     damaged_ = checkpoint.step;
@@ -165,7 +166,8 @@ class Evaluator {
     return OkStatus();
   }
 
-  // Waits until the next evaluation may start or the run is over. Returns true if asked to stop.
+  // Waits until the next evaluation may start or the run is over. Returns true if the task was
+  // asked to stop.
   bool Throttle(Duration start) {
     const Duration end = start + Seconds(context_.config().eval.throttle_secs);
     for (;;) {
@@ -187,8 +189,9 @@ class Evaluator {
                         {{"model_dir", folder_}, {"evaluated", evaluated_}});
   }
 
-  // The chief waits for the mark, or for the same report on this task's port. If the mark cannot be
-  // written, this task keeps running until the chief has had time to ask.
+  // Reports that the last checkpoint has been evaluated, with a mark in the folder and on this
+  // task's port. The chief waits for one of the two. If the mark cannot be written, keeps this task
+  // running until the chief has had time to query the port.
   Status Finish() {
     summaries_->Flush(5s);
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",

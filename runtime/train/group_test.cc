@@ -25,8 +25,8 @@ class GroupTest : public testing::Test, public TestCluster {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
 
-  // There are 50 examples and 24 per step, so the last batch of an epoch has only 2, and one of the
-  // three tasks gets none of them.
+  // There are 50 examples, and 24 in each step. The last batch of an epoch therefore has only 2
+  // examples, and one of the three tasks gets none.
   config::TrainingConfig Config(const std::string& model_dir, const std::string& more) const {
     const std::string text = StrCat(R"(
 model: {layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 1}}]}
@@ -85,7 +85,7 @@ TEST_F(GroupTest, ThreeTasksTrainLikeOneWithTheirGlobalBatch) {
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
 }
 
-// The other tasks keep the state, and the restarted worker takes it over.
+// The other tasks keep the state, and send it to the restarted worker.
 TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   const config::TrainingConfig config = Config("model", "batch_size: 8\nmax_steps: 20000\n");
   std::vector<cluster::TfConfig> clusters;
@@ -205,7 +205,7 @@ TEST_F(TakeoverTest, AnotherTaskEndsTheRunAndAChiefThatReturnsLaterEnds) {
   EXPECT_EQ(LatestStep("ended"), kSteps);
 }
 
-// Holds every write of a checkpoint of this step until the test opens it.
+// Blocks every write of a checkpoint of this step until the test opens the gate.
 class Gate : public faults::FaultyFiles {
  public:
   explicit Gate(int64_t step) : name_(StrCat("model.ckpt-", step, ".")) {}
@@ -244,7 +244,7 @@ TEST_F(TakeoverTest, AChiefThatLosesItsMajorityDuringTheLastSaveJoinsAgain) {
   EXPECT_EQ(*FinishedStep(folder_ + "/cut_off", {"uid", 0}), kSteps);
 }
 
-// Worker 0 takes over and hands back while its disk hangs.
+// Worker 0 takes over the chief's duties, and hands them back, while its disk hangs.
 TEST_F(TakeoverTest, TheDiskOfATaskThatTakesOverStopsNoStep) {
   static faults::FaultyFiles disk;  // its last write may end after the test
   config::TrainingConfig config = Shrinking("hangs", 100'000'000);
@@ -262,7 +262,7 @@ TEST_F(TakeoverTest, TheDiskOfATaskThatTakesOverStopsNoStep) {
   disk.Hang(false);
 }
 
-// Worker 0 takes over, but cannot write to its model_dir.
+// Worker 0 takes over the chief's duties, but cannot write to its model_dir.
 TEST_F(TakeoverTest, AWorkerWhoseTakeoverFailsTrainsOn) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/file", "").ok());
   config::TrainingConfig config = Shrinking("fails", 100'000'000);
@@ -280,7 +280,8 @@ TEST_F(TakeoverTest, AWorkerWhoseTakeoverFailsTrainsOn) {
   })) << "the duties are the chief's again";
 }
 
-// A chief that returned after the end would wait forever.
+// If the tasks did not share the folder, a chief that was restarted after the end of the run would
+// wait forever.
 TEST_F(TakeoverTest, EveryTaskMustShareTheFolder) {
   StartAll(Shrinking("own", 100'000'000), {.task = 1, .model_dir = folder_ + "/another"});
   for (const auto& task : running_) {
@@ -306,8 +307,8 @@ TEST_F(TakeoverTest, WithoutAFolderATaskEndsAtOnce) {
   }
 }
 
-// The chief is cut off for a moment. All tasks repeat the steps since the last checkpoint, which
-// gives the same result.
+// The chief loses its connections for a moment. All tasks repeat the steps since the last
+// checkpoint, with the same result.
 TEST_F(TakeoverTest, AfterALossAGroupThatRestartsGoesBackToTheLastCheckpoint) {
   constexpr int kSteps = 5000;
   const std::string restarts =

@@ -80,14 +80,14 @@ TEST(ImageData, OtherClassesInEvaluationAreAnError) {
   EXPECT_EQ(*labels, (std::vector<int64_t>{0, 2}));
   eval.WriteGrey("foxes/1", 1);
   EXPECT_NE(Message(EvalLabels(config).status()).find("class 3 is missing in "), std::string::npos);
-  // An evaluator need not have the images of training.
+  // An evaluator does not need the training images.
   std::filesystem::remove_all(train.path());
   labels = EvalLabels(config);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_EQ(*labels, (std::vector<int64_t>{0, 2, 3}));
 }
 
-// Returns data.train or data.eval with the dataset and another one: {format: concatenate}.
+// Returns data.train or data.eval as the concatenation of the dataset and the images in `folder`.
 config::SourceConfig Joined(const config::SourceConfig& dataset, const std::string& folder) {
   config::SourceConfig joined;
   joined.format = config::DataFormat::kConcatenate;
@@ -111,7 +111,7 @@ TEST(ImageData, FoldersOfOneDatasetHaveTheSameClasses) {
   for (config::SourceConfig& dataset : config.data.train.datasets)
     dataset.classes = {"dogs", "cats"};
   EXPECT_EQ(LoadDataset(config, Split::kTrain).status(), OkStatus());
-  // Evaluation uses the list of a dataset of data.train.
+  // The evaluation data uses the list of classes of a dataset in data.train.
   const StatusOr<std::vector<int64_t>> labels = EvalLabels(config);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_EQ(*labels, (std::vector<int64_t>{0, 1, 0, 1}));

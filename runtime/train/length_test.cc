@@ -36,7 +36,8 @@ class Lengths : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Returns a training file with a model of bytes and their followers, for lines of up to 9 bytes.
+  // Returns a training file for a model that predicts the byte after each byte, in lines of up to 9
+  // bytes.
   config::TrainingConfig NextByte(const std::string& more) const {
     const std::string source =
         StrCat("{format: text, files: [", folder_,
@@ -58,7 +59,7 @@ class Lengths : public testing::Test, public TestCluster {
     return config;
   }
 
-  // Evaluates the initial values.
+  // Evaluates the model with its initial values.
   static StatusOr<strategy::MetricTotals> Evaluated(const config::TrainingConfig& config) {
     ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
     ASSIGN_OR_RETURN(auto source, DataOf({}, config, Split::kEval, model));
@@ -76,7 +77,7 @@ class Lengths : public testing::Test, public TestCluster {
     return std::string(Message(DefineModel(config, Split::kTrain, **source, 1, *model).status()));
   }
 
-  // Trains in a task that runs alone, and returns its last report.
+  // Trains in a job with a single task, and returns the task's last progress.
   progress::Progress Trained(const config::TrainingConfig& config) {
     RunningTask chief(config, Static({"chief", 0}, {{"chief", 0}}));
     EXPECT_EQ(chief.End(), OkStatus());
@@ -130,7 +131,7 @@ TEST_F(Lengths, TasksMakeTheBatchesOfABucketTogether) {
   EXPECT_EQ(worker.End(), OkStatus());
   const auto source = DataOf({}, config, Split::kTrain, *ReadModel(config.model));
   ASSERT_TRUE(source.ok()) << source.status();
-  // Of lengths up to 2, 5 and 9, there are 9 or 10, 13 or 14, and 17 examples.
+  // The buckets for lengths up to 2, 5 and 9 have 9 or 10, 13 or 14, and 17 examples, respectively.
   EXPECT_EQ(chief.Progress().step, 12 * BatchesPerEpoch(config, **source, 2, /*together=*/true));
 }
 
@@ -185,7 +186,7 @@ TEST_F(Lengths, OutputsMustHaveThePlacesOfTheInputs) {
               ::testing::StartsWith("data.bucket_by_length: length 2: "));
 }
 
-// The padding is the id 3.
+// The padding of this tokenizer is the id 3.
 TEST_F(Lengths, ThePaddingIsThatOfTheTokenizer) {
   std::ofstream(folder_ + "/vocab.txt") << "[UNK]\nfilm\ngood\n[PAD]\n[MASK]\n";
   std::ofstream(folder_ + "/b.txt") << "good\ngood film\ngood film good\nfilm\n";
@@ -215,9 +216,9 @@ TEST_F(Lengths, ThePaddingIsThatOfTheTokenizer) {
     EXPECT_THAT(ids.subspan(9 * row + 3, 6), ::testing::Each(3)) << "masked padding in " << row;
 }
 
-// The labels of 9 places with 2 values each are a row of 18 values. Every prediction is 0, and
-// every label of a place that is not masked is 1, so the loss is 1 if every place has its own
-// label.
+// The labels of 9 positions with 2 values each are stored as a row of 18 values. Every prediction
+// is 0, and every label at a position that is not masked is 1. The loss is therefore 1 if every
+// position gets its own labels.
 TEST_F(Lengths, LabelsOfAnyLayoutAreCutAtTheLengthOfTheOutput) {
   const auto evaluated = [&](const std::string& layer, const Shape& labels, bool buckets) {
     const std::string x = folder_ + "/x.npy", y = folder_ + "/y.npy";
@@ -275,7 +276,7 @@ TEST_F(Lengths, MaskedTokensArePredictedFromTheOthers) {
   std::ofstream file(folder_ + "/b.txt", std::ios::binary);
   for (int i = 0; i < 30; ++i) file << std::string_view("abcabcab").substr(i % 3, 6) << "\n";
   file.close();
-  // The id 2 is not used by the tokenizer.
+  // The tokenizer does not use the id 2.
   const config::TrainingConfig config = Parsed(StrCat(
       "model: {layers: [{InputLayer: {batch_shape: [null, 6], dtype: int64}}, {Embedding: ",
       "{input_dim: 259, output_dim: 16}}, {Conv1D: {filters: 32, kernel_size: 5, padding: same, ",

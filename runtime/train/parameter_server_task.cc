@@ -24,7 +24,7 @@ void Log(const state::PeerEvent& event) {
   }
 }
 
-// Makes the server end in an orderly way when the task is asked to stop.
+// Shuts the server down in an orderly way when the task is asked to stop.
 class Stopper {
  public:
   Stopper(TaskContext& context, ps::ParameterServer& ps)
@@ -56,7 +56,7 @@ class Stopper {
   std::thread thread_;
 };
 
-// Shows the server's step whenever the task's progress is requested.
+// Adds the server's step to the task's progress whenever the progress is requested.
 class ServerProgress {
  public:
   ServerProgress(ProgressBoard& board, ps::ParameterServer& ps) : board_(board) {
@@ -69,8 +69,8 @@ class ServerProgress {
   ProgressBoard& board_;
 };
 
-// Returns "" if the chief is unknown: the sparse form of TF_CONFIG does not name it, and not every
-// operator sets TFJOB_CHIEF.
+// Returns the type of the chief's task, or "" if it is unknown: the sparse form of TF_CONFIG does
+// not contain it, and not every operator sets TFJOB_CHIEF.
 std::string ChiefTypeOf(const cluster::TfConfig& config) {
   if (config.cluster.sparse() && config.chief_type.empty()) return "";
   return cluster::ChiefOf(config).type;
@@ -102,7 +102,7 @@ Status RunParameterServer(TaskContext& context) {
     Stopper stopper(context, *ps);
     result = ps->WaitUntilFinished();
   }
-  // A frozen peer does not close its connection, so this wait is limited.
+  // A frozen peer never closes its connection, so limit this wait.
   const StopBudget budget = context.stop_budget();
   server->Shutdown(std::min<Duration>(1s, (budget.process - budget.serving) / 2));
   kServerLog.Info(result.ok() ? "the chief ended the job" : "stopped");

@@ -1,5 +1,5 @@
 // Tests that every run of a synchronous job has the same result, and that the position in the data
-// is kept whatever happens to the job's tasks.
+// is preserved when tasks stop, fail or restart.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -66,7 +66,7 @@ class PositionTest : public testing::Test, public TestCluster {
                                      testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-// ---- every run gives the same result
+// ---- every run has the same result
 
 class DeterminismTest : public PositionTest {
  protected:
@@ -134,9 +134,10 @@ TEST_F(DeterminismTest, TwoRunsGiveEqualCheckpointsAndThoseOfOneTaskWithTheWhole
 constexpr int kExamples = 64;
 constexpr int kBatch = 4;
 
-// Example i has only one feature that is not 0, feature i, and a label so large that the weights do
-// not affect the gradient. Each time the example is drawn, weight i grows by about 1. The weights
-// are part of the state, so draws that a rollback undoes are not counted.
+// Counts how many times each example is drawn. In example i, only feature i is not 0, and the label
+// is so large that the weights do not affect the gradient. Each time the example is drawn, weight i
+// grows by about 1. The weights are part of the state, so draws that a rollback undoes are not
+// counted.
 class CountingTest : public PositionTest {
  protected:
   void SetUp() override {
@@ -171,8 +172,8 @@ strategy: {mode: )",
       counts.push_back(static_cast<int>(std::lround(weight)));
     return counts;
   }
-  // Checks that the task with this rank (of two tasks) has drawn its batches in order, each once
-  // per epoch. Returns how many examples it has drawn.
+  // Checks that one of two tasks, the task with this rank, has drawn its batches in order, each
+  // once per epoch. Returns how many examples it has drawn.
   static int CheckShare(const std::vector<int>& counts, int rank) {
     int sum = 0;
     const int epochs = counts[static_cast<size_t>(rank)];
@@ -235,11 +236,11 @@ TEST_F(CountingTest, ALoneTaskGoesOnWhereItsCheckpointWas) {
     config.max_steps = step;
     return RunningTask(config, cluster::TfConfig{}).End();
   };
-  // Both runs end in the middle of an epoch.
+  // Both calls stop in the middle of an epoch.
   EXPECT_EQ(train_to(503), OkStatus());
   EXPECT_EQ(train_to(1010), OkStatus());
-  // A process that is killed does not write its last step, so the next process starts from an
-  // earlier one.
+  // A process that is killed does not save its last step, so the next process starts from an
+  // earlier step.
   ASSERT_EQ(unlink((Newest(folder_ + "/model") + ".index").c_str()), 0);
   EXPECT_EQ(train_to(kSteps), OkStatus());
   EXPECT_EQ(Counts(), std::vector<int>(kExamples, kSteps * kBatch / kExamples));

@@ -1,5 +1,6 @@
-// Holds the task's progress. The task's loop updates it, or provides a function that refreshes it
-// at each read; the progress service on the task's port reads it. Thread-safe.
+// Contains the task's progress. The task's loop updates the progress, or provides a function that
+// refreshes it at each read. The progress service on the task's port reads the progress.
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -25,14 +26,14 @@ class ProgressBoard {
     if (refresh_) refresh_(progress);
     return progress;
   }
-  // Does not call the refresh function, which may hang.
+  // Returns the task's state. Does not call the refresh function, because that may hang.
   progress::State state() const {
     MutexLock lock(mutex_);
     return progress_.state;
   }
 
   // From now on, Get calls refresh(progress) to complete its result. If `refresh` is null, Get no
-  // longer calls a function. Once SetRefresh has returned, the previous function is not running.
+  // longer calls a function. When SetRefresh returns, the previous function is no longer running.
   void SetRefresh(std::function<void(progress::Progress&)> refresh) {
     MutexLock lock(refresh_mutex_);
     refresh_ = std::move(refresh);
@@ -45,8 +46,8 @@ class ProgressBoard {
     change(progress_);
   }
 
-  // Shows a problem that does not end the task; "" removes it. `what` names the failing part:
-  // "checkpoints".
+  // Shows a problem that does not end the task; "" removes it. `what` names the failing part, such
+  // as "checkpoints".
   void ShowProblem(const std::string& what, const std::string& problem) {
     MutexLock lock(mutex_);
     if (problem.empty()) {

@@ -1,5 +1,6 @@
-// Accumulates what happened since the last report: the loss and metrics of this task's batches, the
-// rate of global steps, and how many of this task's gradients were stale or dropped.
+// Accumulates the numbers for the next report: the loss and metrics of this task's batches, the
+// rate of global steps, the mean staleness of this task's gradients, and how many of them were
+// dropped.
 #pragma once
 
 #include <cstdint>

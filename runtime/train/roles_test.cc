@@ -1,5 +1,5 @@
-// Runs the roles of a job as threads of one process, connected over loopback. The chief, workers,
-// servers and evaluator complete a run together, are stopped and restarted, and join and leave.
+// Runs the roles of a job as threads of one process, connected over loopback. The tests complete
+// runs with a chief, workers, servers and an evaluator, and stop, restart, add and remove tasks.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -37,7 +37,7 @@ class RolesTest : public testing::Test, public TestCluster {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
 
-  // y = 2x + 10.
+  // Returns the training file of a job that learns y = 2x + 10.
   config::TrainingConfig Config(const std::string& more = "") const {
     const std::string text = StrCat(R"(
 model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 1, kernel_initializer: zeros}}]}
@@ -144,9 +144,9 @@ TEST_F(RolesTest, ARunWithAveragesEndsWithThem) {
       << "the evaluation uses the average";
 }
 
-// On every connection, both sides must prove that they have the key: the streams to the two servers
-// and between them, and the requests for progress from which the tasks learn that the run has
-// ended.
+// On every connection, both sides must prove that they have the key. This includes the streams to
+// the two servers and between them, and the requests for progress that show the tasks that the run
+// has ended.
 TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
   const rpc::Credentials credentials{.key = *wire::JobKey::Parse(std::string(64, 'c'))};
   for (const Task& task : kAll) AddressOf(task);
@@ -214,7 +214,7 @@ TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
   EXPECT_EQ(LastCheckpoint(), last.global_step);
 }
 
-// The step in progress would end only when the stuck worker's lease expires, after 60 s.
+// The step in progress would end only after 60 s, when the stuck worker's lease expires.
 TEST_F(RolesTest, AServerThatEndsWhileAWorkerIsStuckIsSavedAtTheLastWholeStep) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
   for (const Task& task : all) AddressOf(task);
@@ -257,8 +257,8 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
 TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
   for (const Task& task : kAll) AddressOf(task);
   std::map<Task, std::string> words;
-  // On the second pass, all numbers are finite. The tasks fail only because the run has already
-  // failed.
+  // In the second iteration, all numbers are finite. The tasks fail only because the run has
+  // already failed.
   for (int run = 0; run < 2; ++run) {
     std::list<RunningTask> tasks;
     for (const Task& task : kAll) {
@@ -351,7 +351,7 @@ TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
   }
   RunningTask ps0(Config(steps), Sparse({"ps", 0}, "chief"));
   RunningTask ps1(Config(steps), Sparse({"ps", 1}, "chief"));
-  // This worker starts before the chief and must not be mistaken for it.
+  // This worker starts before the chief, and must not be mistaken for the chief.
   RunningTask leaves(Config(steps), Sparse({"worker", 0}, "chief"));
   RunningTask chief(Config(steps), Sparse({"chief", 0}, "chief"));
   ASSERT_TRUE(leaves.AwaitStep(20));

@@ -1,6 +1,7 @@
-// Detects the end of the run, for the tasks other than the chief, from the chief's progress or from
-// the mark in model_dir. Either is enough, because a worker may not see the folder, the folder may
-// show old content for a while, and the chief may end before a restarted worker can ask it.
+// Detects the end of the run in all tasks except the chief, from the chief's progress or from the
+// mark in model_dir. Either is enough: a worker may have no access to the folder, the folder may
+// show old content for a while, and the chief may exit before a restarted worker can query its
+// progress.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,11 @@ class RunEndWatch {
   RunEndWatch(TaskContext& context, Duration folder_every);
   ~RunEndWatch();
 
-  // Returns the step of the last checkpoint once the run is over. Asks the chief at most every 2 s,
-  // each time for up to half a second. Once it has returned a step, always returns the same step.
+  // Returns the step of the last checkpoint once the run is over. Queries the chief at most every 2
+  // s, and waits for up to half a second each time. After the first call that returns a step, all
+  // later calls return the same step.
   std::optional<int64_t> Ended();
-  // Returns the error with which the run has ended, if Ended has learned of one; otherwise OK.
+  // Returns the error with which the run has ended, if Ended has found one, and otherwise OK.
   Status Failure() const;
 
  private:
@@ -37,7 +39,7 @@ class RunEndWatch {
   const Duration folder_every_;
   std::unique_ptr<progress::ProgressClient> chief_;  // null if its address is unknown
   std::optional<Duration> read_at_;                  // when the folder was read
-  std::optional<Duration> asked_at_;                 // when the chief was asked
+  std::optional<Duration> asked_at_;                 // when the chief was queried
   std::optional<RunEnd> end_;
   std::string folder_error_;  // the last error that was logged
 };

@@ -16,14 +16,14 @@ namespace {
 constexpr Duration kRecordPatience = 10s;
 constexpr Duration kRecordRetry = 500ms;
 
-// Shared with the writing thread, which is abandoned if the disk hangs.
+// Shared with the thread that writes. If the disk hangs, this thread is abandoned.
 struct Writing {
   Mutex mutex;
   CondVar done;
   std::optional<Status> result ABSL_GUARDED_BY(mutex);
 };
 
-// Returns DeadlineExceeded if the disk hangs.
+// Writes the mark on a separate thread. Returns DeadlineExceeded if the disk hangs.
 Status WriteMark(TaskContext& context, const RunEnd& end, Duration patience) {
   auto writing = std::make_shared<Writing>();
   std::thread([writing, end, folder = context.config().model_dir, run = context.run(),

@@ -1,5 +1,5 @@
-// Makes a run that has failed for good (state::RunFailure) stay failed: the chief records the
-// failure in the run's folder, and every task of the run that starts afterwards ends with the same
+// Makes permanent failures of a run (state::RunFailure) survive restarts: the chief records the
+// failure in the run's folder, and every task of the run that starts afterwards fails with the same
 // message.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tfjob::train {
 
-// Returns the recorded error (state::RunFailure) if this task's run has failed, otherwise OK. A
+// Returns the recorded error (state::RunFailure) if this task's run has failed, and otherwise OK. A
 // record that cannot be read is treated as absent.
 Status RecordedFailure(TaskContext& context);
 

@@ -1,4 +1,4 @@
-// Lets a program that starts a run itself (runtime/api) take part in it between the steps.
+// Lets a program that starts a run itself (runtime/api) take part in the run between the steps.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -17,17 +17,18 @@ class RunGuest {
   // Called when the variables have values, before training continues from run.global_step(). Called
   // again if the variables were rolled back at the end of the run.
   virtual Status OnStart(Trainer& run) = 0;
-  // Called after each step of this task, after the chief's own duties. `batch` has the sums of the
-  // task's batch, from before the update.
+  // Called after each step of this task, after the chief's own duties. `batch` contains the sums
+  // over the task's batch, computed before the update.
   virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
-  // Called after OnStart and OnStep in the chief if it has begun to save a checkpoint of this step.
+  // Called after OnStart and OnStep in the chief, if the chief has started to save a checkpoint of
+  // this step.
   virtual Status OnCheckpoint(Trainer& /*run*/) { return OkStatus(); }
   // Called after the last step of the run, while the strategy still has the variables. Not called
-  // in a task that made no step because the run was already over.
+  // in a task that took no step because the run was already over.
   virtual Status OnEnd(Trainer& run) = 0;
-  // Called if the task was asked to stop, after the step in progress and after the chief has saved
-  // its checkpoint, even if that is the checkpoint of the last step. The strategy has no variables
+  // Called if the task was asked to stop, even if the run has reached its last step. The step in
+  // progress has then ended, and the chief has saved its checkpoint. The strategy has no variables
   // if the task was still receiving them from another task, or has left the run (Trainer::joined).
   virtual Status OnStop(Trainer& run) { return OnEnd(run); }
   // Called after OnStart if the run ends in this task with an error other than a request to stop.

@@ -1,5 +1,5 @@
-// Tests runs that a program starts itself: with its own model, data and state, and with a guest
-// that takes part between the steps.
+// Tests runs that a program starts itself, with its own model, data and state, and with a guest
+// that is called between the steps.
 #include "runtime/train/run_guest.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace tfjob::train {
 namespace {
 
-// A run without files: y = 2x on ten examples.
+// Trains y = 2x on ten examples, without any files.
 class RunGuestTest : public testing::Test {
  protected:
   RunGuestTest() {
@@ -58,7 +58,7 @@ class RunGuestTest : public testing::Test {
   StopSource stop_;
 };
 
-// Records the calls, and keeps the state at the end.
+// Records the calls, and keeps the state from the end of the run.
 class Recorder : public RunGuest {
  public:
   Status OnStart(Trainer& run) override {
@@ -105,7 +105,7 @@ TEST_F(RunGuestTest, ARunFromAStateContinuesIt) {
   EXPECT_EQ(second.calls,
             "start 3 of 6\nstep 4: 4 examples\nstep 5: 4 examples\nstep 6: 2 examples\nend 6\n");
   EXPECT_EQ(Kernel(*second.end), Kernel(*whole.end));
-  // With another position in the data, the batches differ.
+  // If the run starts at another position in the data, the batches differ.
   Recorder elsewhere;
   ASSERT_TRUE(Run(&elsewhere, first.end, /*drawn=*/0).ok());
   EXPECT_NE(Kernel(*elsewhere.end), Kernel(*whole.end));
@@ -177,7 +177,7 @@ TEST_F(RunGuestTest, LearnsTheStateIfItsTaskIsAskedToStopWhileTheLastCheckpointI
     return OkStatus();
   };
   const Status run = Run(&guest);
-  // OK if the checkpoint is complete before the run waits for it.
+  // The run returns OK if the checkpoint is complete before the run waits for it.
   EXPECT_TRUE(run.ok() || absl::IsCancelled(run)) << run;
   EXPECT_TRUE(guest.calls.ends_with("step 6: 2 examples\nend 6\n")) << guest.calls;
   ASSERT_NE(guest.end, nullptr);

@@ -1,5 +1,6 @@
-// Counts the batches that were lost for a particular reason after a task had computed them. Reports
-// them in the log and in the task's progress: the first at once, later ones at most every 10 s.
+// Counts the batches of a task that were computed but not used, for one particular reason. Reports
+// them in the log and in the task's progress: the first batch immediately, later ones at most every
+// 10 s.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace tfjob::train {
 struct SkipReason {
   const char* problem;  // the `what` argument of ProgressBoard::ShowProblem
   const char* log;      // the message in the log
-  const char* why;      // in the problem, the words between the number of batches and the step
+  const char* why;      // the words between number and step in the problem
 };
 inline constexpr SkipReason kNotFinite = {
     "numbers", "left out batches whose loss or gradients are not finite",
@@ -40,7 +41,7 @@ class SkippedBatches {
     board_.ShowProblem(reason_.problem,
                        StrCat(total_, total_ == 1 ? " batch" : " batches", reason_.why, step));
   }
-  // Returns how many batches have been added since the last call.
+  // Returns the number of batches that have been added since the last call.
   int64_t Take() { return std::exchange(untaken_, 0); }
 
  private:

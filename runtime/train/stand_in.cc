@@ -34,8 +34,8 @@ void StandIn::FollowGroup(int64_t step) {
                   {{"step", step}, {"error", taken}});
 }
 
-// Does not call Chief::Prepare, which waits for the disk and reads the evaluation's data. The first
-// save does what is necessary.
+// Does not call Chief::Prepare, which waits for the disk and reads the evaluation data. Instead,
+// the first save prepares the folder.
 Status StandIn::TakeOver(int64_t step) {
   kChiefLog.Warning("takes over the chief's duties: the group goes on without the chief",
                     {{"step", step}});

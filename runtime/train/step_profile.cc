@@ -125,7 +125,7 @@ void StepProfile::AfterStep(int64_t global_step) {
   if (global_step >= options_.last) Write();
 }
 
-// Does not join the thread, because a disk may hang forever.
+// Does not wait for the thread, because a disk may hang forever.
 void StepProfile::Write() {
   state_ = State::kDone;
   auto writing = std::make_shared<Writing>();

@@ -1,5 +1,5 @@
 // Records the training steps that the user requests, writes them as a trace, and logs the ops that
-// took the most time. A thread of its own writes the trace, so that training goes on meanwhile.
+// took the most time. A separate thread writes the trace while training continues.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 namespace tfjob::train {
 
 struct ProfileOptions {
-  // The global steps to record, from 1; `last` is included. If 0, no step is recorded.
+  // The first and the last global step to record, counted from 1. If both are 0, no step is
+  // recorded.
   int64_t first = 0, last = 0;
   // The file to write. If empty, the file is <model_dir>/profile/<task>.json.
   std::string file;
@@ -24,17 +25,17 @@ StatusOr<ProfileOptions> ParseProfiledSteps(const std::string& text);
 // Owned by the thread that trains. Only one profile of a process may record at a time.
 class StepProfile {
  public:
-  // `task` is the name of the task, which the trace shows. It and the options' `file` are used only
-  // if the options request steps. `files` must never be destroyed if its operations may hang.
+  // `task` is the name of the task in the trace. `task` and `options.file` are used only if the
+  // options request steps. `files` must never be destroyed if its operations may hang.
   StepProfile(ProfileOptions options, std::string task, FileSystem& files = RealFileSystem());
-  // Writes the steps recorded so far, if the run ends during a profiled step. Waits up to 10 s
-  // until the trace is written, and logs an error if it is not.
+  // Writes the steps recorded so far if the run ends before the last profiled step. Waits up to 10
+  // s until the trace is written, and logs an error if this fails.
   ~StepProfile();
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
 
-  // Call these before and after each step, with the global step at that time. If the profile cannot
-  // be written, the error is logged and the run continues.
+  // Call these functions before and after each step, with the global step at that time. If the
+  // profile cannot be written, the error is logged and the run continues.
   void BeforeStep(int64_t global_step);
   void AfterStep(int64_t global_step);
 

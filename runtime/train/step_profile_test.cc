@@ -48,7 +48,7 @@ class StepProfileTest : public testing::Test {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
 
-  // Takes steps 1 to `last`, each of which records a span.
+  // Takes steps 1 to `last`. Each step records a span.
   static void TakeSteps(StepProfile& profile, int64_t last) {
     for (int64_t step = 0; step < last; ++step) {
       profile.BeforeStep(step);

@@ -1,7 +1,7 @@
-// Tests that neither a worker nor the chief needs memory for the table that they train, save,
-// restore and evaluate. Each of them is a separate process, so that its memory can be measured
-// apart from that of the servers. The growth in the same job with a small table is subtracted,
-// because a process needs that memory in any case.
+// Tests that the chief and the workers do not need memory for the table that they train, save,
+// restore and evaluate. Each of these tasks is a separate process, so its memory can be measured
+// separately from that of the servers. The test subtracts the growth in the same job with a small
+// table, because a task needs this memory in any case.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,10 +26,10 @@ namespace tfjob::train {
 namespace {
 
 constexpr int64_t kRows = 250'000, kColumns = 64;
-// The size of the table's values. Adagrad's accumulators take the same amount.
+// The size of the table's values. Adagrad's accumulators have the same size.
 constexpr int64_t kTableBytes = kRows * kColumns * int64_t{sizeof(float)};
 
-// Returns the most memory that this process has used so far, in bytes.
+// Returns the peak memory of this process so far, in bytes.
 int64_t PeakMemory() {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -39,8 +39,8 @@ int64_t PeakMemory() {
   return -1;
 }
 
-// A process that waits for a text, calls a function with it, and sends the result back. It must be
-// started before this process has other threads.
+// A child process that waits for a text, calls a function with the text, and sends the result back.
+// Must be created before the parent process starts threads.
 class Child {
  public:
   template <typename Work>
@@ -129,8 +129,8 @@ class TableMemory : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs a task of a cluster. `text` contains the addresses of kTasks, in that order. Returns by
-  // how many bytes this process's peak memory grew; -1 if the task failed.
+  // Runs a task of a cluster. `text` contains the addresses of kTasks, in the same order. Returns
+  // the growth of this process's peak memory in bytes, or -1 if the task failed.
   int64_t GrowthOf(const Task& task, const Job& job, const std::string& text) const {
     std::istringstream words(text);
     cluster::TfConfig config{.task = task};
@@ -151,7 +151,7 @@ class TableMemory : public testing::Test, public TestCluster {
         [this, task, job](const std::string& text) { return GrowthOf(task, job, text); });
   }
 
-  // Runs the jobs one after the other, with the servers in this process, and each chief and each
+  // Runs the jobs one after the other. The servers run in this process, and each chief and each
   // worker in a separate process.
   std::vector<Growth> Run(const std::vector<Job>& jobs) {
     std::vector<std::unique_ptr<Child>> chiefs, workers;

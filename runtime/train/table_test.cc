@@ -1,4 +1,4 @@
-// Trains and evaluates a model with a table that only the parameter servers hold.
+// Trains and evaluates a model with a table that is stored only on the parameter servers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,7 +26,8 @@ class TableJob : public testing::Test, public TestCluster {
     WriteExamples("eval", 37);
   }
 
-  // The label of a pair of ids is a tenth of the sum of their last digits.
+  // Writes examples of pairs of ids. The label of a pair is a tenth of the sum of the last digits
+  // of its ids.
   void WriteExamples(const std::string& name, int64_t count) const {
     Tensor ids(DType::kInt32, {count, 2}), labels(DType::kFloat32, {count});
     for (int64_t i = 0; i < count; ++i) {
@@ -57,7 +58,8 @@ class TableJob : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs the job to its end, as a new attempt. Returns the loss that the last task has seen.
+  // Runs a new attempt of the job to its end. Returns the last loss that the last task has
+  // reported.
   double Run(const config::TrainingConfig& config, const std::vector<Task>& all,
              int64_t last_step = 12) {
     for (const Task& task : all) AddressOf(task);
@@ -98,14 +100,14 @@ TEST_F(TableJob, ContinuesWithTheTableOfItsCheckpoint) {
   EXPECT_EQ(run_twice("first_whole", "0", "1Ki"), whole);
 }
 
-// Returns the step of the newest checkpoint; 0 if there is none.
+// Returns the step of the newest checkpoint, or 0 if there is none.
 int64_t SavedStep(const std::string& folder) {
   const auto latest = io::LatestCheckpoint(folder);
   return latest.ok() && *latest ? (*latest)->step : 0;
 }
 
-// A save reads the table from its server. If the server is lost, the previous checkpoint stays the
-// newest, and the new server is filled from it.
+// A save reads the table from its server. If the server is lost during the save, the previous
+// checkpoint stays the newest one, and the new server is filled from it.
 TEST_F(TableJob, ASaveThatLosesAServerLeavesTheCheckpointBefore) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}};
   for (const Task& task : all) AddressOf(task);
@@ -136,10 +138,10 @@ TEST_F(TableJob, ASaveThatLosesAServerLeavesTheCheckpointBefore) {
   const std::string says = " go back to a saved state step=";
   const size_t said = log.find(says);
   ASSERT_NE(said, std::string::npos) << log;
-  // If all of the table had been read, the checkpoint that was being written is the newest.
+  // If the whole table had already been read, the checkpoint that was being written is the newest.
   EXPECT_GE(std::stoll(log.substr(said + says.size())), saved);
   EXPECT_TRUE(absl::IsCancelled(chief.Stop()));
-  // The last checkpoint is whole, and no other file is left.
+  // The last checkpoint is complete, and no other files are left.
   const auto latest = io::LatestCheckpoint(folder);
   ASSERT_TRUE(latest.ok() && *latest);
   const auto reader = io::BundleReader::Open((*latest)->prefix);

@@ -37,9 +37,9 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// Returns the host and port to listen on. If `address` is a loopback address, the host is its own;
-// otherwise, the host is 0.0.0.0, since `address` usually contains the name of the pod's service,
-// on which the pod cannot listen.
+// Returns the host and port to listen on. The host is 0.0.0.0, unless `address` is a loopback
+// address: `address` usually contains the name of the pod's service, and the pod cannot listen on
+// that.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;

@@ -44,22 +44,23 @@ struct TaskOptions {
   JobInputs inputs;
   cluster::TfConfig tf_config;
   cluster::JobIdentity job;
-  // The job's key. Without it, the task warns once, and any peer may claim to belong to the job.
+  // The job's key. Without a key, the task logs a warning once, and any peer may claim to belong to
+  // the job.
   rpc::Credentials credentials;
-  // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
-  // no progress.
+  // Address at which the task serves its progress if TF_CONFIG has no cluster. If both are empty,
+  // the task serves no progress.
   std::string lone_address;
   // The device that computes (exec::DeviceByName), for developers. If empty, the training file
-  // names it.
+  // determines the device.
   std::string device;
   ProfileOptions profile;
-  // Time from the request to stop until the process is killed.
+  // The time from the request to stop until the process is killed.
   Duration grace_period{30s};
-  // Where checkpoints, summaries and marks are written. The file system must never be destroyed if
-  // its operations may hang.
+  // The file system to which checkpoints, summaries and marks are written. Must never be destroyed
+  // if its operations may hang.
   FileSystem* files = &RealFileSystem();
-  // If set, called by the chief before the evaluation of the last state. An error ends the
-  // evaluation.
+  // If set, called by the chief before the evaluation of the last state. If it returns an error,
+  // the evaluation stops.
   std::function<Status()> before_evaluation;
   // If set, called by the task that evaluates, with the loss and the metrics of each evaluation.
   std::function<void(int64_t step, const std::vector<std::pair<std::string, double>>& values)>
@@ -78,10 +79,10 @@ class TaskContext {
   const rpc::Identity& identity() const { return identity_; }
   const rpc::Credentials& credentials() const { return options_.credentials; }
   // Returns the run that this task belongs to. For the first 60 s after this task has started,
-  // RunMark::oldest is the task's start time, so that older marks are ignored: the chief, which
-  // removes the marks of earlier runs, may not have started yet.
+  // RunMark::oldest is the task's start time. Older marks are then ignored, because the chief,
+  // which removes the marks of earlier runs, may not have started yet.
   RunMark run() const;
-  // Returns which steps to record, and in which file.
+  // Returns which steps to record, and the file for the trace.
   ProfileOptions profile() const;
   const StopSource& stop() const { return stop_; }
   Duration grace_period() const { return options_.grace_period; }
@@ -95,10 +96,10 @@ class TaskContext {
     if (options_.on_evaluation) options_.on_evaluation(step, values);
   }
   ProgressBoard& board() { return board_; }
-  // Returns null if only one thread computes.
+  // Returns the pool of helper threads, or null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
   // Returns the device for programs. Each call may return a device with its own memory. The first
-  // call logs which device it is, and why.
+  // call logs which device is used, and why.
   StatusOr<exec::Device> device();
 
   // Starts the task's server on its port, with the progress service and `streams`. `on_data`
@@ -123,7 +124,7 @@ class TaskContext {
 // initialises or restores the variables, saves checkpoints, writes summaries and ends the job.
 // `guest` (run_guest.h) may be null.
 Status RunTraining(TaskContext& context, RunGuest* guest = nullptr);
-// Runs the role of a ps: holds and updates variables until the chief ends the job.
+// Runs the role of a ps: stores and updates variables until the chief ends the job.
 Status RunParameterServer(TaskContext& context);
 // Runs the role of an evaluator: evaluates new checkpoints until the run ends. May miss some
 // checkpoints, but never the last one.

@@ -48,7 +48,7 @@ class RunningTask {
     return End();
   }
   progress::Progress Progress() { return context_.board().Get(); }
-  // Returns false if the task has not ended after a minute.
+  // Waits until the task has ended. Returns false if this takes more than a minute.
   bool AwaitEnd() {
     const Duration deadline = RealClock().Monotonic() + 60s;
     while (!ended_ && RealClock().Monotonic() < deadline) std::this_thread::sleep_for(5ms);
@@ -93,7 +93,7 @@ class Mortal {
     ps_.reset();
   }
   Status AwaitEnd() { return ps_->WaitUntilFinished(); }
-  // Waits until the server has received a gradient for a synchronous step. Returns false if that
+  // Waits until the server has received a gradient for a synchronous step. Returns false if this
   // takes more than a minute.
   bool AwaitGradient() {
     const Duration deadline = RealClock().Monotonic() + 60s;
@@ -112,7 +112,7 @@ class Mortal {
 // Assigns addresses to the tasks of a job.
 class TestCluster {
  public:
-  // Returns the task's address, which is the same at every call.
+  // Returns the task's address. All calls for the same task return the same address.
   const std::string& AddressOf(const Task& task) {
     std::string& address = addresses_[task];
     if (address.empty()) address = wire::TestAddress();

@@ -25,7 +25,7 @@ class TextData : public testing::Test, public TestCluster {
     return folder_ + "/" + name;
   }
 
-  // Returns a training file with a model of bytes and their followers.
+  // Returns a training file for a model that predicts the byte after each byte.
   config::TrainingConfig NextByte(const std::string& source) const {
     return Parsed(
         StrCat("model: {layers: [{InputLayer: {batch_shape: [null, 6], dtype: int64}}, ",
@@ -43,7 +43,7 @@ class TextData : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Trains, and returns the loss that the task reports last.
+  // Trains, and returns the last loss that the task reports.
   double LossAfter(const config::TrainingConfig& config) {
     RunningTask chief(config, Static({"chief", 0}, {{"chief", 0}}));
     EXPECT_EQ(chief.End(), OkStatus());

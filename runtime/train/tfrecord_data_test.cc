@@ -42,7 +42,7 @@ class TfRecordData : public testing::Test, public TestCluster {
                                   {"class", Int64Feature({i % 3})},
                                   {"weight", FloatFeature({b})}}),
                        records[i < 40 ? 0 : 1]);
-      // Nine digits determine a float32.
+      // Nine digits determine a float32 uniquely.
       lines += absl::StrFormat("{\"point\": [%.9g, %.9g], \"class\": %d, \"weight\": %.9g}\n", a, b,
                                i % 3, b);
     }
@@ -98,10 +98,10 @@ class TfRecordData : public testing::Test, public TestCluster {
 
   const std::string folder_ = StrCat(testing::TempDir(), "/tfrecord_data_test_",
                                      testing::UnitTest::GetInstance()->current_test_info()->name());
-  std::map<std::string, std::string> problems_;  // that the last task has shown
+  std::map<std::string, std::string> problems_;  // the problems that the last task has shown
 };
 
-// The tasks of a group compare this text.
+// The tasks of a group compare the text of the agreement.
 TEST_F(TfRecordData, TheAgreementCoversTheRecords) {
   config::TrainingConfig config = Config("tfrecord", "records", 30);
   const auto agreement = [&] {

@@ -20,7 +20,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowEvery = 250ms;
-// How long a file that another task has written may take to appear in a shared folder.
+// The maximum delay before a file that another task has written appears in a shared folder.
 constexpr Duration kSharePatience = 20s;
 constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
@@ -96,7 +96,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
       // Only workers stop when the run is over. The chief itself decides when the run is over, and
-      // must still end the servers afterwards, unless another task has taken its place.
+      // must still stop the servers afterwards, unless another task has taken its place.
       .stop_requested =
           [this, chief = chief && !others_end] {
             return chief ? context_.stop().requested() : ShouldNotWait();
@@ -171,7 +171,7 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   return start;
 }
 
-// The time tells this run from an earlier one whose last terms were not recorded.
+// The time distinguishes this run from an earlier one whose last terms were not recorded.
 StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   const int64_t now = context_.clock().Now().time_since_epoch().count();
   const std::string& folder = context_.config().model_dir;
@@ -196,7 +196,7 @@ Status Trainer::CheckHasModelDir() const {
                          "model_dir (in C++, pass BackupAndRestore), or use on_failure: wait");
 }
 
-// The folder may be damaged or out of reach at present, which does not mean that it is not shared.
+// A damaged or temporarily inaccessible folder is not an error, because it may still be shared.
 Status Trainer::CheckSharesModelDir() {
   const strategy::RunClaim claim = strategy_->Claim();
   if (!claim.written) return OkStatus();
@@ -231,15 +231,16 @@ Status Trainer::EndHere() {
 }
 
 bool Trainer::ShouldNotWait() {
-  // Check for the end of the run, because a worker that restarts after it finds no servers.
+  // Check for the end of the run, because a worker that is restarted after the end finds no
+  // servers.
   return context_.stop().requested() || run_end_.Ended().has_value();
 }
 
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
   if (event.kind == Kind::kAbsent) return ShowAbsent(event);
-  // While all tasks wait for a stuck one, no step ends and ShowProgress is not called, so the
-  // problem is shown here.
+  // While all tasks wait for a stuck task, no step ends, so ShowProgress is not called. Therefore,
+  // show the problem here.
   if (event.kind == Kind::kStuck) context_.board().ShowProblem(kStuckTasks, event.message);
   if (event.kind == Kind::kReturned) context_.board().ShowProblem(kStuckTasks, "");
   if (event.kind == Kind::kEnding) trainers_end_ = true;
@@ -325,9 +326,9 @@ Status Trainer::StepOnce(strategy::MetricTotals& totals) {
   totals.examples = 0;
   std::fill(totals.metric_sums.begin(), totals.metric_sums.end(), 0.0);
   const StatusOr<strategy::StepOutcome> outcome = Step(totals);
-  // Saves nothing, even if the task was asked to stop, because the variables may be damaged.
+  // Save nothing, even if the task was asked to stop, because the variables may be damaged.
   if (state::IsRunFailure(outcome.status())) return outcome.status();
-  // If the step failed because the task was asked to stop, the last completed step is still saved.
+  // If the step failed because the task was asked to stop, still save the last completed step.
   if (!outcome.ok() && context_.stop().requested()) return Stop();
   RETURN_IF_ERROR(outcome.status());
   if (job_over_) return OkStatus();
@@ -350,7 +351,8 @@ Status Trainer::TellOfEndings() {
   return context_.stop().requested() ? OkStatus() : told;
 }
 
-// The step in progress may take longer than the servers that were asked to end can wait.
+// Tells the observer of the servers that were asked to stop, because the step in progress may take
+// longer than they can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
   servers_end_ = true;  // notify the observer again after the step; that call returns the error
@@ -363,7 +365,7 @@ const data::Batch* Trainer::NextBatch() {
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   const data::Batch* batch = NextBatch();
-  if (batch == nullptr) return pipeline_->status();  // the pipeline has no last epoch
+  if (batch == nullptr) return pipeline_->status();  // the pipeline never ends without an error
   StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*batch, totals);
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
     RETURN_IF_ERROR(run_end_.Failure());

@@ -30,7 +30,7 @@ class Strategy;
 
 namespace tfjob::train {
 
-// Hooks for the chief's other duties, called by the loop.
+// Hooks that the loop calls, for the chief's other duties.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
@@ -43,13 +43,12 @@ class StepObserver {
   // or, if there is none, with initial values. Returns a newer state to use instead of that
   // checkpoint, or nullopt.
   virtual std::optional<state::Snapshot> OnRestore() = 0;
-  // Called if the task is asked to stop, once the step in progress has ended or been abandoned.
+  // Called if the task was asked to stop, after the step in progress has ended or been abandoned.
   virtual Status OnStop() = 0;
-  // Called if other tasks were asked to end: between two steps, or during a step that takes a long
-  // time. `servers` is true if some of those tasks are servers, whose state is lost unless the
-  // observer copies it now.
+  // Called if other tasks were asked to stop, between two steps or during a long step. `servers` is
+  // true if some of those tasks are servers, whose state is lost unless the observer copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
-  // Returns whether OnStart or OnStep has begun to save a checkpoint of this step.
+  // Returns whether OnStart or OnStep has started to save a checkpoint of this step.
   virtual bool Saves(int64_t /*step*/) const { return false; }
 };
 
@@ -62,13 +61,13 @@ class Trainer {
 
   // Reads the data and builds the model and the strategy. Does not wait for any other task.
   Status Prepare();
-  // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to stop,
-  // and state::RunFailure if the run has failed, here or in another task. `observer` may be null.
-  // Train may be called again if the variables were rolled back.
+  // Trains until the last step or until the chief ends the job. Returns Cancelled if the task was
+  // asked to stop, and state::RunFailure if the run has failed, in this task or another one.
+  // `observer` may be null. Train may be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
   // Announces that this task takes no further steps. If the announcement fails, closing the
-  // connection has the same effect. Returns false if training must continue because the variables
-  // have gone back to an earlier step.
+  // connection later has the same effect. Returns false if training must continue because the
+  // variables were rolled back to an earlier step.
   bool Leave();
 
   // The next three functions may be called only after Prepare has succeeded.
@@ -79,15 +78,15 @@ class Trainer {
   int64_t global_step() const { return global_step_; }
   // Returns whether another task has ended the job.
   bool job_over() const { return job_over_; }
-  // Returns whether the strategy has started, so that this task takes part in the run.
+  // Returns whether this task takes part in the run, because its strategy has started.
   bool joined() const { return joined_; }
-  // Ends the run after the latest step. Observers may call it. Returns Unimplemented if other tasks
-  // train, too, because they would continue.
+  // Ends the run after the latest step. Observers may call this function. Returns Unimplemented if
+  // other tasks train, too, because they would continue.
   Status EndHere();
 
  private:
-  // Loads model.weights into start_, if this task needs them. Prepare calls this function, so that
-  // a task whose file is incompatible ends before it has changed anything.
+  // Loads model.weights into start_, if this task needs them. Prepare calls this function, so a
+  // task whose file is incompatible fails before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   // Returns the newest state that was saved or is being saved, or nullopt if there is none. May use
@@ -99,11 +98,12 @@ class Trainer {
   StatusOr<strategy::RunClaim> ClaimRun();
   // If any task may take over the chief's duties, returns InvalidArgument if there is no model_dir.
   Status CheckHasModelDir() const;
-  // If any task may take over the chief's duties, waits until model_dir contains what the task that
-  // provided the first state has written. Returns state::RunFailure if it does not appear.
+  // If any task may take over the chief's duties, waits until model_dir contains the file that the
+  // task that provided the first state has written (run_claim.h). Returns state::RunFailure if the
+  // file does not appear.
   Status CheckSharesModelDir();
-  // Returns whether a worker should stop waiting for others because it was asked to stop or the run
-  // is over.
+  // Returns whether a worker should stop waiting for other tasks, because it was asked to stop or
+  // the run is over.
   bool ShouldNotWait();
   void OnPeerEvent(const state::PeerEvent& event);
   void ShowAbsent(const state::PeerEvent& event);
@@ -113,8 +113,8 @@ class Trainer {
   // Returns null if the batch cannot be read.
   const data::Batch* NextBatch();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
-  // Makes the pipeline continue after the batches that the outcome counts as drawn, with the part
-  // of each batch that the outcome assigns to this task.
+  // Makes the pipeline continue after the batches that, according to the outcome, have been drawn.
+  // Sets the part of each batch that the outcome assigns to this task.
   void Reposition(const strategy::StepOutcome& outcome);
   Status TellOfEndings();
   void OnLateStep();
@@ -138,8 +138,8 @@ class Trainer {
   std::optional<state::Snapshot> start_;  // the state to start from, until it is provided
   bool filled_ = false;                   // this task has provided a state
   bool job_over_ = false;                 // the chief ended the job
-  // True if training tasks, or servers, were asked to end and the observer has not been notified
-  // yet. Set on any thread.
+  // Whether training tasks and servers, respectively, were asked to stop and the observer has not
+  // been notified yet. Set on any thread.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;

@@ -55,7 +55,7 @@ class WithGuest : public StepObserver {
   Trainer& trainer_;
 };
 
-// Passes all calls to a guest, and ensures that the guest learns how its run ends.
+// Forwards all calls to a guest, and ensures that the guest is notified of how its run ends.
 class InformedGuest : public RunGuest {
  public:
   explicit InformedGuest(RunGuest& guest) : guest_(guest) {}
@@ -79,14 +79,14 @@ class InformedGuest : public RunGuest {
     return guest_.OnStop(run);
   }
 
-  // Tells the guest that the run has ended with `error`, unless it has already been told of the
-  // end.
+  // Notifies the guest that the run has ended with `error`, unless it has already been notified of
+  // the end.
   void Tell(Trainer& run, const Status& error, bool stopped) {
     if (!started_) return;
     if (!stopped) return guest_.OnError(run, error);
     if (ended_) return;
-    // The loop has not told the guest of the request to stop: for example, the task was asked to
-    // stop while the last checkpoint was being written.
+    // The loop has not notified the guest of the request to stop, for example because the task was
+    // asked to stop while the last checkpoint was being written.
     const Status told = OnStop(run);
     if (!told.ok()) kTrainLog.Warning("stops without the last state", {{"because", told}});
   }
@@ -96,7 +96,7 @@ class InformedGuest : public RunGuest {
   bool started_ = false, ended_ = false;
 };
 
-// Trains with an observer, which may be null, and a guest, which may be null.
+// Trains with an observer and a guest. Both may be null.
 Status TrainWith(Trainer& trainer, StepObserver* observer, RunGuest* guest) {
   if (guest == nullptr) return trainer.Train(observer);
   WithGuest both(observer, *guest, trainer);
@@ -129,8 +129,8 @@ Status RunWorker(TaskContext& context, Trainer& trainer, RunGuest* guest) {
   }
 }
 
-// Ends the run with this failure in all tasks. The chief records it before the servers exit, so
-// that a server that is restarted at once finds the record.
+// Ends the run with this failure in all tasks. The chief records the failure before the servers
+// exit, so a server that is restarted immediately finds the record.
 void EndRun(TaskContext& context, Trainer& trainer, const Status& failure, bool chief) {
   if (chief) RecordFailure(context, failure, trainer.global_step());
   const Status told = trainer.strategy().Fail(failure);

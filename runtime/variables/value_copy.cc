@@ -11,13 +11,13 @@
 namespace tfjob::variables {
 namespace {
 
-// A copy of this many bytes into new memory takes about a millisecond. A writer may wait that long
-// for another thread's piece.
+// The size of the pieces in which a value is copied. A copy of this many bytes into new memory
+// takes about a millisecond, which is how long a writer may wait for another thread's piece.
 constexpr size_t kPiece = 2 << 20;
 
-// Asks the kernel to map all pages of new memory at once; one page fault per page would take a
-// third longer. Kernels before Linux 5.14 reject the request, and the pages are then faulted in one
-// by one.
+// Requests that the kernel map all pages of new memory at once; separate page faults would take a
+// third longer. Kernels before Linux 5.14 reject the request, so there the pages are mapped one by
+// one.
 void Populate(std::span<std::byte> bytes) {
   constexpr uintptr_t kPage = 4096;
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());

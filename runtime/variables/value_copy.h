@@ -1,10 +1,10 @@
 // Copies the value of a variable while a program continues to use the variable. The copy contains
-// the value that the variable had when the copy began, because the variable is not overwritten
-// before the copy is finished: every writer calls Variable::BeforeWrite, which finishes the copy.
+// the value that the variable had when the copy was started, because every writer first calls
+// Variable::BeforeWrite, which finishes the copy.
 //
 // The value is copied in pieces, and several threads may copy different pieces at the same time. A
-// writer copies the pieces that no thread has begun, and then waits for at most one piece of each
-// other thread.
+// writer copies the pieces that no thread has started to copy, and then waits for at most one piece
+// per other thread.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class ValueCopy {
   ValueCopy(const ValueCopy&) = delete;
   ValueCopy& operator=(const ValueCopy&) = delete;
 
-  // Copies the pieces that no thread has begun to copy, then waits for the pieces that other
+  // Copies the pieces that no thread has started to copy, then waits for the pieces that other
   // threads are copying. Afterwards, the tensor contains the whole value.
   void Finish();
   bool finished() const;
@@ -36,7 +36,7 @@ class ValueCopy {
   mutable Mutex mutex_;
   CondVar changed_;
   std::optional<Tensor> to_ ABSL_GUARDED_BY(mutex_);  // nullopt: finished
-  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;           // the first byte that no thread has taken
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;           // the first byte of the next piece to copy
   size_t copying_ ABSL_GUARDED_BY(mutex_) = 0;        // the number of threads that are copying
 };
 

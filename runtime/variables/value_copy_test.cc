@@ -16,7 +16,8 @@ int64_t PaddedByFive(DType, const Shape& shape) {
   return shape.dim(-1) + 5;
 }
 
-// Returns whether all elements equal `value`. Compares each element with the next one.
+// Returns whether all elements equal `value`. Compares the first element with `value`, and each
+// element with the next one.
 bool HoldsOnly(const Tensor& tensor, float value) {
   const std::span<const float> held = tensor.data<float>();
   return held[0] == value &&
@@ -93,7 +94,7 @@ TEST_P(ValueCopyTest, TheNextOneFinishesTheOneBefore) {
   EXPECT_TRUE(HoldsOnly(another, 1));
 }
 
-// Other threads finish a copy while the variable is written again and again.
+// Other threads finish a copy while the variable is written repeatedly.
 TEST_P(ValueCopyTest, NoWriteShowsInACopyThatOthersFinish) {
   std::mt19937 random(7);
   for (int round = 0; round < 8; ++round) {

@@ -1,14 +1,14 @@
-// Holds all variables of a task. Maps a variable's name to its memory, type, kind and version, and
+// Stores all variables of a task. Maps a variable's name to its memory, type, kind and version, and
 // keeps the order of creation.
 //
-// The store owns the memory, which comes from a device, never moves, and is freed with the store.
-// Programs hold pointers into it. A variable may have padding between its rows (row_stride).
-// Messages and checkpoints contain only dense values, without padding. CopyOut and CopyIn convert
-// between the two forms, and copy from and to the device.
+// The store owns the memory of the variables, which belongs to a device, never moves, and is freed
+// with the store. Programs have pointers into this memory. A variable may have padding between its
+// rows (row_stride). Messages and checkpoints contain only dense values, without padding. CopyOut
+// and CopyIn convert between the two forms, and copy from and to the device.
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
 // owner of the store (a strategy or an evaluation) must ensure this. Any thread may read `version`
-// at any time, and any thread may finish a copy that BeginCopy has begun.
+// at any time, and any thread may finish a copy that BeginCopy has started.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ std::string_view Name(Kind kind);  // "trainable", "moving statistic", "slot", "
 
 class Variable {
  public:
-  // `memory` is for rows of `row_stride` elements, and belongs to `runtime`.
+  // `memory` must have space for rows of `row_stride` elements, and belongs to `runtime`.
   Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride,
            std::shared_ptr<device::DeviceRuntime> runtime, device::Memory memory);
   Variable(const Variable&) = delete;
@@ -52,7 +52,7 @@ class Variable {
 
   // Returns the number of elements from the start of one row to the start of the next. All
   // dimensions except the last are flattened into rows. Without padding, the stride is the size of
-  // the last dimension. Padding may contain anything.
+  // the last dimension. The content of padding is undefined.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
   // Returns the address of the memory. The host may access it only if the device is immediate.
@@ -67,8 +67,8 @@ class Variable {
   // differ; the message names the variable.
   Status CopyOut(std::span<std::byte> dense) const;
   Status CopyIn(std::span<const std::byte> dense);
-  // Copy only part.size() bytes of the dense value, beginning at the byte `offset`. Used for values
-  // that are transferred in chunks. Return InvalidArgument if the part extends beyond the value.
+  // Copy only part.size() bytes of the dense value, starting at byte `offset`. Used for values that
+  // are transferred in chunks. Return InvalidArgument if the part extends beyond the value.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
   // Copy the value to a new tensor, or from a tensor. FromTensor returns InvalidArgument if the
@@ -76,19 +76,19 @@ class Variable {
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
-  // Returns the variable's memory as a tensor, so that a caller can write a new value into it
-  // directly. If FromTensor is then called with this tensor, it copies nothing. If the rows have
-  // padding, or the host cannot access the memory, returns a new tensor, whose content is
-  // undefined. Finishes a copy in progress.
+  // Returns the variable's memory as a tensor, so that a caller can write a new value directly. A
+  // later call of FromTensor with this tensor need not copy. If the rows have padding, or the host
+  // cannot access the memory, returns a new tensor, whose content is undefined. Finishes a copy in
+  // progress.
   Tensor Memory();
 
-  // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
+  // Starts a copy of the value to `to`, which must have the variable's dtype and shape, and returns
   // at once. The content of `to` is undefined until Finish is called, which any thread may do.
-  // Later writes to the variable do not change the copy, because every writer first finishes it. A
-  // variable has at most one copy in progress: BeginCopy finishes any earlier copy. If the device
-  // is not immediate, the copy is finished when BeginCopy returns.
+  // Later writes to the variable do not change the copy, because every writer first finishes the
+  // copy. A variable has at most one copy in progress: BeginCopy finishes any earlier copy. If the
+  // device is not immediate, the copy is finished when BeginCopy returns.
   std::shared_ptr<ValueCopy> BeginCopy(Tensor to);
-  // Finishes the copy in progress, if there is one. CopyIn and FromTensor call this.
+  // Finishes the copy in progress, if there is one. Called by CopyIn and FromTensor.
   void BeforeWrite();
 
   // Returns the number of times that the whole value has been written. CopyIn and FromTensor of the
@@ -113,7 +113,7 @@ class Variable {
   int64_t row_stride_;
   std::shared_ptr<device::DeviceRuntime> runtime_;
   device::Memory memory_;            // with the padding
-  std::shared_ptr<ValueCopy> copy_;  // the copy begun since the last write; null if none
+  std::shared_ptr<ValueCopy> copy_;  // the copy started since the last write; null if none
   std::atomic<int64_t> version_{0};
 };
 
@@ -123,8 +123,8 @@ int64_t DenseRowStride(DType dtype, const Shape& shape);
 
 class VariableStore {
  public:
-  // The variables get their memory from `runtime`, the runtime of the device on which programs use
-  // the variables.
+  // Allocates the memory of the variables from `runtime`, the runtime of the device on which
+  // programs use the variables.
   explicit VariableStore(RowStrideFunction row_stride = DenseRowStride,
                          std::shared_ptr<device::DeviceRuntime> runtime = device::CpuRuntime())
       : row_stride_(row_stride), runtime_(std::move(runtime)) {}
@@ -134,7 +134,8 @@ class VariableStore {
   // ResourceExhausted if the device has too little memory.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Returns null if there is no such variable. The pointer stays valid while the store exists.
+  // Returns the variable, or null if there is no such variable. The pointer stays valid while the
+  // store exists.
   Variable* Find(std::string_view name) const;
   // Like Find, but returns NotFound if there is no such variable. The message lists the first 10
   // names.

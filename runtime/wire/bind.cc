@@ -20,12 +20,12 @@ Status BindError(int error, const std::string& host, int port) {
                      "(ss -ltnp shows it) or give this task another port in TF_CONFIG");
 }
 
-// Returns an invalid descriptor, with the reason in errno.
+// Returns a listening socket or, on failure, an invalid descriptor with the reason in errno.
 UniqueFd ListenOn(const sockaddr* address, socklen_t size) {
   UniqueFd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fd;
   const int on = 1, off = 0;
-  // A restarted task can bind its port although old connections still linger.
+  // Permit a restarted task to bind its port while old connections still linger.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (address->sa_family == AF_INET6) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);

@@ -79,8 +79,8 @@ Addresses LookUpUntil(const HostPort& place, Duration deadline) {
   return *std::move(shared->result);
 }
 
-// While nothing listens on a port of the ephemeral range, the kernel may choose that very port as
-// the source, which connects the socket to itself.
+// Returns whether a socket is connected to itself. If no process listens on a port of the ephemeral
+// range, the kernel may choose this port as the source of the connection.
 bool IsConnectedToItself(int fd) {
   sockaddr_storage self{}, peer{};
   socklen_t self_size = sizeof self, peer_size = sizeof peer;
@@ -108,7 +108,7 @@ StatusOr<UniqueFd> ConnectTo(const sockaddr_storage& address, Duration deadline)
   return socket;
 }
 
-// Tries the addresses one after another; each gets an equal share of the remaining time.
+// Tries the addresses one after another. Each attempt may use an equal share of the remaining time.
 StatusOr<UniqueFd> ConnectToAny(const std::vector<sockaddr_storage>& addresses, Duration deadline) {
   Status last = Unavailable("the host has no address");
   for (size_t i = 0; i < addresses.size(); ++i) {
@@ -139,7 +139,7 @@ Status SendAll(int fd, std::string_view bytes, Duration deadline) {
   return OkStatus();
 }
 
-// Runs the hello to its end.
+// Runs the whole hello on a connected socket.
 Status Run(CallerHello& hello, int fd, Duration deadline) {
   char buffer[2048];
   while (!hello.done()) {

@@ -24,8 +24,8 @@ struct Dialled {
 // Connects to `address` ("host:port") once: tries all addresses of the host until one accepts, then
 // runs the hello. Blocks for at most `timeout`. Returns InvalidArgument if `address` is malformed,
 // Unavailable if the connection cannot be established or breaks, and DeadlineExceeded if the peer
-// does not answer the hello. Propagates errors from CallerHello. Messages do not name the address.
-// Thread-safe.
+// does not answer the hello. Propagates errors from CallerHello. Error messages do not name the
+// address. Thread-safe.
 StatusOr<Dialled> Dial(const std::string& address, const DialOptions& options);
 
 // Like Dial, but while the result is Unavailable, retries until the timeout has passed, because the

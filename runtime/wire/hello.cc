@@ -45,7 +45,7 @@ std::string HelloHeader(uint8_t type, size_t body_bytes) {
   return header;
 }
 
-// Returns a message, which ends with a proof if there is a key.
+// Returns a message with its header and, if there is a key, a proof at its end.
 std::string Seal(const JobKey* key, std::string_view label, std::string_view transcript,
                  uint8_t type, std::string_view body) {
   std::string message = HelloHeader(type, body.size() + (key != nullptr ? kProofBytes : 0));
@@ -114,7 +114,7 @@ Status MessageReader::Append(std::string_view bytes) {
   }
   if (bytes_.size() == kHelloHeaderBytes) {
     if (wanted() > kMaxBodyBytes) return NotAPeer(bytes_);
-    bytes_.reserve(kHelloHeaderBytes + wanted());  // exact, since there may be many readers
+    bytes_.reserve(kHelloHeaderBytes + wanted());  // exact, because there may be many readers
   }
   return OkStatus();
 }

@@ -25,8 +25,8 @@ struct Exchange {
         caller(caller_key, "worker 1", purpose, NewNonce()),
         listener(listener_key, &listener_claims, &check, NewNonce()) {}
 
-  // Passes the messages of `output` to `to`. Returns the error of the first one that `to` does not
-  // accept, or OK.
+  // Passes the messages of `output` to `to`. Returns OK, or the error for the first message that
+  // `to` does not accept.
   template <typename To>
   static Status Deliver(const std::string& output, To& to) {
     for (std::string_view left = output; !left.empty();) {
@@ -38,8 +38,8 @@ struct Exchange {
     return OkStatus();
   }
 
-  // Runs the hello until one side ends it. Afterwards, caller_status and listener_status contain
-  // the result.
+  // Runs the hello until it succeeds or one side aborts it. Afterwards, caller_status and
+  // listener_status contain the result.
   void Run() {
     for (int turn = 0; turn < 4 && caller_status.ok() && !caller.done(); ++turn) {
       sent.push_back(caller.TakeOutput());
@@ -114,7 +114,7 @@ TEST(Hello, ProvesTheKeyBothWays) {
   EXPECT_EQ(exchange.seen_claims, "worker 1");
   EXPECT_EQ(exchange.listener.purpose(), Purpose::kGrpc);
   EXPECT_EQ(exchange.caller.wanted(), 0u);
-  // Only the last message names the job to the caller.
+  // Only the listener's last message reveals the job to the caller.
   ASSERT_EQ(exchange.answered.size(), 2u);
   EXPECT_EQ(exchange.answered[0].find("job-a"), std::string::npos);
 }
@@ -178,7 +178,7 @@ TEST(Hello, DoesNotTakeWhatWasSaidBefore) {
   EXPECT_EQ(Exchange::Deliver(earlier.sent[0], replayed.listener), OkStatus());
   EXPECT_EQ(Exchange::Deliver(earlier.sent[1], replayed.listener).code(),
             StatusCode::kUnauthenticated);
-  // Likewise, a caller accepts neither an earlier welcome nor its own proof.
+  // A caller accepts neither the welcome of an earlier hello nor a reflection of its own proof.
   Exchange reflected(&key, &key);
   (void)reflected.caller.TakeOutput();
   EXPECT_EQ(Exchange::Deliver(earlier.answered[0], reflected.caller), OkStatus());

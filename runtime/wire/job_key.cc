@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kKeyVariable[] = "TFJOB_KEY";
 
-// Returns -1 for any character except a lower-case hexadecimal digit.
+// Returns the value of a lower-case hexadecimal digit, or -1 for any other character.
 int DigitOf(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -46,8 +46,8 @@ JobKey::~JobKey() {
 }
 
 Proof JobKey::Sign(std::initializer_list<std::string_view> parts) const {
-  // Join the parts, which have a few kilobytes at most: a single call is simpler than a context per
-  // connection.
+  // Join the parts, which have at most a few kilobytes: a single call is simpler than an
+  // incremental computation.
   std::string text;
   for (std::string_view part : parts) text += part;
   Proof proof;

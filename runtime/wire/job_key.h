@@ -17,8 +17,8 @@ namespace tfjob::wire {
 using Nonce = std::array<uint8_t, 32>;
 using Proof = std::array<uint8_t, 32>;
 
-// 32 secret bytes. Never printed: there is deliberately no function that returns them. The
-// destructor overwrites the memory.
+// Contains 32 secret bytes. There is deliberately no function that returns them, so they are never
+// printed. The destructor overwrites the memory.
 class JobKey {
  public:
   // Parses exactly 64 lower-case hexadecimal digits. The error does not contain `hex`.
@@ -35,15 +35,15 @@ class JobKey {
   std::array<uint8_t, 32> bytes_{};
 };
 
-// Compares in constant time.
+// Compares two proofs in constant time.
 bool Equal(const Proof& left, std::string_view right);
 
 // Returns 32 fresh random bytes from OpenSSL's generator, which the kernel seeds.
 Nonce NewNonce();
 
-// Reads TFJOB_KEY and erases it from this process's environment, so that neither children nor
-// /proc/<pid>/environ show it. Returns nullopt if the variable is not set, and InvalidArgument if
-// its value is not a key. Call once, before threads start.
+// Reads TFJOB_KEY and erases it from this process's environment, so that neither child processes
+// nor /proc/<pid>/environ contain it. Returns nullopt if the variable is not set, and
+// InvalidArgument if its value is not a key. Call once, before threads start.
 StatusOr<std::optional<JobKey>> TakeJobKey();
 
 }  // namespace tfjob::wire

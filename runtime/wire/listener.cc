@@ -24,7 +24,7 @@ void LogClosed(const std::string& source, const std::string& why, uint64_t left_
                    {{"from", source}, {"why", why}, {"not_logged", left_out}});
 }
 
-// Describes how far an unfinished hello has progressed.
+// Describes the progress of an unfinished hello.
 std::string Reached(const ListenerHello& hello) {
   if (hello.opened()) return "it did not prove the job's key";
   if (hello.begun().empty()) return "it sent nothing";
@@ -122,12 +122,13 @@ bool Listener::AcceptOne() {
     OutOfDescriptors();
     return false;
   }
-  // All other errors concern only this connection, which is already closed.
+  // All other errors concern only the connection being accepted, which is already closed.
   return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
-// Closes the oldest unproven connection or, if there is none, stops accepting for a while: the
-// waiting connection cannot be accepted, but would wake the thread again at once.
+// Closes the oldest unproven connection or, if there is none, stops accepting for a while. Without
+// this pause, the waiting connection, which cannot be accepted, would wake the thread again at
+// once.
 void Listener::OutOfDescriptors() {
   if (!unproven_.empty()) {
     Close(unproven_.begin(), "this process has no descriptor left");
@@ -176,7 +177,8 @@ void Listener::Read(uint64_t id) {
 bool Listener::Answer(Unproven& peer) {
   const std::string output = peer.hello.TakeOutput();
   if (output.empty()) return true;
-  // A new socket's send buffer holds more bytes than the whole hello sends.
+  // The send buffer of a new socket is larger than all messages of the hello, so this call does not
+  // block.
   const ssize_t sent = send(peer.socket.get(), output.data(), output.size(), MSG_NOSIGNAL);
   return sent == static_cast<ssize_t>(output.size());
 }

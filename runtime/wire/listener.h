@@ -1,10 +1,9 @@
-// Owns the task's only port. One thread accepts connections and runs the hello on all of them at
-// once; it hands over a connection once its peer has proven the job's key.
+// Owns the task's only port. One thread accepts connections, runs the hello on all of them
+// concurrently, and hands over a connection once its peer has proven the job's key.
 //
-// Until then, a connection costs a descriptor and at most kListenerHelloBytes, but no thread. It is
-// closed after `timeout`, no matter how slowly its peer sends, or as soon as there are
-// `max_unproven` newer connections whose peers have not proven the key either. The log says why a
-// connection was closed, once per source address.
+// An unproven connection uses a descriptor and at most kListenerHelloBytes, but no thread. It is
+// closed after `timeout`, or as soon as there are `max_unproven` newer unproven connections. The
+// reason is logged once per source address.
 #pragma once
 
 #include <functional>
@@ -41,15 +40,15 @@ struct ListenerOptions {
   Duration timeout{5s};
   size_t max_unproven = 256;
   // Replaces the log, for tests. Receives the source, the reason why its connection was closed, and
-  // the number of unreported closed connections.
+  // the number of closed connections that were not logged.
   std::function<void(const std::string&, const std::string&, uint64_t)> on_closed;
 };
 
 class Listener {
  public:
-  // Binds without port reuse and begins to accept. Returns Unavailable, with a message that names
-  // host:port and says what to do, if the port is taken (a predecessor of this task may still hold
-  // it). Returns InvalidArgument if the host is not an address of this machine, and
+  // Binds without port reuse and starts to accept connections. Returns Unavailable, with a message
+  // that names host:port and says what to do, if the port is taken (an earlier process of this task
+  // may still have it). Returns InvalidArgument if the host is not an address of this machine, and
   // PermissionDenied if the port is privileged.
   static StatusOr<std::unique_ptr<Listener>> Start(ListenerOptions options);
   ~Listener();
@@ -67,7 +66,7 @@ class Listener {
     Duration deadline;
     ListenerHello hello;
   };
-  // In the order in which they were accepted, so the first is the next to time out.
+  // Connections in the order in which they were accepted, so the first one is the next to time out.
   using Connections = std::map<uint64_t, Unproven>;
 
   Listener(ListenerOptions options, UniqueFd socket, UniqueFd poll, UniqueFd stop, int port);

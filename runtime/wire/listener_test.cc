@@ -48,7 +48,7 @@ class Door {
 
   std::string address() const { return StrCat("127.0.0.1:", listener_->port()); }
   int port() const { return listener_->port(); }
-  // Waits up to 20 s.
+  // Returns the next connection that was handed over. Waits up to 20 s.
   ProvenPeer NextPeer() {
     MutexLock lock(mutex_);
     while (peers_.empty()) {
@@ -124,7 +124,7 @@ TEST(Listener, HandsOverWhoHasProvenTheKey) {
   EXPECT_EQ(peer.claims, "worker 1");
   EXPECT_EQ(peer.purpose, Purpose::kGrpc);
   EXPECT_TRUE(peer.address.starts_with("127.0.0.1:")) << peer.address;
-  // Both ends have read only the hello.
+  // Neither end has read bytes that follow the hello.
   Say(peer.socket, "from the listener");
   Say(dialled->socket, "from the caller");
   EXPECT_EQ(Hear(dialled->socket, 17), "from the listener");
@@ -132,7 +132,8 @@ TEST(Listener, HandsOverWhoHasProvenTheKey) {
   EXPECT_EQ(door.closed(), 0u);
 }
 
-// TCP_USER_TIMEOUT would end the connection to a peer that is alive but does not read for a while.
+// With TCP_USER_TIMEOUT, the kernel would close the connection to a live peer that does not read
+// for a while.
 TEST(Listener, LetsAPeerReadAsLateAsItLikes) {
   Door door(std::nullopt);
   for (const Purpose purpose : {Purpose::kGrpc, Purpose::kData}) {

@@ -24,14 +24,15 @@ bool IsFree(int32_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_ANY);  // so that a listener on any address conflicts
+  address.sin_addr.s_addr = htonl(INADDR_ANY);  // conflicts with a listener on any address
   const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   close(fd);
   return free;
 }
 
-// Binds a socket to a name in the abstract namespace. The first process to bind the name holds it
-// until the process closes the socket or exits. Returns -1 if another process holds it.
+// Binds a socket to a name in the abstract namespace. The first process that binds the name owns it
+// until the process closes the socket or exits. Returns the socket, or -1 if another process owns
+// the name.
 int ReserveBlock(int32_t first) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;

@@ -1,4 +1,5 @@
-// Chooses consecutive ports on this machine for the tasks of a job. No other job gets these ports.
+// Chooses consecutive ports on this machine for the tasks of a job, such that no two jobs get the
+// same port.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ class LoopbackPorts {
   bool Reserve(int32_t first, int32_t count);
 
   std::vector<PortRange> ranges_;
-  std::vector<int> reservations_;  // sockets whose names mark blocks of ports as taken
+  std::vector<int> reservations_;  // sockets whose names mark blocks of ports as reserved
 };
 
 }  // namespace tfjob::wire

@@ -35,8 +35,8 @@ int Listen(int32_t port) {
   return -1;
 }
 
-// Returns whether two ranges overlap. Either may be the lower one: between two calls of Choose,
-// tests in other processes reserve and release ports.
+// Returns whether two ranges overlap. Either range may be the lower one, because tests in other
+// processes reserve and release ports between two calls of Choose.
 bool Overlap(int32_t first, int32_t count, int32_t other, int32_t other_count) {
   return first < other + other_count && other < first + count;
 }

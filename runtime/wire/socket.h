@@ -21,7 +21,7 @@ class UniqueFd {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  // Gives up ownership.
+  // Gives up ownership and returns the descriptor.
   int Release() { return std::exchange(fd_, -1); }
   void Close();
 
@@ -41,10 +41,10 @@ StatusOr<HostPort> SplitAddress(const std::string& address);
 std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
-// Sets the option that every connection between tasks needs: small frames are not delayed. Does not
-// set TCP_USER_TIMEOUT, which also ends a connection whose peer is alive but does not read for that
-// long, such as a group member that is still computing. The leases of streams and groups, the
-// deadlines of gRPC calls and gRPC's keepalive detect silent peers.
+// Sets the option that every connection between tasks needs: TCP_NODELAY, so that small frames are
+// not delayed. Does not set TCP_USER_TIMEOUT, which would also close the connection to a live peer
+// that does not read for a while, such as a group member that is still computing. The leases of
+// streams and groups, the deadlines of gRPC calls and gRPC's keepalive detect silent peers.
 void PrepareSocket(int fd);
 
 // Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a

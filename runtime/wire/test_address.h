@@ -1,6 +1,6 @@
-// Addresses for the tasks of a test. A task can listen on its address at once or later, and again
-// after a restart. A port that the kernel assigned is not suitable: as soon as it is free, another
-// process may get it, even for an outgoing connection.
+// Provides addresses for the tasks of a test. A task can listen on its address at once or later,
+// and again after a restart. A port that the kernel assigns is not suitable: as soon as the port is
+// free, another process may get it, even for an outgoing connection.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace tfjob::wire {
 
 // Returns 127.0.0.1:PORT. Every call returns a different port, even among tests that run on this
-// machine at the same time. The port stays reserved until the process ends. Thread-safe.
+// machine at the same time. The port stays reserved until the process exits. Thread-safe.
 inline std::string TestAddress() {
   static Mutex mutex;
   static LoopbackPorts ports;

@@ -1,4 +1,4 @@
-// Breaks connections of this process for tests, as a failing network would.
+// Breaks connections of this process, to simulate a network failure in tests.
 #pragma once
 
 #include <arpa/inet.h>

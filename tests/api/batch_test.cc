@@ -1,4 +1,5 @@
-// Tests training and evaluation by single batches, and the batches of a program's own loop.
+// Tests training and evaluation on single batches, and the batches for a program's own training
+// loop.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -91,7 +92,7 @@ TEST(Step, TakesTheLearningRateThatFitHasSet) {
   EXPECT_EQ(model.step(), 3);
 }
 
-// Batches of ids, which must be below 4.
+// Returns a batch of ids, which must be below 4.
 tj::Batch Ids(const std::vector<int32_t>& ids) {
   const auto count = static_cast<int64_t>(ids.size());
   return {.x = tj::Tensor::Of({count, 1}, ids).value(),

@@ -1,4 +1,4 @@
-// Tests how Fit ends: with which learning rate and values, and which callbacks it tells.
+// Tests the end of Fit: the final learning rate and values, and the callbacks that are called.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -22,7 +22,7 @@ tj::LambdaCallback SetRateAfter(int64_t wanted, double rate) {
   }};
 }
 
-// Returns the learning rate with which a Fit of the model begins.
+// Returns the learning rate with which a Fit of the model starts.
 double RateOf(tj::CompiledModel& model) {
   double rate = -1;
   const tj::LambdaCallback record = {.on_train_begin = [&](tj::FitControl& run) {

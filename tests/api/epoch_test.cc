@@ -1,4 +1,4 @@
-// Tests what an epoch of Fit consists of: its steps, its validation and what it reports.
+// Tests the epochs of Fit: their steps, validations and results.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,7 +38,7 @@ TEST(StepsPerEpoch, MayDifferFromThatOfAnEarlierFit) {
   ASSERT_TRUE(parts.Fit(train, shorter).ok());
   EXPECT_EQ(parts.step(), 12);
   EXPECT_EQ(WeightsOf(parts), WeightsOf(whole));
-  // The other way: after three epochs of two batches, the third pass begins.
+  // In the opposite order, the third pass starts after three epochs of two batches.
   tj::CompiledModel again = Compiled();
   shorter.epochs = 3;
   ASSERT_TRUE(again.Fit(train, shorter).ok());
@@ -78,7 +78,7 @@ TEST(StepsPerEpoch, MayExceedTheExamples) {
 
 TEST(ValidationSplit, EvaluatesTheLastExamples) {
   const tj::data::Arrays all = Points(100);
-  // The first 75 points, and the other 25.
+  // Divide the points into the first 75 and the last 25.
   const auto part = [&](int64_t begin, int64_t end) {
     std::vector<float> x(all.x.float32().begin() + 2 * begin, all.x.float32().begin() + 2 * end);
     std::vector<int64_t> y(all.y.int64().begin() + begin, all.y.int64().begin() + end);

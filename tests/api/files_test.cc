@@ -1,4 +1,4 @@
-// Tests what is read from files and written to them: models, weights, checkpoints, data.
+// Tests reading and writing files: models, weights, checkpoints and data.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,19 +24,21 @@ TEST(Save, AWholeModelContinuesWhereItEnded) {
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
   EXPECT_EQ(loaded->Evaluate(train).value().values(), model.Evaluate(train).value().values());
 
-  // The optimizer's state is there, too: without a shuffle, both take the same steps.
+  // The file also contains the optimizer's state: without shuffling, both models take the same
+  // steps.
   tj::FitOptions options = Quietly(1);
   options.shuffle = false;
   ASSERT_TRUE(model.Fit(train, options).ok());
   ASSERT_TRUE(loaded->Fit(train, options).ok());
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
 
-  // With a shuffle, the number of the epoch determines the order.
+  // With shuffling, the number of the epoch determines the order.
   ASSERT_TRUE(model.Fit(train, Quietly(6, 5)).ok());
   ASSERT_TRUE(loaded->Fit(train, Quietly(6, 5)).ok());
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
 
-  // As a model without settings, it has the weights, but a new optimizer.
+  // If only the model is loaded from the file, without the settings, it has the weights but a new
+  // optimizer.
   tj::CompiledModel fresh = Compiled(tj::Model::Load(path).value());
   EXPECT_EQ(fresh.step(), 0);
 }
@@ -91,7 +93,7 @@ TEST(Load, AModelKeepsItsWeightsInOtherModels) {
   const std::string path = Temp("part.keras");
   ASSERT_TRUE(model.Save(path).ok());
   const tj::Model part = tj::Model::Load(path).value();
-  // The file has been read.
+  // The file has already been read, so a new file at the same path has no effect.
   tj::CompiledModel trained = model;
   ASSERT_TRUE(trained.Fit(Points(64), Quietly(1)).ok());
   ASSERT_TRUE(trained.Save(path).ok());
@@ -105,7 +107,7 @@ TEST(Load, AModelKeepsItsWeightsInOtherModels) {
   for (const tj::Model& whole : {functional, chain, deeper, functional.Frozen({"*"})}) {
     ASSERT_TRUE(whole.status().ok()) << whole.status();
     auto weights = WeightsOf(Compiled(whole));
-    weights.resize(expected.size());  // without those of the last layer
+    weights.resize(expected.size());  // omits the weights of the last layer
     EXPECT_EQ(weights, expected);
   }
   EXPECT_EQ(WeightsOf(Compiled(part.Clone())), WeightsOf(Compiled())) << "initial values";
@@ -127,7 +129,7 @@ TEST(SetWeights, ReplacesVariablesByName) {
             std::string::npos);
   EXPECT_EQ(other.SetWeights({{"dense/kernel", tj::Tensor(tj::DType::kFloat32, {8, 2})}}).message(),
             "variable dense/kernel: expected float32 [2,8], got float32 [8,2]");
-  // Some of the variables of a file.
+  // The file contains only some of the variables.
   const std::string path = Temp("some.safetensors");
   ASSERT_TRUE(model.Save(path).ok());
   tj::CompiledModel partly = Compiled();
@@ -234,7 +236,7 @@ TEST(Images, OfFoldersAndRecordsAreChecked) {
             std::string::npos);
   const std::string missing = ErrorOf(tj::data::Images{.folder = Temp("photos"), .channels = 1});
   EXPECT_NE(missing.find(Temp("photos")), std::string::npos) << missing;
-  // The features are right; only the file is missing.
+  // The features are valid; only the file is missing.
   const std::string error =
       ErrorOf(tj::data::TfRecord{.files = {"images.tfrecord"},
                                  .features = {{"x",
@@ -248,7 +250,7 @@ TEST(Images, OfFoldersAndRecordsAreChecked) {
 }
 
 TEST(TfRecord, HasSequencesOfStrings) {
-  // The features are right; only the file is missing.
+  // The features are valid; only the file is missing.
   const std::string error = ErrorOf(tj::data::TfRecord{
       .files = {"steps.tfrecord"},
       .features = {{"x", {.dtype = "string", .shape = {1}, .max_length = 2, .decode_raw = "uint8"}},

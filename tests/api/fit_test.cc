@@ -1,4 +1,4 @@
-// Tests how Fit trains, and how it ends.
+// Tests the training of Fit, and how Fit ends.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -30,7 +30,7 @@ TEST(Fit, LearnsWhatEvaluateAndPredictThenShow) {
   EXPECT_DOUBLE_EQ(metrics["loss"], history.values.at("val_loss").back());
   EXPECT_DOUBLE_EQ(metrics["accuracy"], history.values.at("val_accuracy").back());
 
-  // Predictions give the accuracy that Evaluate reports.
+  // The predictions have the same accuracy that Evaluate reports.
   const tj::data::Arrays points = Points(512);
   const tj::Tensor logits = model.Predict(points.x).value();
   ASSERT_EQ(logits.shape(), (std::vector<int64_t>{512, 2}));
@@ -118,7 +118,7 @@ TEST(Fit, ClassWeightsAndSampleWeightsChangeTheLoss) {
   EXPECT_DOUBLE_EQ(by_sample.Fit(points, Quietly(1)).value().values.at("loss")[0], twice);
 }
 
-// Returns a callback that asks the process to stop during a step.
+// Returns a callback that requests a stop of the process during a step.
 tj::LambdaCallback StopAt(int64_t step) {
   return {.on_batch_end = [step](tj::FitControl& run, int64_t, const tj::Metrics&) {
     if (run.step() == step) raise(SIGTERM);
@@ -228,7 +228,8 @@ tj::LambdaCallback RecordRates(std::vector<double>& rates) {
 }
 
 TEST(Fit, ContinuesAfterARequestToStopAsIfThereHadBeenNone) {
-  // Only a training that ends by itself replaces the variables with their moving averages.
+  // Only a training that is not stopped replaces the variables with their moving averages at the
+  // end.
   const tj::SGD optimizer = {.learning_rate = 0.5, .use_ema = true};
   const tj::Dataset train = Points(64);
   tj::CompiledModel whole = CompiledWith(optimizer), parts = CompiledWith(optimizer);
@@ -265,7 +266,7 @@ TEST(LearningRateScheduler, TrainsEachEpochWithItsRate) {
   ASSERT_TRUE(second.Fit(train, Quietly(3, 1)).ok());
   EXPECT_EQ(WeightsOf(scheduled), WeightsOf(second));
 
-  // Later calls of Fit keep the rate.
+  // Later calls of Fit keep the last rate.
   rates.clear();
   options = Quietly(4, 3);
   options.callbacks = {RecordRates(rates)};
@@ -292,7 +293,7 @@ TEST(ReduceLROnPlateau, ReducesTheRateUntilItsMinimum) {
   tj::CompiledModel model = CompiledWith(tj::SGD{.learning_rate = 0.5});
   std::vector<double> rates;
   tj::FitOptions options = Quietly(5);
-  // No epoch is that much better than the first one.
+  // No epoch can be better than the first one by so much.
   options.callbacks = {
       RecordRates(rates),
       tj::ReduceLROnPlateau{

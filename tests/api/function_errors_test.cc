@@ -1,4 +1,4 @@
-// Tests the errors of functions.
+// Tests the errors of Session::Function and of steps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ std::string ErrorOf(const tj::Session& session, const tj::StepBody& body) {
 
 class FunctionErrors : public testing::Test {
  protected:
-  // Expects an error that contains the part.
+  // Expects that Session::Function returns an error that contains `part`.
   void Expect(const std::string& part, const tj::StepBody& body) {
     const std::string error = ErrorOf(session_, body);
     EXPECT_NE(error.find(part), std::string::npos) << error;

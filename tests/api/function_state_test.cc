@@ -1,4 +1,5 @@
-// Tests that functions and the other functions of a model see each other's values.
+// Tests that functions and the members of CompiledModel, such as Fit and Evaluate, use each other's
+// values.
 #include <gtest/gtest.h>
 
 #include "tests/api/programs.h"
@@ -54,7 +55,7 @@ tj::CompiledModel Normalized(const tj::Session& session, const tj::Optimizer& op
       .value();
 }
 
-// Returns the step that CompiledModel::Step takes.
+// Returns a function that takes the same step as CompiledModel::Step.
 tj::Function TrainStep(const tj::Session& session, const tj::CompiledModel& model) {
   return session
       .Function({{.shape = {1}}, {.shape = {1}}},
@@ -81,7 +82,7 @@ TEST(FunctionState, GoesOnWithTheStateOfTheOptimizer) {
   tj::CompiledModel stepped = Normalized(session, tj::Adam{.learning_rate = 0.1}),
                     model = Normalized(session, tj::Adam{.learning_rate = 0.1});
   for (tj::CompiledModel* each : {&stepped, &model}) each->Fit(batch, Quietly(3)).value();
-  // The variables are on the device before the optimizer needs its slots there.
+  // Place the variables on the device before the optimizer needs its slots there.
   const auto call = [&](const tj::CompiledModel& of, bool training) {
     session
         .Function({{.shape = {1}}},

@@ -1,4 +1,4 @@
-// Tests steps that a program writes itself.
+// Tests functions, whose steps a program composes itself.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,8 +14,9 @@ tj::Tensor Column(const std::vector<float>& values) {
   return tj::Tensor::Of({static_cast<int64_t>(values.size()), 1}, values).value();
 }
 
-// The training loop of TensorFlow's guide to distributed training: a step of its own for a model
-// of one Dense layer, run on the replicas, with the sum of the losses divided by the global batch.
+// Implements the training loop of TensorFlow's guide to distributed training: a custom step for a
+// model of one Dense layer runs on the replicas, and the sum of the losses is divided by the global
+// batch size.
 TEST(Function, TheLoopOfTensorFlowsGuideCanBeWritten) {
   std::vector<std::vector<float>> results;
   for (const tj::Strategy& strategy : {tj::Strategy::OneDevice(), tj::Strategy::Mirrored(2)}) {
@@ -60,7 +61,7 @@ TEST(Function, TheLoopOfTensorFlowsGuideCanBeWritten) {
   EXPECT_NEAR(results[0][0] + results[0][1], 1, 1e-3);
 }
 
-// A generator of numbers, and a discriminator, with or without batch normalization.
+// Returns a discriminator for generated numbers, with or without batch normalization.
 tj::Model Discriminator(bool normalized) {
   std::vector<tj::Layer> layers = {tj::Input{.shape = {1}},
                                    tj::Dense{.units = 8, .activation = "tanh"}};
@@ -82,7 +83,7 @@ struct Gan {
                 .Compile(Discriminator(normalized), {.optimizer = tj::Adam{.learning_rate = 0.02}})
                 .value()) {}
 
-  // The mean of -log sigmoid(±logits), over the examples of all replicas.
+  // Returns the mean of -log sigmoid(±logits) over the examples of all replicas.
   static tj::Symbol Loss(tj::Step& step, const tj::Symbol& logits) {
     return -ops::Sum(ops::LogSigmoid(logits)) / step.NumExamples();
   }
@@ -113,8 +114,8 @@ struct Gan {
         .value();
   }
 
-  // Makes `rounds` steps of the generator, with `k` of the discriminator before each. Returns the
-  // mean of the last values that the generator has made.
+  // Takes `rounds` steps of the generator, with `k` steps of the discriminator before each of them.
+  // Returns the mean of the last values that the generator has produced.
   double Train(int rounds, int k) {
     tj::Function train_discriminator = DiscriminatorStep(), train_generator = GeneratorStep();
     uint32_t state = 7;
@@ -168,7 +169,7 @@ TEST(Function, TwoDevicesTrainAGanAsOneDevice) {
   }
 }
 
-// The devices see {0, 2} and {10, 14}, with the means 1 and 12 and the variances 1 and 4.
+// The two devices process {0, 2} and {10, 14}, with the means 1 and 12 and the variances 1 and 4.
 TEST(Function, DevicesAverageMovingStatistics) {
   const tj::Session session(tj::Strategy::Mirrored(2), {.threads = 2});
   const tj::CompiledModel model =
@@ -237,7 +238,7 @@ TEST(Function, RandomNumbersDifferBetweenRuns) {
   for (const float value : u.float32()) EXPECT_TRUE(value >= 5 && value < 6) << value;
 }
 
-// d (w x)² / d x = 2 w² x, whose square is differentiated again.
+// The inner gradient is d (w x)² / d x = 2 w² x. Its square is differentiated again.
 TEST(Function, TakesGradientsOfGradients) {
   const tj::Session session(tj::Strategy::OneDevice());
   tj::CompiledModel model =

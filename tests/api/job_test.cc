@@ -1,4 +1,4 @@
-// Runs a program that uses the C++ API as the tasks of jobs: real processes on this machine.
+// Runs jobs whose tasks are processes on this machine that run a program with the C++ API.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-// Tests functions of values in functional models.
+// Tests the operations of ops.h in functional models.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace {
 
 namespace ops = tj::ops;
 
-// Returns what a function makes of two examples, [1, -2, 3] and [0.5, 4, -1].
+// Returns the results of a function for two examples, [1, -2, 3] and [0.5, 4, -1].
 std::vector<float> ValuesOf(const std::function<tj::Symbol(const tj::Symbol&)>& function) {
   const tj::Symbol x = tj::Input{.shape = {3}};
   const auto compiled = tj::Session(tj::Strategy::OneDevice(), {.threads = 1})

@@ -1,4 +1,4 @@
-// Defines the data of this package's tests: points that a small model learns to classify.
+// Defines data for the tests of this package: points that a small model learns to classify.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ inline std::string Temp(const std::string& name) {
   return path;
 }
 
-// Returns `examples` points, of which those with x0 > x1 have the class 1.
+// Returns `examples` points. Points with x0 > x1 have the class 1, and all others the class 0.
 inline tj::data::Arrays Points(int64_t examples) {
   tj::Tensor x(tj::DType::kFloat32, {examples, 2}), y(tj::DType::kInt64, {examples});
   uint32_t state = 12345;

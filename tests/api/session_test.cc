@@ -1,4 +1,4 @@
-// Tests compiled models: what Compile accepts, and what models compute.
+// Tests compiled models: the arguments that Compile accepts, and the results of models.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -47,7 +47,7 @@ TEST(Functional, AModelAtAnOutputIsTheCallThatIsMeant) {
         .Compile(model, {.optimizer = "sgd", .loss = "mean_squared_error"})
         .value();
   };
-  // Equal seeds and names give equal variables.
+  // With equal seeds and names, the variables are equal.
   tj::CompiledModel once = compiled(tj::Functional(x, block(x)));
   tj::CompiledModel twice = compiled(tj::Functional(x, block(block(x))));
   EXPECT_EQ(WeightsOf(once), WeightsOf(twice));
@@ -139,7 +139,7 @@ TEST(Predict, ChecksItsInput) {
                 .message()
                 .find("the model expects [2]"),
             std::string::npos);
-  // Bytes become numbers.
+  // Bytes are converted to float32.
   EXPECT_TRUE(model.Predict(tj::Tensor(tj::DType::kUInt8, {4, 2}), {.scale = 1.0 / 255}).ok());
 }
 
@@ -180,7 +180,7 @@ TEST(Strategy, OptionsAreThoseOfTheTrainingFile) {
                 .message()
                 .find("strategy.transport"),
             std::string::npos);
-  // Staleness belongs to the asynchronous mode.
+  // max_staleness can be set only in asynchronous mode.
   const tj::Session session(tj::Strategy::ParameterServer({.mode = "sync", .max_staleness = 3}));
   EXPECT_NE(session.Compile(Classifier(), Options()).status().message().find("max_staleness"),
             std::string::npos);

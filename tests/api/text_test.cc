@@ -1,4 +1,4 @@
-// Tests text, terms, and columns by name.
+// Tests datasets of text, of terms, and of CSV columns by name.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
-// Measures all-reduce of float32 sums, or another collective operation: between processes that are
-// connected by loopback TCP, between processes that share memory, or between threads. With two
-// ranks and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), which
-// shows the limit of this transport. The operation and the bare loop take turns, so that both see
-// the same load on the machine.
+// Measures an all-reduce of float32 sums, or another collective operation, between processes that
+// are connected by loopback TCP, between processes that share memory, or between threads. With two
+// ranks and TCP, also measures an all-reduce by a bare loop over an additional socket
+// (bare_loop.h), which shows the limit of this transport. The operation and the bare loop
+// alternate, so that both are measured under the same load of the machine.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,9 +29,9 @@ using collectives::Communicator;
 using collectives::Reduction;
 using wire::UniqueFd;
 
-constexpr int kTurns = 5;  // of the operation and of the bare loop; their medians are reported
+constexpr int kTurns = 5;  // turns of the operation and of the bare loop; medians are reported
 
-// Operations on `values`, by the names that NCCL's and MPI's benchmarks use.
+// Calls one of the operations, which have the same names as in the benchmarks of NCCL and MPI.
 using Call = std::function<Status(Communicator&, std::span<std::byte> values)>;
 const std::map<std::string, Call>& Operations() {
   static const auto& operations = *new std::map<std::string, Call>{
@@ -67,16 +67,17 @@ struct Options {
   std::vector<int64_t> bytes;
   std::string transport = "tcp";
   std::string operation = "all_reduce";
-  int rounds = 0;  // rounds per turn; 0 for as many as take about 0.2 s
+  int rounds = 0;  // rounds per turn; 0: as many as are possible in about 0.2 s
 };
 
-// The figures that a rank reports for one size.
+// Contains the measurements of a rank for one size.
 struct Results {
   Result ours, bare;
-  int64_t spun = 0;  // waits of our operations that ended while the rank was spinning
+  int64_t spun = 0;  // number of waits that ended while the rank was spinning
 };
 
-// Sums 1, 2, … over the ranks once, and checks every element. Afterwards, all values are 0.
+// Checks one run of the operation: sums 1, 2, … over the ranks, checks every element, and then sets
+// all values to 0.
 template <typename Run>
 void CheckSum(const Communicator& communicator, std::span<std::byte> bytes, const Run& run) {
   const std::span<float> values(reinterpret_cast<float*>(bytes.data()),
@@ -99,7 +100,8 @@ int64_t SpunWaits(const Communicator& communicator) {
   return shared != nullptr ? shared->board().spun() : 0;
 }
 
-// Measures one size on one rank. `bare` is the socket of the bare loop; −1 if there is none.
+// Measures one size on one rank. `bare` is the socket of the bare loop, or −1 if there is no bare
+// loop.
 Results MeasureSize(const Options& options, Communicator& communicator, int bare, int64_t bytes) {
   const auto memory = communicator.Allocate(static_cast<size_t>(bytes));
   Must(memory.status());
@@ -128,7 +130,7 @@ Results MeasureSize(const Options& options, Communicator& communicator, int bare
   return results;
 }
 
-// Runs the ranks as threads or as processes, which are forked once all sockets are connected.
+// Runs the ranks as threads, or as processes that are forked after all sockets have been connected.
 class Ranks {
  public:
   explicit Ranks(const Options& options) : options_(options) {
@@ -148,8 +150,8 @@ class Ranks {
     for (Thread& thread : threads_) thread.Join();
   }
 
-  // Returns the results of all ranks for the next size: the time of the slowest rank, and the sum
-  // of the CPU times.
+  // Returns the combined results of all ranks for the next size: the time of the slowest rank, and
+  // the sum of the CPU times.
   Results Next() {
     Results all;
     for (const UniqueFd& pipe : pipes_) {
@@ -199,7 +201,7 @@ class Ranks {
       const Results results = MeasureSize(options_, communicator, bare, bytes);
       ENFORCE(write(report, &results, sizeof results) == ssize_t{sizeof results}, "pipe");
     }
-    // No rank leaves before all have measured.
+    // Wait until all ranks have finished their measurements.
     Must(communicator.Barrier());
   }
 
@@ -212,7 +214,7 @@ class Ranks {
   std::vector<Thread> threads_;
 };
 
-// Returns the smallest fraction of an operation's bytes that each rank must send.
+// Returns the minimum fraction of an operation's bytes that each rank must send.
 double BusFactor(const Options& options) {
   const double ranks = options.ranks;
   if (options.operation == "all_reduce") return 2 * (ranks - 1) / ranks;
@@ -255,7 +257,7 @@ int Main(int argc, char** argv) {
     options.bytes = {64,      1 << 10, 4 << 10,  32 << 10, 256 << 10,
                      1 << 20, 8 << 20, 25 << 20, 64 << 20};
   }
-  // All-to-all needs the same number of elements for every rank.
+  // All-to-all requires the same number of elements for every rank.
   const int64_t unit = int64_t{sizeof(float)} * options.ranks;
   for (int64_t& bytes : options.bytes) bytes = std::max(unit, bytes / unit * unit);
   Ranks ranks(options);

@@ -1,7 +1,8 @@
-// Measures two ways to exchange a table's gradient between processes: by rows, as strategies do,
-// and as a whole. The time by rows includes packing the rows and adding them up; the time as a
-// whole is only that of the all-reduce. The two ways take turns, so that they see the same load on
-// the machine. The bytes on the wire are those that the kernel has sent (TCP_INFO).
+// Measures two ways to exchange the gradient of a table between processes: by rows, like the
+// strategies, and as a whole. The time for the exchange by rows includes packing the rows and
+// adding them up; the time for the exchange as a whole is that of the all-reduce alone. The two
+// ways alternate, so that both are measured under the same load of the machine. The bytes on the
+// wire are those that the operating system has sent (TCP_INFO).
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -24,34 +25,34 @@ namespace {
 
 using collectives::Communicator;
 
-constexpr int kTurns = 5;  // by rows and as a whole; their medians are reported
+constexpr int kTurns = 5;  // turns of each way; medians are reported
 
 struct Options {
   int ranks = 2;
   int64_t rows = 1'000'000, cols = 64;
-  int64_t batch = 4096;  // rows that a rank looks up in a step
+  int64_t batch = 4096;  // rows that a rank looks up per step
   std::string transport = "tcp";
-  int rounds = 50, whole_rounds = 2;  // per turn
+  int rounds = 50, whole_rounds = 2;  // rounds per turn
 };
 
-// One way to exchange the gradient.
+// Contains the measurements of one way to exchange the gradient.
 struct Way {
   Result result;
-  double wire_bytes = 0;  // that a rank sends per exchange
+  double wire_bytes = 0;  // bytes that a rank sends per exchange
 };
 struct Results {
   Way by_rows, whole;
   int64_t rows = 0;  // distinct rows of this rank
 };
 
-// Counts the bytes that a rank's sockets have sent.
+// Counts the bytes that the sockets of a rank have sent.
 class WireCount {
  public:
   explicit WireCount(const std::vector<wire::UniqueFd>& sockets) {
     for (const wire::UniqueFd& socket : sockets)
       if (socket.valid()) copies_.emplace_back(dup(socket.get()));
   }
-  // Without TCP, returns 0.
+  // Returns the number of bytes sent so far, or 0 if the transport is not TCP.
   double Sent() const {
     double bytes = 0;
     for (const wire::UniqueFd& socket : copies_) {
@@ -106,7 +107,7 @@ class Rank {
     }
     results.by_rows.result = Median(std::move(by_rows_turns));
     results.whole.result = Median(std::move(whole_turns));
-    Must(communicator_.Barrier());  // no rank leaves before all have measured
+    Must(communicator_.Barrier());  // wait until all ranks have finished
     return results;
   }
 
@@ -117,7 +118,7 @@ class Rank {
     Must(exchange_.Exchange(communicator_));
   }
 
-  // Compares the sum with plain loops.
+  // Compares the sum of the gradients with a sum that is computed by plain loops.
   void Check() const {
     std::multiset<int64_t> expected;
     for (int rank = 0; rank < options_.ranks; ++rank)
@@ -149,7 +150,7 @@ class Rank {
   strategy::GradientRows exchange_;
 };
 
-// Runs a rank in this process, and writes its results to the pipe.
+// Runs a rank in this process, and writes the results to the pipe.
 void RunRank(const Options& options, int rank, Sockets sockets, int pipe) {
   const WireCount wire(sockets[static_cast<size_t>(rank)]);
   const auto communicator = MakeCommunicator(rank, std::move(sockets), options.transport);
@@ -172,7 +173,8 @@ void Print(const Options& options, const char* what, const Way& way, int64_t row
       .Print({way.result.seconds * rounds * kTurns, way.result.cpu_seconds});
 }
 
-// Adds up the CPU times and the bytes of the ranks. The time is that of the slowest rank.
+// Merges the measurements of a rank into those of all ranks: adds up CPU times and bytes, and keeps
+// the time of the slowest rank.
 void Merge(const Way& one, Way& all) {
   all.result.seconds = std::max(all.result.seconds, one.result.seconds);
   all.result.cpu_seconds += one.result.cpu_seconds;

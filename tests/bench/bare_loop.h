@@ -1,5 +1,5 @@
-// Sums float32 values over two processes with a bare loop over one socket, which shows the limit of
-// this transport.
+// Sums float32 values over two processes with a bare loop over a single socket, to measure the
+// limit of this transport.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,19 @@
 
 namespace tfjob::bench {
 
-// All-reduces values in place. Each of the two ranks reduces one half. Pieces are sent in this
-// order: raw 0, raw 1, reduced 0, raw 2, reduced 1, … Unlike the transport, the loop has no frames
-// and no plans, and does not handle errors: if one process ends, so does the other.
+// Performs an all-reduce in place. Each of the two ranks reduces one half of the values. Pieces are
+// sent in this order: raw 0, raw 1, reduced 0, raw 2, reduced 1, … Unlike the real transport, the
+// loop has no frames and no plans, and does not handle errors: if one process exits, the other
+// process also exits.
 class BareLoop {
  public:
-  // The caller keeps ownership of `socket` and `values`. `values` contains float32 elements.
+  // Creates the loop of one rank. `socket` and `values`, which contains float32 elements, are owned
+  // by the caller.
   BareLoop(int socket, int rank, std::span<std::byte> values);
   void Run();
 
  private:
-  // The type and the number of a piece in the order above.
+  // Identifies a piece in the above order by its type and its number.
   struct Frame {
     bool raw;
     int64_t piece;

@@ -1,6 +1,6 @@
 // Implements the benchmark case buckets: batches of examples of similar lengths, compared with
-// batches of examples of any length. Reports the share of padding, which a model computes in vain,
-// the rate of batches, and the time that measuring the lengths takes at the start.
+// batches of examples of any length. Reports the fraction of padding, which is wasted work for a
+// model, the rate of batches, and the time for measuring the lengths at the start.
 #include "runtime/data/buckets.h"
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,8 @@ struct BucketsOptions {
   int64_t epochs = 2;
 };
 
-// Returns tokens in memory, and counts those that are no padding. Most examples are short.
+// Returns a source of tokens in memory. Sets `used` to the number of tokens that are not padding.
+// Most examples are short.
 SourcePtr Tokens(const BucketsOptions& options, int64_t& used) {
   Tensor tokens(DType::kInt64, {options.examples, options.length});
   PhiloxStream random(1);
@@ -45,7 +46,7 @@ SourcePtr Tokens(const BucketsOptions& options, int64_t& used) {
       data::Dataset{.arrays = {{"tokens", "memory", std::move(tokens)}}}));
 }
 
-// Returns the source in buckets, and reports how long it took to measure the examples.
+// Returns the source in buckets, and reports the time for measuring the lengths of the examples.
 StatusOr<SourcePtr> Measured(SourcePtr source, const BucketsOptions& options) {
   std::vector<int64_t> boundaries;
   for (int64_t length = options.length / 8; length > 0 && length < options.length; length *= 2)

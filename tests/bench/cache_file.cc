@@ -1,5 +1,5 @@
-// Implements the benchmark case cache-file: writing the examples of JSON lines to a cache file, and
-// reading them from there, compared with parsing the lines.
+// Implements the benchmark case cache-file: writing the examples of JSON lines to a cache file and
+// reading them from this file, compared with parsing the lines.
 #include "runtime/data/operators/cache_file.h"
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 
 struct CacheOptions {
   int64_t examples = 100'000;
-  int64_t values = 64;  // per example
+  int64_t values = 64;  // values per example
   int64_t batch = 128;
   std::string folder = "/tmp";
 };

@@ -1,6 +1,6 @@
-// Implements the benchmark case checkpoint: the rate at which a checkpoint is saved, compared with
-// that of dd; the time to restore it; and how many samples a task trains while a thread saves its
-// state, compared with an equal time without a save.
+// Implements the benchmark case checkpoint. Measures the rate at which a checkpoint is saved,
+// compared with that of dd; the time to restore a checkpoint; and how many samples a task trains
+// while a thread saves its state, compared with the same period without a save.
 #include "runtime/train/model_dir/checkpoint.h"
 
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ namespace {
 constexpr int64_t kFeatures = 784;
 
 struct Options {
-  int64_t bytes = int64_t{1} << 30;  // of the state
+  int64_t bytes = int64_t{1} << 30;  // size of the state
   int64_t batch = 32;
   int rounds = 3;
   std::string folder = "/tmp";
@@ -48,7 +48,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Returns a network of two hidden layers whose variables have about `bytes` bytes.
+// Returns a network with two hidden layers, whose variables have a total size of about `bytes`
+// bytes.
 strategy::ModelDefinition Define(const Options& options) {
   const double floats = static_cast<double>(options.bytes) / sizeof(float);
   const auto units = static_cast<int64_t>(
@@ -76,7 +77,7 @@ int64_t BytesOf(const state::Snapshot& snapshot) {
   return bytes;
 }
 
-// Writes the same number of bytes with dd, in the same folder, and returns its rate in MB/s.
+// Writes `bytes` bytes to the folder with dd. Returns the rate in MB/s.
 StatusOr<double> RateOfDd(const std::string& folder, int64_t bytes) {
   const int64_t blocks = (bytes + (1 << 20) - 1) >> 20;
   const std::string file = folder + "/dd";
@@ -89,7 +90,7 @@ StatusOr<double> RateOfDd(const std::string& folder, int64_t bytes) {
   return static_cast<double>(blocks << 20) / seconds / 1e6;
 }
 
-// Returns a task whose variables have no values yet. Its memory is fresh, like that of a task that
+// Returns a task whose variables do not have values yet. The memory is fresh, as for a task that
 // has just started.
 StatusOr<std::unique_ptr<strategy::Strategy>> NewTask(
     const strategy::ModelDefinition& definition,
@@ -100,7 +101,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> NewTask(
                                   .provide_state = std::move(provide_state)});
 }
 
-// Returns the time that a new task takes to load the state of the newest checkpoint.
+// Returns the time in which a new task loads the state from the newest checkpoint.
 StatusOr<Times> Restore(const std::string& folder, const strategy::ModelDefinition& definition,
                         ThreadPool* pool) {
   const auto load = [&](const state::Snapshot* into) -> StatusOr<state::Snapshot> {
@@ -114,8 +115,8 @@ StatusOr<Times> Restore(const std::string& folder, const strategy::ModelDefiniti
   return watch.Elapsed();
 }
 
-// Alternates between saving a state and writing as many bytes with dd, and restores the state after
-// each save.
+// Alternates between saving a state and writing the same number of bytes with dd. Restores the
+// state after each save.
 Status SaveAndRestore(const Options& options, const std::string& folder,
                       const strategy::ModelDefinition& definition, state::Snapshot snapshot) {
   const auto bytes = static_cast<double>(BytesOf(snapshot));
@@ -149,7 +150,7 @@ Status SaveAndRestore(const Options& options, const std::string& folder,
   return OkStatus();
 }
 
-// A task that trains alone, on one thread, and records when each of its steps ended.
+// Runs a task that trains alone on one thread, and records the end of each step.
 class Training {
  public:
   static StatusOr<std::unique_ptr<Training>> Create(const strategy::ModelDefinition& definition,
@@ -181,8 +182,8 @@ class Training {
   }
   StatusOr<state::SnapshotCopy> BeginSnapshot() { return strategy_->BeginSnapshot(); }
   double last_end() const { return ends_.back(); }
-  // Returns the number of steps completed by `time`, including the fraction of the step in
-  // progress. At least one step must have ended before `time`, and one after it.
+  // Returns the number of steps completed at `time`, including the completed fraction of the
+  // current step. At least one step must have ended before `time`, and at least one after `time`.
   double StepsUntil(double time) const {
     const auto after = std::upper_bound(ends_.begin(), ends_.end(), time);
     const double from = *std::prev(after);
@@ -195,7 +196,7 @@ class Training {
   std::vector<double> ends_;
 };
 
-// The times at which a save began and ended. Written by the thread that saves.
+// Records when a save started and ended. Written by the thread that saves.
 class SaveTimes {
  public:
   void Ended(const Status& status) {
@@ -203,7 +204,7 @@ class SaveTimes {
     ended_ = Now();
     status_ = status;
   }
-  StatusOr<double> end() const {  // 0 until it has ended
+  StatusOr<double> end() const {  // 0 if the save has not ended
     MutexLock lock(mutex_);
     if (!status_.ok()) return status_;
     return ended_;
@@ -216,11 +217,11 @@ class SaveTimes {
 };
 
 struct Window {
-  double seconds = 0, begin_seconds = 0;  // begin_seconds: the time until the next step could begin
+  double seconds = 0, begin_seconds = 0;  // begin_seconds: time until the next step could start
   double steps_with = 0, steps_without = 0;
 };
 
-// Keeps training while a thread saves the state, and then for the same time without a save.
+// Trains while a thread saves the state, and then for the same time without a save.
 StatusOr<Window> TrainDuringSave(Training& training, const state::TrainingState& state,
                                  const std::string& folder, int64_t step) {
   auto times = std::make_shared<SaveTimes>();

@@ -1,5 +1,6 @@
-"""Provides what the cases with a real API server share. Runs a control plane with fake nodes on
-this machine, runs the operator as a process, and measures the CPU time of each component."""
+"""Provides common functions for the cases with a real API server. Runs a control plane with fake
+nodes on this machine, runs the operator as a process, and measures the CPU time of each
+component."""
 import argparse
 import contextlib
 import pathlib
@@ -50,7 +51,7 @@ class Usage:
         return cpu_seconds(self._pids[name]) - self._before[name]
 
     def others(self):
-        """Returns figures that show what the load costs the other components."""
+        """Returns the CPU time that the load causes in each of the other components."""
         return {f"{name.removeprefix('kube-').replace('-', '_')}_cpu_s": self.cpu(name) for name in COMPONENTS}
 
     def memory(self):
@@ -73,9 +74,9 @@ def environment(options):
 
 
 def run_jobs(api, operator, options, seconds=1800):
-    """Creates the jobs and waits until all are Running. Watches the operator's gauge for this,
-    because polling the API server for all jobs would itself be a load. Finally asks the API server
-    to confirm it."""
+    """Creates the jobs and waits until all of them are Running. Polls the operator's gauge, because
+    polling the API server for all jobs would cause additional load. Finally checks the states with
+    the API server."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
          lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=2)
@@ -83,8 +84,8 @@ def run_jobs(api, operator, options, seconds=1800):
 
 
 def writes(api):
-    """Returns the number of writes, by any client, to the kinds of objects that the operator
-    writes. The API server counts them."""
+    """Returns how many writes to the kinds of objects that the operator writes the API server has
+    counted. Includes writes by any client."""
     page = api.raw("GET", "/metrics")[1].decode()
     return sum(int(total(page, "apiserver_request_total", resource=resource, verb=verb))
                for resource in WRITTEN for verb in WRITES)

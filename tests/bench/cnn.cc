@@ -1,6 +1,6 @@
 // Implements the benchmark case cnn: training the convolutional network of TensorFlow's tutorial "A
-// Guide to TF Layers" (two convolutions of 5×5 with 32 and 64 filters, each followed by a pooling
-// layer, then 1024 units).
+// Guide to TF Layers" (two 5×5 convolutions with 32 and 64 filters, each followed by a pooling
+// layer, and then 1024 units).
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
-// Runs TFJobs on the in-memory store; a fake kubelet makes each pod Running at once. Measures the
-// time until all jobs are Running, and the resident memory beyond the store's own bytes: that of
-// the control loop, its caches and queues, the fake kubelet, libraries and the allocator.
+// Runs TFJobs on the in-memory store, where a fake kubelet immediately sets each pod to Running.
+// Measures the time until all jobs are Running, and the resident memory without the bytes of the
+// store. This is the memory of the control loop with its caches and queues, the fake kubelet,
+// libraries and the allocator.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +31,7 @@ struct Load {
   int parameter_servers = 2;
 };
 
-// Makes every pod Running as soon as it is Pending.
+// Sets every pod to Running as soon as it is Pending.
 class FakeKubelet : public client::WatchSink {
  public:
   explicit FakeKubelet(client::Client& client) : client_(client), thread_([this] { Serve(); }) {}
@@ -169,7 +170,7 @@ double StatusMegabytes(const std::string& name) {
 
 int Run(const Load& load) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  mallopt(M_ARENA_MAX, 2);  // as the operator does; one heap per thread would take a third more
+  mallopt(M_ARENA_MAX, 2);  // like the operator; one heap per thread would use a third more
   const double resident_at_start = StatusMegabytes("VmRSS");
   store::StoreOptions store_options;
   store_options.node_name = "node-1";

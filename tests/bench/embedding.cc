@@ -1,5 +1,5 @@
-// Implements the benchmark case embedding: training a large table. Each example looks up some rows;
-// the model is a linear function of their mean.
+// Implements the benchmark case embedding: training a large table. Each example looks up several
+// rows; the model is a linear function of the mean of these rows.
 #include "runtime/model/layers/embedding.h"
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,7 @@ struct Options {
 };
 
 constexpr int64_t kWarmUpSteps = 20;
-constexpr size_t kBatches = 16;  // each with its own ids, used in turn
+constexpr size_t kBatches = 16;  // batches with different ids, which are used in rotation
 
 StatusOr<std::unique_ptr<exec::Program>> Compile(const Options& options,
                                                  variables::VariableStore& store,

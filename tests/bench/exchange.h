@@ -1,5 +1,5 @@
-// For benchmarks: runs a worker and its parameter servers in one process, connected by loopback
-// TCP, and exchanges gradients for values.
+// Runs a worker and its parameter servers in one process, connected by loopback TCP, and exchanges
+// gradients for values. Used by benchmarks.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,12 @@ inline rpc::Identity Task(const std::string& type, int index = 0) {
           .incarnation = rpc::NewIncarnation()};
 }
 
-// Runs both ends of the exchange in this process.
+// Runs both ends of an exchange in this process.
 class Exchange {
  public:
   struct Size {
-    int64_t bytes = 0;  // of all gradients together; the values have as many
-    int servers = 1;    // the bytes are divided among them
+    int64_t bytes = 0;  // total size of the gradients, and also of the values
+    int servers = 1;    // number of servers, among which the bytes are divided
     int64_t variable_bytes = int64_t{4} << 20;
   };
 
@@ -96,7 +96,7 @@ class Exchange {
 
 template <typename Work>
 Times Measure(Work& work, int rounds) {
-  work.Run();  // warms up windows, pools and pages
+  work.Run();  // warms up TCP windows, pools and memory pages
   Stopwatch watch;
   for (int i = 0; i < rounds; ++i) work.Run();
   return watch.Elapsed();

@@ -16,7 +16,7 @@ namespace tfjob::bench {
 namespace {
 
 constexpr int64_t kWarmUpSteps = 20;
-constexpr int64_t kLossExamples = 5000;  // of the training set, as in tests/bench/peers
+constexpr int64_t kLossExamples = 5000;  // examples of the training set, as in tests/bench/peers
 constexpr int64_t kEvalBatch = 500;
 const Shape kFeatures({28, 28});
 
@@ -36,7 +36,7 @@ StatusOr<optimizer::Optimizer> OptimizerOf(const std::string& name) {
   return optimizer;
 }
 
-// A program and the batches that it runs on.
+// Runs a program on batches.
 class Runner {
  public:
   static StatusOr<std::unique_ptr<Runner>> Create(const model::Model& model, model::Mode mode,
@@ -87,7 +87,7 @@ class Runner {
     return OkStatus();
   }
 
-  // Runs `batches` batches. Returns the total of the fetch `sum` divided by `examples`.
+  // Runs `batches` batches. Returns the total of the fetch `sum`, divided by `examples`.
   StatusOr<double> Mean(std::string_view sum, int64_t batches, int64_t examples) {
     double total = 0;
     for (int64_t i = 0; i < batches; ++i) {

@@ -1,6 +1,6 @@
-// Trains a model on Fashion-MNIST in one process, in the same way as the trainer: model → graph →
-// program. The timed part includes drawing, gathering and scaling batches in the same thread, but
-// not reading files.
+// Trains a model on Fashion-MNIST in one process, in the same way as the trainer: from the model,
+// builds a graph and then a program. The measured part includes drawing, gathering and scaling
+// batches in the same thread, but not reading files.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,16 +22,16 @@ struct FashionMnistOptions {
   bool print_program = false;
 };
 
-// A benchmark case and its model, which takes images [28,28] and returns kClasses logits.
+// Describes a benchmark case. The model must accept images [28,28] and return kClasses logits.
 struct FashionMnistCase {
   std::string name;
   std::string shape;  // for the report: "784-512-10"
   model::Model model;
 };
 
-// Adds one flag per option.
+// Adds one command-line flag per option.
 void AddFlags(CLI::App& app, FashionMnistOptions& options);
-// Trains, prints one JSON line and returns the exit status of the program.
+// Trains the model and prints one JSON line. Returns the exit status of the program.
 int RunFashionMnist(const FashionMnistCase& what, const FashionMnistOptions& options);
 
 }  // namespace tfjob::bench

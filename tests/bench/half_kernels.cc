@@ -1,5 +1,5 @@
-// Implements the benchmark case half-kernels: CPU kernels in bfloat16 and float16, which convert
-// their operands to float32 and back, compared with the same kernels in float32.
+// Implements the benchmark case half-kernels. Compares CPU kernels in bfloat16 and float16, which
+// convert their operands to float32 and back, with the same kernels in float32.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
@@ -21,7 +21,7 @@ using kernels::Operand;
 
 struct HalfOptions {
   int64_t rows = 128, cols = 512;
-  double seconds = 0.25;  // per measurement
+  double seconds = 0.25;  // duration of a measurement
 };
 
 template <typename T>

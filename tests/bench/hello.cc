@@ -1,6 +1,6 @@
-// Measures the hello (the handshake of a connection) over loopback, with both ends in this process:
-// connections per second of one caller, and the memory of a listener for each connection that has
-// not proven the key.
+// Measures the hello, the handshake of a connection, over loopback, with both ends in this process.
+// Reports how many connections per second a caller can open, and how much memory a listener needs
+// for each connection that has not yet proven the key.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -26,8 +26,8 @@ wire::JobKey BenchKey() {
   return *wire::JobKey::Parse(std::string(64, 'b'));
 }
 
-// Returns the memory that a listener keeps for one connection. Measures the listener in its largest
-// state, after it has read all but the last byte of the longest claims.
+// Returns the memory that a listener uses for one connection. Measures the state with the largest
+// memory: the listener has read all but the last byte of the longest claims.
 int64_t BytesOfAnUnprovenHello() {
   const wire::JobKey key = BenchKey();
   const std::string claims = "ps 0";

@@ -1,5 +1,5 @@
-// Implements the benchmark case images: JPEG images that are decoded, resized and put into batches,
-// from a TFRecord file and from a folder.
+// Implements the benchmark case images: decodes and resizes JPEG images from a TFRecord file and
+// from a folder, and puts them into batches.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -28,7 +28,8 @@ struct ImagesOptions {
   std::string folder = "/tmp";
 };
 
-// Returns an image with waves and noise. tests/bench/peers/tensorflow_images.py makes the same.
+// Returns an image with waves and noise. tests/bench/peers/tensorflow_images.py creates the same
+// image.
 std::string JpegOf(uint32_t number) {
   data::testing::TestImage image{.height = 375, .width = 500};
   for (uint32_t y = 0; y < image.height; ++y) {

@@ -1,4 +1,4 @@
-// Implements the benchmark case jsonl: files of JSON lines.
+// Implements the benchmark case jsonl: reading files of JSON lines.
 #include "runtime/data/jsonl/jsonl.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Measures the kernels of a training step of the two MLPs in isolation: GFLOP/s of each matrix
+// Measures, one by one, the kernels of a training step of the two MLPs: GFLOP/s of each matrix
 // product with dense and with padded rows, and GB/s of the memory-bound kernels. Shows which shapes
 // and strides slow down a step.
 #include <algorithm>

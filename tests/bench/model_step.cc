@@ -1,6 +1,7 @@
-// Implements the benchmark cases that compute a model's gradients: encoder, lstm and resnet-50. A
-// step is the forward pass, the mean squared error against zeros, and the backward pass. No
-// optimizer runs. MODEL_CASE names the case, and MODEL_FILE the model's file in Keras' JSON.
+// Implements the benchmark cases that compute the gradients of a model: encoder, lstm and
+// resnet-50. A step consists of the forward pass, the mean squared error against zeros, and the
+// backward pass, without an optimizer. MODEL_CASE is the name of the case, and MODEL_FILE is the
+// model's file in Keras' JSON form.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -29,7 +30,7 @@ struct Options {
 
 constexpr int kWarmUpSteps = 3;
 
-// Returns the types of the model's inputs, which must be float32 and have known shapes.
+// Returns the types of the model's inputs. They must be float32, and their shapes must be known.
 StatusOr<std::vector<graph::TensorType>> InputTypes(const model::Model& model) {
   std::vector<graph::TensorType> types;
   for (const auto& type : model::StatedInputs(model)) {
@@ -62,8 +63,8 @@ StatusOr<std::unique_ptr<exec::Program>> CompileGradients(const model::Model& mo
   return exec::Compile(built.graph, store, exec::CpuDevice(pool));
 }
 
-// Holds a value for each feed of the program: zeros for labels, the step and the seed, and noise
-// for the others.
+// Contains a value for each feed of the program: zeros for labels, the step and the seed, and noise
+// for all other feeds.
 class Feeds {
  public:
   explicit Feeds(const exec::Program& program) {

@@ -1,7 +1,7 @@
-// Implements the benchmark case number-check: the cost of checking that the loss and the gradients
-// of a step are finite, and of clipping. Reports the rate of the check alone, and the time of a
-// training step of a 784-512-512-10 network on one device for each combination of check and
-// clipping.
+// Implements the benchmark case number-check. Measures the cost of checking that the loss and the
+// gradients of a step are finite, and the cost of clipping. Reports the rate of the check alone,
+// and the time of a training step of a 784-512-512-10 network on one device with each combination
+// of check and clipping.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   int64_t batch = 128;
-  double seconds = 2;  // per measurement
+  double seconds = 2;  // duration of a measurement
 };
 
 void CheckAlone(int64_t bytes, double seconds) {

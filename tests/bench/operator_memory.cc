@@ -1,6 +1,6 @@
-// Starts tfjob-operator against an API server that holds very many finished TFJobs. Measures the
-// time from its start to its readiness, and its peak memory, including the peak during the first
-// list.
+// Starts tfjob-operator with an API server that contains very many finished TFJobs. Measures the
+// time from the start of the operator until it is ready, and its peak memory, including the peak
+// during the first list.
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
@@ -37,11 +37,11 @@ struct Flags {
   int jobs = 20'000;
   size_t bytes = 4096;
   bool pages = false;
-  double at_most_mb = 0;    // 0 for no limit
-  double ready_within = 0;  // in seconds; 0 for no limit
+  double at_most_mb = 0;    // 0: no limit
+  double ready_within = 0;  // in seconds; 0: no limit
 };
 
-// Generates finished TFJobs of about a given size, in the form in which the server stores them.
+// Generates finished TFJobs of approximately a given size, in the form that the server stores.
 class JobTexts {
  public:
   explicit JobTexts(size_t bytes) {
@@ -78,10 +78,10 @@ class JobTexts {
   }
 
  private:
-  std::string environment_;  // more entries for the container's environment
+  std::string environment_;  // additional entries in the container's environment
 };
 
-// An API server with these TFJobs and nothing else.
+// Implements an API server that contains only these TFJobs.
 class JobServer {
  public:
   explicit JobServer(const Flags& flags) : flags_(flags), texts_(flags.bytes) {
@@ -97,7 +97,7 @@ class JobServer {
   int writes() const { return writes_; }
 
  private:
-  // Returns the number after `name=` in the query, or `otherwise`.
+  // Returns the number after `name=` in the query, or `otherwise` if there is none.
   static int Number(const std::string& target, const std::string& name, int otherwise) {
     const size_t at = target.find(name + "=");
     return at == std::string::npos ? otherwise : std::atoi(target.c_str() + at + name.size() + 1);
@@ -146,7 +146,7 @@ class JobServer {
   std::unique_ptr<kube::TestServer> server_;
 };
 
-// Returns a port that was free a moment ago.
+// Returns a port that was free when this function checked.
 uint16_t FreePort() {
   const int probe = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -159,7 +159,7 @@ uint16_t FreePort() {
   return ntohs(address.sin_port);
 }
 
-// The operator as a process.
+// Runs the operator as a process.
 class OperatorProcess {
  public:
   OperatorProcess(const std::string& program, const std::string& server)
@@ -227,7 +227,7 @@ void AwaitQuiet(const OperatorProcess& process, Duration deadline) {
   for (double now = process.CpuSeconds(); now - before > 0.02 && RealClock().Monotonic() < deadline;
        now = process.CpuSeconds()) {
     before = now;
-    std::this_thread::sleep_for(1s);  // the interval that is observed
+    std::this_thread::sleep_for(1s);  // the observed interval
   }
 }
 

@@ -1,6 +1,7 @@
-// Measures the exchange of one step between a worker and its parameter servers over loopback TCP
-// (gradients out, SGD applied, values back) and, for comparison, a plain TCP echo of the same
-// number of bytes. Bytes are counted in both directions.
+// Measures the exchange of one step between a worker and its parameter servers over loopback TCP:
+// the worker sends gradients, the servers apply SGD, and the worker receives values. For
+// comparison, also measures a plain TCP echo of the same number of bytes. Bytes are counted in both
+// directions.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -38,7 +39,7 @@ void ReadAll(int socket, char* data, size_t bytes) {
   }
 }
 
-// A TCP connection over loopback whose peer echoes every megabyte it receives.
+// Opens a TCP connection over loopback whose peer echoes every megabyte that it receives.
 class TcpEcho {
  public:
   explicit TcpEcho(size_t bytes) : out_(bytes, 'x'), back_(bytes) {

@@ -1,5 +1,5 @@
 // Measures the exchange of many small variables between a worker and a parameter server over
-// loopback TCP: gradients out, SGD applied, values back.
+// loopback TCP: the worker sends gradients, the server applies SGD, and the worker receives values.
 #include <CLI/CLI.hpp>
 
 #include "tests/bench/exchange.h"

@@ -1,6 +1,6 @@
-// Measures a synchronous step of many workers on one parameter server over loopback TCP: its time,
-// and the memory that the process takes beyond the state and the workers' own buffers, which is
-// mostly gradients that wait for the step.
+// Measures a synchronous step of many workers on one parameter server over loopback TCP. Reports
+// the time of the step, and the memory of the process without the state and the buffers of the
+// workers, which mostly contains gradients that wait for the step.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,8 +32,8 @@ rpc::Identity Task(const std::string& type, int index) {
   return {.job_uid = "bench", .task_type = type, .task_index = index, .incarnation = 1};
 }
 
-// Memory that can be mapped several times, so that sixteen workers do not need sixteen times the
-// memory of one.
+// Allocates memory that can be mapped several times, so that sixteen workers do not need sixteen
+// times the memory of one worker.
 class Shared {
  public:
   explicit Shared(size_t bytes) : bytes_(bytes), file_(memfd_create("bench", MFD_CLOEXEC)) {
@@ -61,7 +61,8 @@ int64_t Anonymous() {
   return 0;
 }
 
-// Samples Anonymous(), because the kernel's own peak counts every mapping of shared memory.
+// Determines the peak of Anonymous() by sampling, because the peak that the operating system
+// reports includes every mapping of shared memory.
 class PeakMemory {
  public:
   PeakMemory() {
@@ -150,7 +151,7 @@ int Main(int argc, char** argv) {
   Job job(workers, bytes, shard_bytes);
   const int64_t idle = Anonymous();
   PeakMemory memory;
-  job.Run();  // warms up windows, pools and pages
+  job.Run();  // warms up TCP windows, pools and memory pages
   Stopwatch watch;
   for (int i = 0; i < rounds; ++i) job.Run();
   const Times times = watch.Elapsed();

@@ -1,8 +1,8 @@
 // Implements the benchmark case ps-train: a job with parameter servers and workers, which run as
 // processes on this machine, trains a 784-512-512-10 network with SGD on Fashion-MNIST. Reports
-// samples per second and per CPU-second, summed over all processes. They are measured between two
-// points of the running job, which excludes start-up and reading data, as for the other frameworks
-// in tests/bench/peers.
+// samples per second and per CPU-second, summed over all processes. Both are measured between two
+// points in time while the job is running, which excludes start-up and reading data, as for the
+// other frameworks in tests/bench/peers.
 //
 //   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>
@@ -107,13 +107,13 @@ class Cluster {
     progress::Progress progress;
   };
 
-  // Takes a sample when worker 0 reports a new step that is at least `step`.
+  // Waits until worker 0 reports a new step that is at least `step`, and then takes a sample.
   Sample At(int64_t step) {
     progress::ProgressClient client(first_worker_);
     while (true) {
       StatusOr<progress::Progress> progress = client.Fetch(1s);
       if (progress.ok() && progress->step >= step && progress->step != last_step_) {
-        last_step_ = progress->step;  // the step has just changed, so the progress is fresh
+        last_step_ = progress->step;  // the step has just changed, so the progress is current
         Sample sample{.wall_s = static_cast<double>(RealClock().Monotonic().count()) / 1e6,
                       .progress = *progress};
         for (pid_t pid : pids_) sample.cpu_s += CpuSeconds(pid);
@@ -121,7 +121,7 @@ class Cluster {
       }
       if (progress.ok()) last_step_ = progress->step;
       for (pid_t pid : pids_) {
-        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // the task's log says why
+        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // see the task's log
       }
       std::this_thread::sleep_for(2ms);
     }

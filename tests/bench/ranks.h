@@ -1,4 +1,4 @@
-// For benchmarks of collective operations: connects ranks on this machine, and measures their
+// Connects ranks on this machine, and measures their operations. Used by benchmarks of collective
 // operations.
 #pragma once
 
@@ -18,32 +18,32 @@ inline void Must(const Status& status) {
   ENFORCE(status.ok(), status.ToString());
 }
 
-// Two connected sockets.
+// Contains two connected sockets.
 struct Pair {
   wire::UniqueFd near, far;
 };
 Pair ConnectOverLoopback();
 
-// The sockets of all ranks: [a][b] is the socket of rank a to rank b.
+// Contains the sockets of all ranks: [a][b] is the socket of rank a that is connected to rank b.
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
-// Connects all ranks to each other for the transport "tcp" or "shm".
+// Connects all ranks to each other, for the transport "tcp" or "shm".
 Sockets ConnectRanks(size_t ranks, const std::string& transport);
-// Makes the communicator of a process. All ranks must call this function, each in its own process.
-// Closes the sockets of the other ranks: if this process kept them, the connections of a rank that
-// has died would stay open.
+// Creates the communicator of a process. All ranks must call this function, each in a separate
+// process. Closes the sockets of all other ranks. Otherwise, the connections of a rank that has
+// died would remain open.
 std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank, Sockets sockets,
                                                             const std::string& transport);
 
-// The figures that a rank reports.
+// Contains the measurements of a rank.
 struct Result {
-  double seconds = 0;  // per operation
+  double seconds = 0;  // time per operation
   double cpu_seconds = 0;
 };
 
 double Now();
 double ThreadCpuSeconds();
 
-// Measures `rounds` calls, between two barriers.
+// Measures `rounds` calls between two barriers.
 template <typename Run>
 Result Turn(collectives::Communicator& communicator, int rounds, const Run& run) {
   Must(communicator.Barrier());

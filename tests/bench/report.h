@@ -3,7 +3,7 @@
 //   {"case":"mlp", …the case's own figures…, "wall_s":1.23, "cpu_s":1.2, "peak_rss_mb":210.5,
 //    "load1":0.4}
 //
-// Times cover only the measured part. CPU time includes all threads of the process, and its
+// Times cover only the measured part. The CPU time includes all threads of the process, and all
 // children that have exited.
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace tfjob::bench {
 
-// Wall-clock and CPU time in seconds.
+// Contains a wall-clock time and a CPU time, in seconds.
 struct Times {
   double wall_s = 0;
   double cpu_s = 0;
 };
 
-// Measures from construction.
+// Measures the time since construction.
 class Stopwatch {
  public:
   Stopwatch();
@@ -36,8 +36,8 @@ class Report {
  public:
   explicit Report(std::string_view name);
 
-  // Adds a field. Fields are printed in the order of the calls. Floating-point numbers have six
-  // significant digits.
+  // Adds a field. Fields are printed in the order of the calls. Floating-point numbers are printed
+  // with six significant digits.
   Report& Add(std::string_view name, std::string_view value);
   Report& Add(std::string_view name, const char* value) {
     return Add(name, std::string_view(value));
@@ -47,11 +47,11 @@ class Report {
     return AddRaw(name, std::to_string(value));
   }
 
-  // Adds the times of the measured part, the peak resident memory of the process and the load of
-  // the machine, and prints the line.
+  // Prints the line, after adding the times of the measured part, the peak resident memory of the
+  // process and the load of the machine.
   void Print(const Times& times);
-  // Does the same for a case whose work is done by other processes. `peak_rss_mb` is the sum of
-  // those processes' peaks.
+  // Does the same for a case in which other processes do the work. `peak_rss_mb` is the sum of the
+  // peaks of these processes.
   void Print(const Times& times, double peak_rss_mb);
 
  private:

@@ -1,5 +1,5 @@
-// Creates pods over TLS on a server that runs in another process and answers at once. Measures the
-// cost of a call of the REST client.
+// Measures the cost of a call of the REST client. Creates pods over TLS on a server that runs in
+// another process and responds immediately.
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -55,7 +55,8 @@ std::string PodAnswer() {
   return PrintJson(pod);
 }
 
-// Runs in its own process: writes its URL to `out` and serves until it is killed.
+// Runs in a separate process: writes the server's URL to `out`, and serves until the process is
+// killed.
 [[noreturn]] void Serve(const kube::CertificatePair& certificate, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   kube::TestServer::Options options;
@@ -89,7 +90,7 @@ int Measure(const Load& load, kube::KubeClient& client) {
   std::vector<std::thread> callers;
   std::atomic<int> next = 0;
   std::atomic<int> failed = 0;
-  // Opens the connections before the measured part.
+  // Open the connections before the measured part.
   if (!client.Create(objects::Kind::kPod, Pod(0)).ok()) return 1;
   const double cpu_before = OwnCpuSeconds();
   const Stopwatch stopwatch;
@@ -112,7 +113,7 @@ int Measure(const Load& load, kube::KubeClient& client) {
 
 int Run(const Load& load) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  mallopt(M_ARENA_MAX, 2);  // as the operator does
+  mallopt(M_ARENA_MAX, 2);  // like the operator
   kube::TestAuthority authority;
   const kube::CertificatePair certificate = authority.IssueServer({"127.0.0.1"});
   int channel[2];

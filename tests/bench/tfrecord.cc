@@ -1,4 +1,4 @@
-// Implements the benchmark case tfrecord: files of tf.train.Example.
+// Implements the benchmark case tfrecord: reading TFRecord files of tf.train.Example.
 #include "runtime/data/tfrecord/tfrecord.h"
 
 #include <string>

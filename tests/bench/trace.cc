@@ -1,5 +1,5 @@
-// Implements the benchmark case trace: what recording spans costs the threads that record them, and
-// what writing a trace costs.
+// Implements the benchmark case trace. Measures the cost of recording spans for the threads that
+// record them, and the cost of writing a trace.
 #include "runtime/trace/trace.h"
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@ namespace tfjob::bench {
 namespace {
 
 struct TraceOptions {
-  int64_t spans = 200'000;  // per thread
+  int64_t spans = 200'000;  // spans per thread
   int threads = 2;
 };
 
@@ -24,7 +24,7 @@ void RecordSpans(int64_t spans) {
   }
 }
 
-// Every thread records spans at the same time.
+// Measures recording spans on all threads at the same time.
 void Record(const char* what, const TraceOptions& options) {
   Stopwatch watch;
   std::vector<std::thread> threads;

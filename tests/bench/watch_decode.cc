@@ -1,6 +1,6 @@
-// Simulates the watch of a large cluster: a streaming list of very many pods, followed by an update
-// of every pod, passes through the reflector into the control loop's cache. Measures how fast
-// events are decoded and how much memory the pods take.
+// Simulates watching a large cluster: a streaming list of very many pods, followed by an update of
+// every pod, passes through the reflector to the cache of the control loop. Measures how fast
+// events are decoded, and how much memory the pods need.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -19,8 +19,8 @@ namespace {
 constexpr int kPodsPerJob = 6;
 constexpr size_t kPieceBytes = 64 << 10;
 
-// Generates events about pods as Kubernetes 1.36 sends them, including managed fields: about 5 KB
-// per event.
+// Generates events about pods in the form of Kubernetes 1.36, including managed fields. An event
+// has about 5 KB.
 class PodEvents {
  public:
   std::string Make(std::string_view type, int pod, int version, std::string_view phase) const {
@@ -91,7 +91,7 @@ std::string Bookmark(int version) {
                 version, R"(","annotations":{"k8s.io/initial-events-end":"true"}}}})", "\n");
 }
 
-// Delivers the list, then an update of every pod, then nothing more.
+// Delivers the list, followed by an update of every pod, and then no more events.
 class EventStream : public kube::HttpStream {
  public:
   explicit EventStream(int pods) : pods_(pods) {}
@@ -160,7 +160,7 @@ class Nobody : public kube::Credentials {
   void Unauthorized(const kube::RequestCredentials&) override {}
 };
 
-// Passes events on to the cache and lets the caller wait until all have arrived.
+// Passes events on to the cache, and allows the caller to wait until all events have arrived.
 class CountingSink : public client::WatchSink {
  public:
   explicit CountingSink(client::WatchSink& inner) : inner_(inner) {}
@@ -203,7 +203,7 @@ double ResidentMegabytes() {
   return resident * 4096 / (1 << 20);
 }
 
-// Returns the cost of generating the events, which is subtracted from the measurement.
+// Returns the time for generating the events, which is subtracted from the measurement.
 Times Generation(int pods) {
   const Stopwatch stopwatch;
   EventStream stream(pods);
@@ -215,7 +215,7 @@ Times Generation(int pods) {
 
 int Run(int pods) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  mallopt(M_ARENA_MAX, 2);  // as the operator does
+  mallopt(M_ARENA_MAX, 2);  // like the operator
   const size_t event_bytes = PodEvents().Make("MODIFIED", pods / 2, pods, "Running").size();
   const Times generation = Generation(pods);
   const double start_mb = ResidentMegabytes();

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Answers the requests that helm makes while it renders the chart for a cluster. Prints its port.
+"""Answers the requests that helm sends while it renders the chart for a cluster. Prints the port on
+which it listens.
 
   api_stub.py FOLDER    answers requests for a Secret with FOLDER/secret.json, if this file exists
 """
@@ -9,7 +10,8 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(sys.argv[1])
-# The kinds that the chart's default values use. For each version: first the namespaced kinds, then the others.
+# The kinds that the chart uses with its default values. For each version: first the namespaced kinds, then the
+# cluster-wide ones.
 KINDS = {
     "v1": (["Secret", "Service", "ServiceAccount"], ["Namespace"]),
     "apps/v1": (["Deployment"], []),

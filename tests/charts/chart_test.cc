@@ -1,4 +1,4 @@
-// Checks that the chart's parts agree with each other and with the documentation.
+// Checks that the parts of the chart are consistent with each other and with the documentation.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -42,7 +42,7 @@ std::set<std::string> Matches(const std::string& text, const char* pattern) {
 void CompareSection(const Json& schema, const Json& values, const std::string& path) {
   EXPECT_EQ(schema.value("additionalProperties", Json()), Json(false)) << path;
   for (const auto& [name, member] : schema["properties"].items()) {
-    if (path.empty() && name == "global") continue;  // used by Helm itself
+    if (path.empty() && name == "global") continue;  // Helm itself uses it
     EXPECT_TRUE(values.contains(name)) << path << name << " has no default";
   }
   for (const auto& [name, value] : values.items()) {

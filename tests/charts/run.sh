@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Tests the chart with helm. Lints the chart, compares its output for several sets of values with
 # golden files, and checks that it refuses invalid values. Also checks that the rendered manifests
-# are current and that kubectl can build the kustomizations.
+# are up to date, and that kubectl can build the kustomizations.
 #
 #   tests/charts/run.sh [RESULTS]    appends "<passed> <failed> <what>" to the file RESULTS
 #   tests/charts/run.sh --update     rewrites the golden files and the rendered manifests
 #
-# HELM and KUBECTL may name the programs. The defaults are those in PATH, or else those that
-# `deploy/dev/cluster.sh bin helm kubectl` builds.
+# HELM and KUBECTL may contain the paths of the programs. The defaults are the programs in PATH, or
+# else those that `deploy/dev/cluster.sh bin helm kubectl` builds.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
 program() { command -v "$1" || echo "$(deploy/dev/cluster.sh bin "$1")/$1"; }
@@ -62,7 +62,7 @@ well_formed() {
   "$HELM" template "$release" $CHART --namespace "$namespace" --set crds.enabled=false "$@" |
     python3 tests/charts/yaml_keys.py
 }
-# All names that whoever installs the chart may choose look like numbers.
+# Set all names that a user can choose to values that look like numbers.
 numeric_names() {
   well_formed "$1" "$2" --set-string "fullnameOverride=$1,nameOverride=$1,serviceAccount.name=$1" \
     --set-string "manager.priorityClassName=$1,namespaces={$2}" \
@@ -72,8 +72,8 @@ numeric_names() {
 
 has_definition() { render "$@" | grep -q '^kind: CustomResourceDefinition'; }
 
-# install FLAG…: renders the Secret with the operator's keys as `helm install` and `helm upgrade` do. These look for an
-# existing Secret in the cluster. Here, api_stub.py simulates the cluster, and the file secret.json is the existing
+# install FLAG…: renders the Secret with the operator's keys as `helm install` and `helm upgrade` do. Both commands look
+# for an existing Secret in the cluster. api_stub.py simulates the cluster, and the file secret.json is the existing
 # Secret.
 install() {
   render --dry-run=server --disable-openapi-validation --kube-apiserver "http://127.0.0.1:$port" \
@@ -117,10 +117,10 @@ tells_that_there_are_none() { notes --set jobKey.create=false | grep -q 'Jobs ge
 leaves_a_strangers() {
   secret other && ! install >"$folder/refused" 2>&1 && grep -q 'set jobKey.existingSecret=' "$folder/refused"
 }
-# The manifests that Argo CD and `helm template` render must not change a key, so they contain no Secret.
+# The manifests that Argo CD and `helm template` render must not change a key, so these manifests contain no Secret.
 contains_no_secret() { ! render "$@" | grep -n '^kind: Secret' && cmp <(render "$@") <(render "$@"); }
 
-# rotates: runs, without a cluster, the command in docs/SECURITY.md that adds a key, and checks that both keys exist
+# rotates: runs the command in docs/SECURITY.md that adds a key, but without a cluster, and checks that both keys exist
 # afterwards.
 rotates() {
   local file=$folder/rotated.yaml command

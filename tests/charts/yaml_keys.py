@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Reads rendered manifests from standard input, and exits with 1 if a mapping has a key twice, or if a name, a label or
-an annotation is not a string. Understands the block style that the chart's templates produce, not all of YAML."""
+an annotation is not a string. Supports only the block style that the chart's templates produce, not all of YAML."""
 import re
 import sys
 
 KEY = re.compile(r'^( *)((?:- )*)([^\s#\[{"][^\s]*|"[^"]*"):(?: (.*))?$')
-# Plain scalars that YAML 1.1 takes for a number, a date, a boolean or null.
+# Plain scalars that YAML 1.1 reads as a number, a date, a boolean or null.
 OTHER_TYPE = re.compile(
     r'[-+]?(0x[0-9a-f_]+|[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|\.[0-9_]+|[0-9]+(:[0-9]+)+)'
     r'|[0-9]{4}-[0-9]+-[0-9]+([Tt ].*)?|~|null|true|false|yes|no|on|off|y|n', re.I)
@@ -16,7 +16,7 @@ NAMES = {'name', 'namespace', 'serviceAccountName', 'secretName', 'image', 'prio
 def main():
     failed = False
     open_mappings = []  # (indentation, the key that contains the mapping, its keys)
-    parents = {}  # by indentation: the last key
+    parents = {}  # the last key, by indentation
     for number, line in enumerate(sys.stdin.read().splitlines(), 1):
         if line == '---':
             open_mappings, parents = [], {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests the TFJob CRD on an API server: what it accepts, what it refuses, and what kubectl shows.
-TFJOB_TEST_KUBECONFIG may name a kubeconfig for the server; if it is not set, the test starts its
-own control plane. KUBECTL may name the kubectl program; the default is kubectl in PATH."""
+"""Tests the TFJob CRD on an API server: which manifests it accepts and rejects, and the output of
+kubectl. TFJOB_TEST_KUBECONFIG may name a kubeconfig for the server; if it is not set, the test
+starts a control plane. KUBECTL may name the kubectl program; the default is kubectl in PATH."""
 import copy
 import json
 import os
@@ -35,7 +35,7 @@ def must(*arguments, given=None):
 
 
 def merged(target, patch):
-    """Returns `target` with a JSON merge patch (RFC 7386) applied."""
+    """Returns `target` after a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -71,7 +71,7 @@ def eventually(check, seconds=20):
 
 
 def install(definition=None):
-    """Installs the given CRD, or the project's by default. Returns once the server serves it."""
+    """Installs a CRD, by default that of the project. Returns when the server serves the CRD."""
     if definition is None:
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
     else:
@@ -125,8 +125,8 @@ class Definition(unittest.TestCase):
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
 
     def test_explains_itself(self):
-        # The server publishes the OpenAPI document of a new CRD some time after it serves the
-        # objects.
+        # The server publishes the OpenAPI document of a new CRD only some time after it has started
+        # to serve the objects.
         deadline = time.monotonic() + 60
         while kubectl("explain", "tfjob.spec")[0] != 0 and time.monotonic() < deadline:
             time.sleep(0.2)

@@ -1,6 +1,6 @@
-"""Tests the operator with faults: for example, the API server is killed, stopped, restored from a
-backup or gives wrong answers, and the operator is killed at every call. All cases share one
-cluster. With TFJOB_SHARD=I/N in the environment, only every Nth case runs, beginning with the Ith.
+"""Tests the operator with faults. For example, the API server is killed, stopped, restored from a
+backup or returns wrong responses, and the operator is killed at every call. All cases share one
+cluster. With TFJOB_SHARD=I/N in the environment, only every Nth case runs, starting with the Ith.
 Several shards may run in parallel, each with its own cluster."""
 import os
 import unittest
@@ -20,7 +20,7 @@ class FaultsTest(AnswerFaults, CredentialFaults, GangFaults, ObjectFaults, Proce
     pass
 
 
-# Only the class above is a test case. Its base classes must not run a second time.
+# Only the class above is a test case. The tests of its base classes must not run a second time.
 del AnswerFaults, CredentialFaults, GangFaults, ObjectFaults, ProcessFaults, ServerFaults, SurroundingFaults, WatchFaults
 
 

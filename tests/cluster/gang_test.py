@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the operator with Kubernetes' own gang scheduling. The API server and the scheduler have it
-enabled, and the nodes are fake."""
+"""Tests the operator with Kubernetes' own gang scheduling, which is enabled in the API server and
+the scheduler. The nodes are fake."""
 import os
 import unittest
 

@@ -1,7 +1,7 @@
 // Tests that the REST client fulfils the contract of client::Client on a real API server. The
 // environment variable TFJOB_TEST_KUBECONFIG (tests/cluster/run.sh sets it) names the server's
-// kubeconfig; if it is not set, nothing is tested. Every test has its own namespace, which is
-// deleted afterwards.
+// kubeconfig; if it is not set, the tests are skipped. Every test creates its own namespace, and
+// deletes it afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -36,7 +36,7 @@ ClusterConfig Config() {
   return *std::move(config);
 }
 
-// Provides what the tests need besides the client: namespaces and the CRD of TFJobs.
+// Provides the namespaces, and the CRD of TFJobs, that the tests need.
 class Cluster {
  public:
   static Cluster& Get() {
@@ -84,7 +84,7 @@ class Cluster {
   }
 
   RestClient rest_;
-  bool managed_ = true;  // false once an account has not been created in time
+  bool managed_ = true;  // false once a service account was not created in time
 };
 
 class KubeWorld : public client::ContractWorld {
@@ -104,7 +104,8 @@ class KubeWorld : public client::ContractWorld {
   std::string name_space() override { return name_space_; }
   void Pump() override { std::this_thread::sleep_for(5ms); }
   bool collects_garbage() override { return Cluster::Get().managed(); }
-  // The garbage collector discovers new custom resources within half a minute.
+  // Longer than usual, because the garbage collector needs up to half a minute to discover new
+  // custom resources.
   Duration patience() override { return 90s; }
 
  private:

@@ -1,5 +1,5 @@
-"""Tests the operator on a node where pods really run. Installs it as users do, with Helm and
-kubectl, and runs deploy/examples. TFJOB_TEST_IMAGES may name a folder with images that
+"""Tests the operator on a real node, where pods run. Installs the operator as users do, with Helm
+and kubectl, and runs deploy/examples. TFJOB_TEST_IMAGES may name a folder with images that
 deploy/docker/build.sh has built."""
 import base64
 import datetime
@@ -57,7 +57,8 @@ def seconds_of(stamp):
 
 
 def start_of(program):
-    """Returns when the only process that runs this program started, according to the kernel."""
+    """Returns the start time, according to the kernel, of the only process that runs this
+    program."""
     seen = set()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -84,7 +85,7 @@ class NodeTest(unittest.TestCase):
         programs = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, programs)
         cls.tfjob_program = take_program(f"{images}/operator.tar", "usr/bin/tfjob", programs)
-        # Pods that do not pass the Pod Security level "restricted" are refused.
+        # Pods that do not meet the Pod Security level "restricted" are rejected.
         cls.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
         cls.before = cls.inventory()
         cls.release("install", CHART, "tfjob-system")
@@ -103,8 +104,8 @@ class NodeTest(unittest.TestCase):
 
     @classmethod
     def inventory(cls):
-        """Returns the kind, namespace and name of every object, except objects that every namespace
-        or node has."""
+        """Returns the kind, namespace and name of every object, except for the objects that every
+        namespace or node has."""
         listing = cls.cluster.kubectl("get", KINDS, "--all-namespaces", "--ignore-not-found",
                                       "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}\n{end}")
         return {line for line in listing.split() if not re.search("/kube-root-ca.crt$|/default$|^Lease/kube-node-lease/", line)}
@@ -122,7 +123,7 @@ class NodeTest(unittest.TestCase):
                               text=True, stdout=subprocess.PIPE, timeout=300).stdout
 
     def check_rights(self, namespace):
-        """Checks that no request of the operator was refused for lack of permission."""
+        """Checks that no request of the operator was rejected because of a missing permission."""
         path = f"/api/v1/namespaces/{namespace}/services/tfjob-operator-metrics:8080/proxy/metrics"
         page = poll("the metrics", 20, lambda: self.kubectl("get", "--raw", path))
         self.assertGreater(total(page, "rest_client_requests_total"), 0)
@@ -146,17 +147,16 @@ class NodeTest(unittest.TestCase):
 
         def shown():
             out.seek(0)
-            # The first line may be printed before the operator has set a state. Its second word is
-            # then not a state.
+            # The first line may be printed before the operator has set a state. The second word of
+            # this line is then not a state.
             seen = re.findall(r"^\S+ +([A-Z]\w*) ", out.read(), re.MULTILINE)
             return [state for i, state in enumerate(seen) if i == 0 or seen[i - 1] != state]
 
         return shown
 
     def provide_volumes(self, example):
-        """Creates the volumes for the claims of an example: an empty folder for the model, and the
-        data. The kubelet does not apply the pod's fsGroup to hostPath volumes, so the folder's owner
-        is set here."""
+        """Creates the volumes for the claims of an example: an empty folder for the model, and the data. The kubelet
+        does not apply the pod's fsGroup to hostPath volumes, so this function sets the folder's owner."""
         model = MODELS / example
         shutil.rmtree(model, ignore_errors=True)
         self.addCleanup(shutil.rmtree, model, ignore_errors=True)
@@ -169,7 +169,8 @@ class NodeTest(unittest.TestCase):
                     "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": str(path)},
                     "claimRef": {"namespace": "default", "name": name}}}))
             self.addCleanup(self.kubectl, "delete", "pv", name, "--timeout=60s")
-        # Runs before the other cleanups: after a failure, the job still uses the volumes.
+        # Must run before the other cleanups, because the job still uses the volumes after a
+        # failure.
         self.addCleanup(self.kubectl, "delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--ignore-not-found", "--timeout=120s")
 
     def train(self, example, meanwhile, seconds=900):
@@ -222,7 +223,8 @@ class NodeTest(unittest.TestCase):
     def check_what_tfjob_tells(self):
         name = "mnist-replica"
         poll("all run", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +0 +\S+$", self.tfjob("get", name)))
-        # The cluster has no metrics server. `top` gets its figures from the trainer or its log.
+        # The cluster has no metrics server. `top` gets its numbers from the trainer or the
+        # trainer's log.
         poll("the step", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +\S+ +step \d+", self.tfjob("top", name)))
         description = self.tfjob("describe", name)
         for line in (rf"Name: +{name}", "State: +Running", "  Worker +2 +2 +0 +0 +0 +OnFailure .*",
@@ -242,8 +244,8 @@ class NodeTest(unittest.TestCase):
         states = self.states("brief")
         self.kubectl("wait", "--for=delete", "tfjob/brief", "--timeout=60s")
         poll("the watch shows its end", 10, lambda: states()[-1] == "Succeeded")
-        # The garbage collector may discover TFJobs only half a minute after the CRD was created,
-        # and then pauses for as long.
+        # The garbage collector may need half a minute after the creation of the CRD to discover
+        # TFJobs, and then pauses for another half minute.
         poll("no pod", 120, lambda: not self.get("pods", "-l", "training.kubeflow.org/job-name=brief")["items"])
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
@@ -277,7 +279,7 @@ class NodeTest(unittest.TestCase):
             self.assertIn(f"./usr/bin/{program}", held)
             origins = {entry["name"] for entry in listing["packages"]}
             self.assertLessEqual({"libc6", "libstdc++6", "nlohmann-json3-dev"}, origins)
-            # Every library comes from a package.
+            # Every library must come from a package.
             owned = {relation["relatedSpdxElement"] for relation in listing["relationships"]
                      if relation["relationshipType"] == "CONTAINS" and relation["spdxElementId"] != "SPDXRef-Image"}
             for file in listing["files"]:

@@ -1,5 +1,5 @@
 """Runs manifests like the examples of the Training Operator and tf-operator (crd/accepted) on an
-API server. Checks that pods, services and TF_CONFIG are the same as those operators would
+API server. Checks that pods, services and TF_CONFIG are those that these two operators would
 create."""
 import json
 import os
@@ -22,8 +22,8 @@ def addresses(job, kind, count, port=2222, namespace="default"):
 
 
 def tf_config(cluster, kind, index):
-    """Returns the expected TF_CONFIG in a job of fixed size: no spaces, and these members in this
-    order."""
+    """Returns the expected TF_CONFIG of a task in a job of fixed size: no spaces, and these members
+    in this order."""
     return json.dumps({"cluster": dict(sorted(cluster.items())), "task": {"type": kind, "index": index},
                        "environment": "cloud"}, separators=(",", ":"))
 
@@ -45,8 +45,8 @@ class ReferenceTest(unittest.TestCase):
         cls.enterClassContext(Operator(program, cls.cluster.kubeconfig, "--leader-elect=false", log=logs / "reference_test.log"))
 
     def apply(self, manifest, replicas, namespace="default"):
-        """Applies a manifest. Returns its job, {name: pod} and {name: service} as soon as the pods
-        and services of `replicas`, {type: count}, exist."""
+        """Applies a manifest, and waits until the pods and services of `replicas`, {type: count},
+        exist. Returns the job, {name: pod} and {name: service}."""
         self.cluster.kubectl("apply", "-f", str(ACCEPTED / f"{manifest}.yaml"))
         job = json.loads(self.cluster.kubectl("get", "-f", str(ACCEPTED / f"{manifest}.yaml"), "-o", "json"))
         name = job["metadata"]["name"]
@@ -61,8 +61,8 @@ class ReferenceTest(unittest.TestCase):
         return job, pods, services
 
     def check(self, manifest, replicas, master, namespace="default", ports=None):
-        """Checks what all jobs have in common. Returns the TF_CONFIGs as {"worker-0": text or
-        None}."""
+        """Checks the properties that all jobs have in common. Returns the TF_CONFIGs as
+        {"worker-0": text or None}."""
         job, pods, services = self.apply(manifest, replicas, namespace)
         templates = {kind.lower(): spec for kind, spec in job["spec"]["tfReplicaSpecs"].items()}
         for kind, count in replicas.items():
@@ -147,8 +147,9 @@ class ReferenceTest(unittest.TestCase):
                                   for kind, count in replicas.items()})
 
     def test_types_of_any_case_in_a_job_that_may_grow(self):
-        """Each task's TF_CONFIG contains the task itself and the parameter servers. This includes
-        the master, for which the Training Operator writes an empty cluster."""
+        """The TF_CONFIG of each task contains the task itself and the parameter servers. This is
+        also true for the master, although the Training Operator writes an empty cluster for a
+        master."""
         got = self.check("lower-case-types", {"master": 1, "ps": 1, "worker": 2}, master="master")
         servers = addresses("lower-case", "ps", 1)
         workers = addresses("lower-case", "worker", 2)

@@ -24,8 +24,8 @@ done
 install_packages build test
 [ ${#parts[@]} -gt 0 ] || parts=(control-plane node faults)
 
-# TFJOB_TEST_KUBECONFIG tells the Bazel tests which cluster to use. These tests are also tagged
-# "manual", so that a plain `bazel test //...` skips them.
+# TFJOB_TEST_KUBECONFIG determines the cluster that the Bazel tests use. These tests are also tagged
+# "manual", so a plain `bazel test //...` skips them.
 control_plane_tests() {
   local state targets status=0
   python_tests reference_test || status=1
@@ -42,7 +42,7 @@ control_plane_tests() {
   return $status
 }
 
-# python_tests NAME [SHARDS]: runs a test module of this folder, divided into shards that run in
+# python_tests NAME [SHARDS]: runs a test module in this folder, divided into shards that run in
 # parallel, and appends the counts to the results.
 python_tests() {
   local name=$1 shards=${2:-1} logs shard shard_pid running=() status=0
@@ -61,7 +61,7 @@ python_tests() {
 }
 
 # run_shard NAME SHARD/SHARDS LOG: runs one shard, and copies its output to LOG. If there are
-# several shards, each line that it prints begins with the shard.
+# several shards, each printed line starts with the shard.
 run_shard() {
   TFJOB_SHARD=$2 PYTHONDONTWRITEBYTECODE=1 \
     /usr/bin/python3 -m unittest discover -s tests/cluster -p "$1.py" -v 2>&1 |

@@ -1,5 +1,6 @@
-// Tests, on a real API server, every verb of `tfjob` that uses a cluster. $TFJOB_TEST_KUBECONFIG
-// names the server's kubeconfig. No operator or kubelet runs there; this test acts as both.
+// Tests every verb of `tfjob` that uses a cluster, on a real API server. $TFJOB_TEST_KUBECONFIG
+// names the server's kubeconfig. The cluster has no operator and no kubelet; this test acts as
+// both.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -96,8 +97,8 @@ class VerbsTest : public ::testing::Test {
         {"spec",
          {{"schedulerName", "nobody"},
           {"containers", Json::array({{{"name", "tensorflow"}, {"image", "none.invalid/t:1"}}})}}}};
-    // Retries, because pods are rejected until the namespace has its service account, which is
-    // created a little later.
+    // Retry, because pods are rejected until the namespace has its service account, which is
+    // created slightly later.
     StatusOr<client::Object> created = Unavailable("not tried");
     for (int i = 0; i < 100 && !created.ok(); ++i) {
       if (i > 0) usleep(100'000);

@@ -1,6 +1,6 @@
 // Checks the sizes of the architectures in deploy/examples/models, which the trainer reads from
-// Keras' JSON. The expected sizes of published models are the published ones; formulas yield the
-// others.
+// Keras' JSON. For published models, the expected sizes are the published ones; for all others,
+// formulas yield them.
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"

@@ -1,7 +1,7 @@
-// Reads the programs that ship, and checks that they are built as .bazelrc promises:
-// position-independent, with relocations that are read-only once the program runs, without memory
-// that is both writable and executable, and with the compiler's checks of stack, buffers and
-// indirect branches.
+// Reads the released programs, and checks that they are built as .bazelrc promises:
+// position-independent, with relocations that are read-only at run time, without memory that is
+// both writable and executable, and with the compiler's checks of the stack, buffers and indirect
+// branches.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@
 namespace tfjob {
 namespace {
 
-// A 64-bit ELF file. Its sections may be stripped, but the dynamic symbols never are.
+// A 64-bit ELF file. Its sections may have been stripped, but the dynamic symbols are always
+// present.
 class Program {
  public:
   explicit Program(const std::string& path) : bytes_(ReadFile(path).value_or("")) {
@@ -40,7 +41,7 @@ class Program {
     return nullptr;
   }
 
-  // Returns the value of the first entry with this tag; 0 if there is none.
+  // Returns the value of the first entry with this tag, or 0 if there is none.
   uint64_t Dynamic(int64_t tag) const {
     for (const Elf64_Dyn& entry : dynamic_) {
       if (entry.d_tag == tag) return entry.d_un.d_val;
@@ -62,7 +63,7 @@ class Program {
     return names;
   }
 
-  // Counts the places in executable segments where an indirect branch may arrive (ENDBR64).
+  // Counts the permitted targets of indirect branches (ENDBR64) in executable segments.
   size_t BranchTargets() const {
     size_t count = 0;
     for (const Elf64_Phdr& segment : segments_) {
@@ -127,8 +128,8 @@ TEST_P(HardeningTest, NoMemoryIsWritableAndExecutable) {
 TEST_P(HardeningTest, TheCompilerChecksStackBuffersAndBranches) {
   const std::set<std::string> symbols = program_.Symbols();
   EXPECT_TRUE(symbols.contains("__stack_chk_fail"));
-  // Below level 2 of _FORTIFY_SOURCE, the compiler would call plain snprintf where the output is
-  // known to fit.
+  // Below level 2 of _FORTIFY_SOURCE, the compiler would call the unchecked snprintf where the
+  // output is known to fit.
   EXPECT_TRUE(symbols.contains("__snprintf_chk"));
   EXPECT_FALSE(symbols.contains("snprintf"));
   EXPECT_GT(program_.BranchTargets(), 1000u);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks which rooms depend on which. Compares the table in docs/architecture.md with the includes
-in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects dependencies
-that these lists do not allow. Also checks that rooms simulated by tests/simulation/training take
-their threads, locks, waits and time from runtime/base, and that no room above runtime/exec includes
-a header of one device.
+"""Checks the dependencies between rooms. Compares the table in docs/architecture.md with the
+includes in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects
+dependencies that these lists do not allow. Also checks that rooms that tests/simulation/training
+simulates use the threads, locks, waits and clocks of runtime/base, and that no room above
+runtime/exec includes a header for a specific device.
 
   tests/contract/rooms.py            reports each difference
   tests/contract/rooms.py --update   first copies the table into the BUILD files
@@ -24,8 +24,8 @@ VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//vis
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
 
-# The code that tests/simulation/training runs on a simulated machine, and the functions of the system that the
-# simulation could not control.
+# The code that tests/simulation/training runs on a simulated machine, and the system functions that this code must not
+# call because the simulation cannot control them.
 SIMULATED = ("runtime/ps/", "runtime/rpc/")
 OF_THE_SYSTEM = re.compile(
     r"std::(thread|jthread|this_thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|future|promise"
@@ -56,7 +56,7 @@ def read_table():
 
 
 def read_sources(names):
-    """Returns a result like that of read_table(), but according to the sources."""
+    """Returns a result like that of read_table(), but from the includes in the sources."""
     def room_of(path):
         return next((name for name in names if path.startswith(name + "/")), None)
 
@@ -102,7 +102,7 @@ def uses_of_a_device(table):
 
 def users(table, room):
     """Returns the labels of the packages that may include this room according to the table. If
-    there are none, returns the label of the room in the folder above."""
+    there are none, returns the label of the room in the parent folder."""
     found = {other for other, (includes, tests) in table.items() if room in includes | tests}
     return {f"//{other}:__pkg__" for other in found or {room.rpartition("/")[0]} & table.keys()}
 

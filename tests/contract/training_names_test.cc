@@ -1,5 +1,5 @@
-// Checks that the choices in the training file are exactly those of the packages that implement
-// them, and that the documentation states the packages' defaults.
+// Checks that the training file allows exactly the choices that the packages implement, and that
+// the documentation states the defaults of the packages.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

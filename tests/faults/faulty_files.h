@@ -1,4 +1,5 @@
-// Implements the machine's file system with faults that a test switches on and off.
+// Implements a file system with faults that a test switches on and off. The files are those of the
+// machine.
 #pragma once
 
 #include <atomic>
@@ -9,14 +10,14 @@
 
 namespace tfjob::faults {
 
-// Thread-safe.
+// The file system of this machine, with faults. Thread-safe.
 class FaultyFiles : public FileSystem {
  public:
   // While the disk is full, every write fails with "No space left on device".
   void Fill(bool full) { full_ = full; }
-  // While the disk hangs, writes wait.
+  // While the disk hangs, all writes wait.
   void Hang(bool hangs);
-  // Waits until a write hangs. Returns false if none does within a minute.
+  // Waits until a write hangs. Returns false if no write hangs within a minute.
   bool AwaitHangingWrite();
 
   StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) override;
@@ -30,8 +31,8 @@ class FaultyFiles : public FileSystem {
 
  private:
   friend class FaultyFile;
-  // Waits while the disk hangs, then returns the error with which a write to `path` fails; OK if
-  // the disk is not full.
+  // Waits while the disk hangs. Then returns the error of a write to `path` on a full disk, or OK
+  // if the disk is not full.
   Status Fault(const std::string& path);
 
   std::atomic<bool> full_ = false;

@@ -60,10 +60,10 @@ Status RecordingFiles::SyncDirectory(const std::string& path) {
   return RealFileSystem().SyncDirectory(path);
 }
 
-// Files are identified by the names under which they were created.
+// Identifies files by the names under which they were created.
 void RecordingFiles::AddStatesAt(size_t count, std::vector<Files>& states) const {
-  Files content = before_;                // by the name at creation: what is certainly on the disk
-  Files written = before_;                // by the name at creation: what the program has written
+  Files content = before_;                // by name at creation: content that is on the disk
+  Files written = before_;                // by name at creation: content that was written
   std::vector<const Operation*> pending;  // changes to names; each may be lost
   std::vector<const Operation*> kept;
   for (size_t i = 0; i < count; ++i) {

@@ -1,7 +1,7 @@
-// Records file operations, and computes the states in which a power failure may leave a folder.
+// Records file operations, and computes the possible states of a folder after a power failure.
 //
-// A power failure preserves content that had been synced, and each creation, rename and removal
-// after which the folder had been synced. Everything else may be kept or lost, in any combination.
+// A power failure preserves content that was synced, and each creation, rename and removal after
+// which the folder was synced. Any combination of all other changes may be lost.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ namespace tfjob::faults {
 // The contents of the files of one folder, by name.
 using Files = std::map<std::string, std::string>;
 
-// Used by one thread.
+// Performs and records operations in a folder. Used by one thread.
 class RecordingFiles : public FileSystem {
  public:
-  // Performs operations in `folder`, and records them. At the beginning, the folder contains the
-  // files `before`, which have been synced.
+  // Performs operations in `folder`, and records them. Initially, the folder contains the files
+  // `before`, which have been synced.
   RecordingFiles(std::string folder, Files before);
 
-  // Returns the states that the folder may have after a power failure at any time so far.
+  // Returns the possible states of the folder after a power failure at any time up to now.
   std::vector<Files> StatesAfterPowerLoss() const;
 
   StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) override;
@@ -48,7 +48,7 @@ class RecordingFiles : public FileSystem {
 
 // Returns the files of a folder.
 Files ReadFolder(const std::string& folder);
-// Gives the folder exactly these files.
+// Makes the folder contain exactly these files.
 void WriteFolder(const std::string& folder, const Files& files);
 
 }  // namespace tfjob::faults

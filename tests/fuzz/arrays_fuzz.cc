@@ -1,5 +1,5 @@
 // Checks the readers of NumPy's files with arbitrary bytes. The first byte of an input selects how
-// the rest is read: as an array (n) or as an archive of arrays (z).
+// the remaining bytes are read: as an array (n) or as an archive of arrays (z).
 //   - Reading never crashes.
 //   - An array that was read takes at most a fixed multiple of the file's size in memory.
 //   - Arrays that are read and then written read back as the same arrays.
@@ -26,8 +26,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // int8 becomes int32.
 constexpr uint64_t kMostWidening = 4;
-// A compressed array may take kFreeBytes or, if that is more, kMostExpansion times its compressed
-// size.
+// A compressed array may need kFreeBytes of memory or, if that is more, kMostExpansion times its
+// compressed size.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 

@@ -1,6 +1,6 @@
 // libFuzzer's entry point for arbitrary bytes (checkpoint_property.h). The first byte of an input
-// selects how the rest is read: as the index of a checkpoint (i), the file "checkpoint" (c),
-// finished.json (f) or TFRecords (r).
+// selects how the remaining bytes are read: as the index of a checkpoint (i), the file "checkpoint"
+// (c), finished.json (f) or TFRecords (r).
 #include <cstddef>
 #include <cstdint>
 

@@ -18,7 +18,7 @@
 namespace tfjob::fuzz {
 namespace {
 
-// A folder with the model's folder in it, which is removed at the end of the process.
+// A folder that contains the model's folder. Removed at the end of the process.
 class Folders {
  public:
   Folders() {
@@ -72,7 +72,7 @@ void CheckListProperties(std::string_view text) {
     Write(io::IndexFileName(folder + "/" + name), "an index");
     Write(io::DataFileName(folder + "/" + name, 0, 1), "data");
   }
-  // A file that a path with ".." could reach.
+  // This file outside of the model's folder could be reached by a path with "..".
   const std::string outside = TheFolders().path("model.ckpt-1");
   Write(io::IndexFileName(outside), "an index");
   Write(io::DataFileName(outside, 0, 1), "data");

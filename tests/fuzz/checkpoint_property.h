@@ -1,5 +1,5 @@
-// Checks that a model's folder written by someone else is read safely: nothing crashes, nothing
-// outside the folder changes, and reading takes no more memory than the size of the files.
+// Checks that a model's folder from an untrusted source is read safely: nothing crashes, nothing
+// outside of the folder changes, and reading needs no more memory than the size of the files.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,8 @@ namespace tfjob::fuzz {
 void CheckIndexProperties(std::string_view bytes);
 void CheckListProperties(std::string_view text);
 void CheckMarkProperties(std::string_view text);
-// Checks that the records that were read, when written again, equal the beginning of the file.
+// Reads the records of a file and writes them again. Checks that the result equals the beginning of
+// the file.
 void CheckRecordProperties(std::string_view bytes);
 
 }  // namespace tfjob::fuzz

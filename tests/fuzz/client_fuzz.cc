@@ -1,8 +1,8 @@
 // Checks how a training task handles arbitrary answers from a parameter server. An input is a
 // sequence of frames, each preceded by its length (u16, little-endian). The client joins, takes a
-// step and copies the state, and each frame answers its next request. The number 0xFFFF in a frame
-// stands for the number of that request. After the last frame, the test reports to the client that
-// the job is over, and ends the connection.
+// step and copies the state, and each frame answers the next request. The number 0xFFFF in a frame
+// is replaced with the number of that request. After the last frame, the test reports to the client
+// that the job is over, and closes the connection.
 //   - Nothing crashes, and no byte is written outside the caller's memory.
 //   - A result that is accepted has a position that is not negative.
 #include <atomic>
@@ -22,8 +22,8 @@ namespace {
 constexpr uint64_t kOfTheRequest = 0xFFFF;
 constexpr Duration kNextRequest{2ms};
 
-// The server's end of a stream. Waits for a request only for a limited time, so that frames for
-// which there is no request are delivered, too.
+// The server's end of a stream. Waits for a request only for a limited time, because frames for
+// which there is no request must be delivered, too.
 class Answers : public rpc::Transport {
  public:
   explicit Answers(std::vector<std::string_view> frames) : frames_(std::move(frames)) {}
@@ -41,7 +41,7 @@ class Answers : public rpc::Transport {
   }
   Status Read(rpc::IncomingFrame& frame) override {
     if (next_ == frames_.size()) return Unavailable("the end");
-    // A copy, so that a sanitizer detects reads beyond its end.
+    // Copy the bytes, so that a sanitizer detects reads beyond their end.
     bytes_.assign(frames_[next_].begin(), frames_[next_].end());
     ++next_;
     const uint64_t request = AwaitRequest();
@@ -75,7 +75,7 @@ class Answers : public rpc::Transport {
   uint64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Connects once.
+// Connects to the server only once.
 class OneServer : public rpc::Connector {
  public:
   explicit OneServer(std::vector<std::string_view> frames) : frames_(std::move(frames)) {}
@@ -92,7 +92,8 @@ class OneServer : public rpc::Connector {
   bool connected_ = false;
 };
 
-// Returns a frame that tells the client that the job is over, which ends all its waits.
+// Returns a frame that tells the client that the job is over. The frame ends all waits of the
+// client.
 const std::string& Finished() {
   static const std::string* const frame = [] {
     auto* made = new std::string;
@@ -135,7 +136,7 @@ void Run(ps::Mode mode, std::string_view bytes) {
       .connector = &server,
   });
   ENFORCE(client.ok(), "the client is made without a server");
-  // The buffers have exactly the size of the values, so that the sanitizers see writes beyond them.
+  // The buffers have exactly the size of the values, so sanitizers detect writes beyond them.
   std::vector<std::byte> w(24), b(4);
   const std::vector<std::span<std::byte>> values = {w, b};
   const std::vector<std::span<const std::byte>> gradients = {w, b};

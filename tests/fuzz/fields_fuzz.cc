@@ -1,6 +1,7 @@
 // Checks the readers of individual fields and of small objects with arbitrary bytes. The first byte
-// of an input selects how the rest is read: as a word (w), such as a time or a quantity, or as the
-// JSON of a Lease (l), of a TFJob's status (s) or of an object of an unknown kind (o).
+// of an input selects how the remaining bytes are read: as a word (w), such as a time or a
+// quantity, or as the JSON of a Lease (l), of a TFJob's status (s) or of an object of an unknown
+// kind (o).
 //   - Reading never crashes.
 //   - A value that is accepted and then printed reads back as the same value.
 #include <nlohmann/json.hpp>
@@ -36,7 +37,7 @@ void CheckWord(std::string_view text) {
   }
   const StatusOr<api::Quantity> quantity = api::ParseQuantity(text);
   if (quantity.ok()) {
-    // A text with more characters than this can be printed, but cannot be read back.
+    // The maximum length of a text that can be read back. Longer texts can be printed.
     constexpr size_t kMostCharacters = 18;
     const std::string printed = ToString(*quantity);
     const StatusOr<api::Quantity> again = api::ParseQuantity(printed);

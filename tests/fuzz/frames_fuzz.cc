@@ -22,7 +22,7 @@ rpc::IncomingFrame InPieces(std::string_view bytes, size_t size) {
   return frame;
 }
 
-// Writes the frame again.
+// Returns the bytes of the frame when it is written again.
 std::string Written(rpc::IncomingFrame& frame) {
   rpc::OutgoingFrame out{.header = frame.header, .segments = {}};
   std::vector<std::string> payload;
@@ -54,7 +54,8 @@ void CheckSocket(std::string_view bytes, bool is_one_frame) {
   far.Close();
   rpc::IncomingFrame frame;
   Status status = near.BeginRead(frame);
-  // Receives the beginning into separate memory, and the rest into the memory of the frame.
+  // Receive the beginning into separate memory, and the remaining bytes into the memory of the
+  // frame.
   std::string begin(std::min<size_t>(frame.remaining(), 7), '\0');
   if (status.ok()) status = frame.Receive(std::as_writable_bytes(std::span(begin)));
   if (status.ok()) status = frame.Load();

@@ -17,7 +17,8 @@ def fuzz_target(name, deps):
         alwayslink = True,
     )
 
-    # Links only with --config=sanitize, which compiles the objects with coverage instrumentation.
+    # The target links only with --config=sanitize, which compiles the objects with coverage
+    # instrumentation.
     cc_binary(
         name = name + "_fuzz",
         linkopts = ["-fsanitize=fuzzer"],

@@ -12,7 +12,7 @@
 namespace tfjob::fuzz {
 namespace {
 
-// Delivers one frame, then ends. Discards what is written.
+// Delivers one frame, and then ends. Discards all frames that are written.
 class OneFrame : public rpc::Transport {
  public:
   explicit OneFrame(std::string_view bytes) : bytes_(bytes) {}
@@ -48,8 +48,8 @@ void CheckCaller(const rpc::Caller& caller) {
 }  // namespace
 }  // namespace tfjob::fuzz
 
-// The first byte of an input selects how the rest is read: as the claims of a task (c), or as a
-// frame (f).
+// The first byte of an input selects how the remaining bytes are read: as the claims of a task (c),
+// or as a frame (f).
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tfjob;
   if (size == 0) return 0;

@@ -1,6 +1,7 @@
 // libFuzzer's entry point for arbitrary bytes (hello_property.h). The first byte of an input
-// selects the side that receives the rest: a listener (l) or a caller (c). The side has a key if
-// the letter is upper-case. The second byte is the length of the pieces in which the rest arrives.
+// selects the side that receives the bytes: a listener (l) or a caller (c). The side has a key if
+// the letter is upper-case. The second byte is the length of the pieces in which the following
+// bytes arrive.
 #include <cctype>
 #include <cstddef>
 #include <cstdint>

@@ -16,7 +16,7 @@ const wire::JobKey& Key() {
   return key;
 }
 
-// Feeds the bytes until the hello ends. Returns what the side sent.
+// Passes the bytes to the side until the hello ends. Returns the bytes that the side has sent.
 template <typename Side>
 std::string Feed(Side& side, std::string_view bytes, size_t piece, Status& status) {
   std::string sent = side.TakeOutput();

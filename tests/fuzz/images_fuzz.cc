@@ -15,14 +15,15 @@ namespace {
 
 constexpr int64_t kMostValues = 1 << 20;
 
-// Checks that the resized image has values between the least and the greatest of the image.
+// Checks that all values of the resized image are between the smallest and the greatest value of
+// the image.
 void CheckResized(const data::DecodedImage& image, const data::ResizeOptions& options) {
   std::vector<float> resized(static_cast<size_t>(options.height * options.width * image.channels),
                              -1);
   data::Resizer(options).Run(image, resized);
   const auto [least, greatest] = std::ranges::minmax(image.pixels);
   const auto low = static_cast<float>(least), high = static_cast<float>(greatest);
-  // A blend of a and b is rounded, and may be off by a little.
+  // An interpolated value is rounded, so it may be slightly outside of the range.
   ENFORCE(std::ranges::all_of(resized,
                               [&](float v) { return v >= low - 0.001f && v <= high + 0.001f; }),
           "values between those of the image");

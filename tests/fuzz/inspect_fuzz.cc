@@ -1,5 +1,5 @@
-// Checks the summaries of files with arbitrary bytes: summarising never crashes, whatever the
-// format is, and only prints characters that a terminal does not interpret.
+// Checks the summaries of files with arbitrary bytes: for every format, summarising never crashes,
+// and prints only characters that a terminal does not interpret.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@ void Check(const MemoryFile& file, const std::string& format) {
     ENFORCE(std::ranges::none_of(
                 text, [](char c) { return c == '\x7f' || (c >= 0 && c < ' ' && c != '\n'); }),
             "no control characters");
-    // U+0080 to U+009F; U+200E and U+200F; U+202A to U+202E; U+2066 to U+2069.
+    // Look for U+0080 to U+009F, U+200E, U+200F, U+202A to U+202E, and U+2066 to U+2069.
     for (size_t i = 0; i + 1 < text.size(); ++i) {
       const std::string_view two = std::string_view(text).substr(i, 2);
       const std::string_view three = std::string_view(text).substr(i, 3);

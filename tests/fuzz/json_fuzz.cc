@@ -1,5 +1,5 @@
 // Checks the readers of JSON and YAML with arbitrary bytes. The first byte of an input selects how
-// the rest is read: as JSON (j) or YAML (y).
+// the remaining bytes are read: as JSON (j) or YAML (y).
 //   - Reading never crashes.
 //   - A value printed as JSON reads back as the same value.
 //   - If the complete reader accepts a text, the fast reader, the splitter and MeasureJson agree

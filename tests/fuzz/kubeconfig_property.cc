@@ -18,7 +18,7 @@ void CheckError(const Status& status) {
   ENFORCE(Message(status).find(kPath) != std::string_view::npos, "an error must name the file");
 }
 
-// Removes every path, so that no file is opened.
+// Removes all paths, to ensure that no file is opened.
 void DropPaths(kube::Kubeconfig& config) {
   for (auto& [name, cluster] : config.clusters) cluster.certificate_authority.path.clear();
   for (auto& [name, user] : config.users) {

@@ -1,5 +1,5 @@
-// libFuzzer's entry point for arbitrary bytes (parameters_property.h). The first byte of an
-// input selects how the rest is read: as an assignment (a), frames (f) or a ledger (l).
+// libFuzzer's entry point for arbitrary bytes (parameters_property.h). The first byte of an input
+// selects how the remaining bytes are read: as an assignment (a), frames (f) or a ledger (l).
 #include <cstddef>
 #include <cstdint>
 

@@ -17,7 +17,7 @@ namespace tfjob::fuzz {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
-// Larger placements are valid, but take too long to check.
+// The maximum number of shards to check. Larger placements are valid, but take too long to check.
 constexpr size_t kMostShards = 10'000;
 
 void CheckPlacement(const ps::Definition& definition, const std::vector<ps::Shard>& shards,
@@ -71,7 +71,7 @@ rpc::Identity Sender(uint8_t byte) {
   return {.task_type = kTypes[byte & 3], .task_index = byte & 2 ? 1 : 0, .incarnation = 1};
 }
 
-// Delivers frames, then ends. Discards what is written.
+// Delivers frames, and then ends. Discards all frames that are written.
 class Tape : public rpc::Transport {
  public:
   explicit Tape(std::vector<std::string_view> frames) : frames_(std::move(frames)) {}
@@ -83,7 +83,7 @@ class Tape : public rpc::Transport {
   }
   Status Read(rpc::IncomingFrame& frame) override {
     if (next_ == frames_.size()) return Unavailable("the end");
-    // A copy, so that a sanitizer detects reads beyond its end.
+    // Copy the bytes, so that a sanitizer detects reads beyond their end.
     bytes_.assign(frames_[next_].begin(), frames_[next_].end());
     ++next_;
     frame.pieces = {std::as_bytes(std::span(bytes_))};
@@ -102,8 +102,8 @@ struct Run {
   std::vector<std::string_view> frames;
 };
 
-// Returns a frame that registers the sender's process. Contributions are read only from registered
-// processes.
+// Returns a frame that registers the sender's process. The server reads contributions only from
+// registered processes.
 const std::string& Registration() {
   static const std::string* const frame = [] {
     auto* made = new std::string;

@@ -1,4 +1,4 @@
-// Checks properties that must hold for arbitrary bytes that reach a parameter server.
+// Checks properties that must hold when arbitrary bytes reach a parameter server.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,8 @@ namespace tfjob::fuzz {
 //   - A store made from the assignment rejects all bytes outside it.
 void CheckAssignmentProperties(std::string_view text);
 // Checks that a server that has received these frames from peers of all roles still reports a valid
-// state: a size within its limit and a step that is not negative. Each frame takes one byte for the
-// sender (its low two bits: 0 chief, 1 worker, 2 ps, 3 evaluator), two for the frame's length
+// state: a size within its limit and a step that is not negative. Each frame consists of one byte
+// for the sender (low two bits: 0 chief, 1 worker, 2 ps, 3 evaluator), two bytes for the length
 // (little-endian), and the frame itself in wire format. Consecutive frames of one sender share a
 // connection.
 void CheckFrameProperties(std::string_view bytes);

@@ -1,5 +1,5 @@
 // Checks, with arbitrary bytes, how the operator reads protobuf from an API server: as an object,
-// as a list, as an error, as a watch, and as one pod among others.
+// as a list, as an error, as a watch, and as one of several pods.
 //   - Reading never crashes, and every error has a message.
 //   - The events of a watch do not depend on the pieces in which the bytes arrive.
 //   - All texts of an object are UTF-8.

@@ -1,5 +1,5 @@
 // Checks the state machines of the parameter servers with arbitrary messages. Each line of an input
-// is an event: its first character selects it, the rest is a message or a number.
+// is an event. The first character selects the event; the remaining ones are a message or a number.
 //   c  the coordinator receives the message from server 0, C from server 1
 //   p  the participant receives the message
 //   s  the contribution named by the message, a StagedReport, has arrived at the participant
@@ -46,7 +46,7 @@ class Servers {
     return number;
   }
 
-  // Compares texts, because a sum of squares may be NaN, which is not equal to itself.
+  // Compare texts, because a sum of squares may be NaN, which is not equal to itself.
   template <typename Message, typename Decode>
   static void CheckSurvives(const Message& message, const Decode& decode) {
     const std::string text = Encode(message);

@@ -9,7 +9,7 @@
 
 namespace tfjob::fuzz {
 
-// A file in memory that contains the given bytes and has a path.
+// A file in memory with certain bytes. The file has a path, so readers can open it.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes);

@@ -10,12 +10,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace tfjob::fuzz {
 namespace {
 
-// Each input is also truncated, and changed by one byte, at every kStride-th position, but at no
-// more than kMostPositions positions.
+// Each input is also tried with a truncation, and with a changed byte, at every kStride-th
+// position, but at no more than kMostPositions positions.
 constexpr size_t kStride = 7;
 constexpr size_t kMostPositions = 64;
 
-// The bytes are copied, so that a sanitizer detects reads beyond their end.
+// Calls the fuzzer's function with a copy of the bytes, so that a sanitizer detects reads beyond
+// their end.
 void Try(std::string_view bytes) {
   const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(copy.data(), copy.size());

@@ -1,5 +1,5 @@
-// Checks how the server for probes and metrics handles arbitrary bytes from a connection. Here, a
-// buffer replaces the connection; the parser and the function that decides the answer are those
+// Checks how the server for probes and metrics handles arbitrary bytes from a connection. A buffer
+// replaces the connection. The parser, and the function that determines the response, are those
 // that server.cc uses.
 //   - Nothing crashes, and the exchange ends.
 //   - Every response is HTTP, with one of the statuses that the server is meant to return.
@@ -81,14 +81,15 @@ void CheckAnswer(const serve::Answer& answer, const std::string& text, bool head
   ENFORCE(buffer.size() == 0, "a response must end where it says");
 }
 
-// Returns whether the parser refused the request.
+// Returns whether the parser rejected the request.
 bool Refused(const serve::Answer& answer) {
   const http::status status = answer.result();
   return status == http::status::bad_request ||
          status == http::status::request_header_fields_too_large;
 }
 
-// Returns the concatenated responses to all requests. A refusal is included without its reason.
+// Returns the concatenated responses to all requests. For a rejected request, the response is
+// included without the reason.
 std::string Exchange(std::string_view bytes, size_t piece) {
   Bytes stream(bytes, piece);
   beast::flat_buffer buffer{2 * serve::kMaxHead};

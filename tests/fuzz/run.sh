@@ -7,8 +7,8 @@
 #   --results FILE   appends a line "<passed> <failed> <what>" per target, for deploy/test.sh
 #   TARGET…          such as watch (default: all)
 #
-# The corpora in the tree stay as they are: new inputs go to a temporary folder, and an input that
-# violates a property to ~/.cache/tfjob/fuzz.
+# Does not change the corpora in the tree: new inputs are written to a temporary folder, and inputs
+# that violate a property to ~/.cache/tfjob/fuzz.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
 seconds=5 results=/dev/null targets=()
@@ -23,11 +23,12 @@ while [ $# -gt 0 ]; do
 done
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
 
-# fuzz TARGET: fuzzes one target and writes its line of the results.
+# fuzz TARGET: fuzzes one target, and writes the target's line of the results.
 fuzz() {
   local target=$1 log=$work/$1.log what="tests/fuzz:$1_fuzz sanitize"
   mkdir "$work/$target"
-  # Leaks are left to the replay tests: libFuzzer would look for them after nearly every input that uses threads.
+  # Do not detect leaks here, because libFuzzer would look for leaks after nearly every input that uses threads. The
+  # replay tests detect them.
   if "$bin/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -detect_leaks=0 \
     -artifact_prefix="$found/$target-" "$work/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
     echo "    $target: $(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log") inputs keep the properties"
@@ -40,7 +41,7 @@ fuzz() {
   return 1
 }
 
-# report TARGET LOG: prints why the target failed, and the input.
+# report TARGET LOG: prints why the target failed, and the input that failed.
 report() {
   local input
   echo "FAILED: $1"

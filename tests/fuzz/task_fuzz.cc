@@ -1,6 +1,6 @@
 // Checks, with arbitrary bytes, the readers of the data that a task gets from other programs. The
-// first byte of an input selects how the rest is read: as TF_CONFIG (t), as the JSON of a task's
-// progress (p), or as lines "key=value" that override keys of the training file (o).
+// first byte of an input selects how the remaining bytes are read: as TF_CONFIG (t), as the JSON of
+// a task's progress (p), or as lines "key=value" that override keys of the training file (o).
 //   - Reading never crashes.
 //   - A value that is accepted and then printed reads back as the same value.
 //   - A task of an accepted cluster has a role, and the tasks that train have ranks from 0 up.

@@ -1,7 +1,7 @@
 // Checks the reader of TFRecord files of tf.train.Example with arbitrary bytes. The first byte of
-// an input selects how the rest is read: as an example (e) or as a file (f). Reading an example
-// never crashes, and gives no value that is not in the bytes; records_property.h lists the
-// properties of files.
+// an input selects how the remaining bytes are read: as an example (e) or as a file (f). Reading an
+// example never crashes, and never returns a value that is not in the bytes. records_property.h
+// lists the properties of files.
 #include <string_view>
 
 #include "runtime/base/check.h"

@@ -1,6 +1,6 @@
-// Checks the tokenizers with arbitrary texts and vocabularies. The input has lines; the first byte
-// says what they are: 'v' a vocabulary of WordPiece, 'm' merges, 't' terms, 'j' a tokenizer.json,
-// and otherwise a text.
+// Checks the tokenizers with arbitrary texts and vocabularies. The first byte of an input selects
+// how the following lines are read: as a vocabulary of WordPiece (v), merges (m), terms (t), a
+// tokenizer.json (j), or otherwise as a text.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ using text::TokenEncoder;
 using text::Tokenizer;
 using text::WordPieceTokenizer;
 
-// A file that the process rewrites for each input.
+// Writes the file `name`, which the process overwrites for each input. Returns the path of the
+// file.
 std::string Write(const char* name, std::string_view content) {
   const std::string path = "/tmp/tfjob_tokenizers_fuzz_" + std::to_string(getpid()) + name;
   std::ofstream(path, std::ios::binary) << content;
@@ -54,7 +55,8 @@ std::vector<int64_t> Ids(TokenEncoder& encoder, std::string_view content, size_t
   return ids;
 }
 
-// The same text gives the same ids, which are in range; a shorter sink receives the first of them.
+// Checks that the same text yields the same ids, that all ids are in range, and that a shorter sink
+// receives the first ids.
 void CheckTokenizer(const Tokenizer& tokenizer, std::string_view content) {
   const auto encoder = tokenizer.MakeEncoder();
   const std::vector<int64_t> ids = Ids(*encoder, content, 1 << 16);
@@ -66,7 +68,8 @@ void CheckTokenizer(const Tokenizer& tokenizer, std::string_view content) {
           "a limit changes the first ids");
 }
 
-// Every byte belongs to one character, and what is not UTF-8 is U+FFFD.
+// Checks that every byte belongs to one character, and that bytes that are not UTF-8 are read as
+// U+FFFD.
 void CheckCodePoints(std::string_view rest) {
   while (!rest.empty()) {
     const text::CodePoint next = text::FirstCodePoint(rest);
@@ -104,7 +107,7 @@ void CheckMerges(std::string_view content) {
   const auto read =
       BytePairTokenizer::Read({.vocabulary = vocabulary, .merges = Write(".m", content)});
   if (read.ok()) CheckTokenizer(**read, content);
-  // The same bytes as a vocabulary.
+  // Use the same bytes as a vocabulary.
   const auto other =
       BytePairTokenizer::Read({.vocabulary = Write(".other", content), .merges = Write(".m", "")});
   if (other.ok()) CheckTokenizer(**other, content);

@@ -1,5 +1,6 @@
 // libFuzzer's entry point for arbitrary bytes (training_property.h). The first byte of an input
-// selects how the rest is read: as a training file (t), Keras JSON (k), IDX (i) or CSV (c).
+// selects how the remaining bytes are read: as a training file (t), Keras JSON (k), IDX (i) or CSV
+// (c).
 #include <cstddef>
 #include <cstdint>
 

@@ -13,7 +13,7 @@
 namespace tfjob::fuzz {
 namespace {
 
-// A file in memory that contains the given bytes and has a path.
+// A file in memory with certain bytes. The file has a path, so readers can open it.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : file_(memfd_create("fuzz", 0)) {

@@ -9,13 +9,13 @@ namespace tfjob::fuzz {
 // Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. Reading
 // must never crash. The other properties are listed for each function.
 
-// Checks that a valid config, when printed, reads back as the same config, and that reading the
+// Checks that a valid config that is printed reads back as the same config, and that reading the
 // layers of any config does not crash.
 void CheckTrainingFileProperties(std::string_view text);
-// Checks that a model, when written, reads back as the same model, and that inferring its shapes
+// Checks that a model that is written reads back as the same model, and that inferring its shapes
 // and variables succeeds or returns an error.
 void CheckKerasJsonProperties(std::string_view text);
-// Checks that a dataset, if it can be loaded, has at least one example and as many labels as
+// If a dataset can be loaded, checks that it has at least one example and as many labels as
 // examples, and that an epoch yields every example once.
 void CheckIdxProperties(std::string_view bytes);
 void CheckCsvProperties(std::string_view bytes);

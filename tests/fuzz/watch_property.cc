@@ -42,9 +42,10 @@ Lines Split(std::string_view bytes, size_t piece_size) {
   return result;
 }
 
-// Compares the fast decoder, which reads the text directly, with the slow one, which uses a DOM.
+// Compares the results of the fast decoder, which reads the text directly, and of the slow decoder,
+// which uses a DOM.
 void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event) {
-  // Nodes are not compared: the fast decoder reads only part of a node.
+  // Nodes are not compared, because the fast decoder reads only a part of a node.
   if (!event.object.ok() || kind == Kind::kNode) return;
   const StatusOr<Json> document = ParseJson(line, "line");
   if (!document.ok()) return;  // for example duplicate keys, which only the slow reader rejects
@@ -61,7 +62,7 @@ void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event
 void CheckLine(std::string line) {
   line.reserve(line.size() + JsonDocument::kPadding);
   JsonDocument document;
-  // The pod group represents all kinds of objects that the operator creates once per job.
+  // The pod group represents all kinds of which the operator creates one object per job.
   for (const Kind kind : {Kind::kPod, Kind::kService, Kind::kTFJob, Kind::kNode, Kind::kPodGroup}) {
     const StatusOr<kube::WatchEvent> event = kube::DecodeEvent(kind, document, line, "v1");
     if (!event.ok()) continue;
@@ -93,7 +94,7 @@ void CheckNeighbours(std::string_view object) {
 }
 
 // Reads the bytes as a part of a TFJob's spec, if SplitJsonArray considers them to be one element.
-// They need not be valid JSON.
+// The bytes need not be valid JSON.
 void CheckContent(std::string_view bytes) {
   const auto parts = SplitJsonArray(StrCat("[", bytes, "]"));
   if (!parts.ok() || parts->size() != 1) return;

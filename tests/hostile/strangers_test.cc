@@ -1,5 +1,6 @@
-// Attacks the port of a parameter server while its job trains. Whatever arrives, the job must keep
-// training, use at most 64 MiB more memory than without attacks, and log attacks once per source.
+// Attacks the port of a parameter server while its job trains. During every attack, the job must
+// keep training, use at most 64 MiB more memory than without attacks, and log attacks once per
+// source.
 #include <arpa/inet.h>
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ namespace {
 
 using wire::UniqueFd;
 
-constexpr char kStranger[] = "127.0.0.2";   // the address that most attacks come from
+constexpr char kStranger[] = "127.0.0.2";   // the source address of most attacks
 constexpr char kNeighbour[] = "127.0.0.1";  // the tasks' address, which some attackers share
 constexpr int64_t kMegabyte = 1 << 20;
 constexpr int kIdle = 2000;
@@ -38,7 +39,7 @@ wire::JobKey Key(char digit) {
   return *wire::JobKey::Parse(std::string(64, digit));
 }
 
-// Returns the value on a line of /proc/self/status, in bytes.
+// Returns the value of the line `name` in /proc/self/status, in bytes.
 int64_t MemoryLine(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -56,7 +57,7 @@ sockaddr_in SocketAddress(const char* host, int port) {
   return address;
 }
 
-// A job with one server, which has a key, and a chief that trains on its own thread.
+// A job with a key, which has one server, and a chief that trains on its own thread.
 class HostileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -109,8 +110,8 @@ class HostileTest : public testing::Test {
     while (steps_ < goal && Now() < deadline) std::this_thread::sleep_for(1ms);
     EXPECT_GE(steps_, goal) << "the job does not train on";
   }
-  // Ends the capture of the log, and expects exactly one line about messages from `source`. This
-  // line must contain `why`.
+  // Stops capturing the log, and expects exactly one line about messages from `source`. This line
+  // must contain `why`.
   void ExpectLoggedOnce(const std::string& why, const std::string& source = kStranger) {
     log_ = testing::internal::GetCapturedStderr();
     testing::internal::CaptureStderr();
@@ -134,7 +135,7 @@ class HostileTest : public testing::Test {
   static void Say(const UniqueFd& fd, std::string_view bytes) {
     (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Returns the bytes that arrive until the task closes the connection. Fails if the task does not
+  // Reads until the task closes the connection, and returns the bytes. Fails if the task does not
   // close it within 20 s.
   static std::string HearToTheEnd(const UniqueFd& fd) {
     std::string heard;
@@ -148,7 +149,7 @@ class HostileTest : public testing::Test {
     ADD_FAILURE() << "the connection stays open";
     return heard;
   }
-  // Returns exactly `count` bytes.
+  // Reads and returns exactly `count` bytes.
   static std::string Hear(const UniqueFd& fd, size_t count) {
     std::string heard(count, '\0');
     EXPECT_EQ(recv(fd.get(), heard.data(), count, MSG_WAITALL), static_cast<ssize_t>(count));
@@ -160,16 +161,16 @@ class HostileTest : public testing::Test {
         .status();
   }
 
-  // Sends impossible contributions and definitions as a training task.
+  // Acts as a training task, and sends impossible contributions and definitions.
   void SendForgedFrames(const rpc::Identity& as) const;
-  // Sends a definition as the chief. Returns false if the real chief reconnected and displaced this
-  // connection before the answer arrived.
+  // Acts as the chief, and sends a definition. Returns false if the real chief reconnected, and so
+  // displaced this connection, before the answer arrived.
   bool SendForgedDefinition(const ps::Definition& definition) const;
 
   rpc::Credentials credentials_{.key = Key('a')};
   const ps::Definition definition_ = ps::TwoVariables();
   std::unique_ptr<ps::ParameterServer> ps_;
-  // As every task does, the server also answers gRPC.
+  // Like every task, the server also serves gRPC.
   const std::unique_ptr<grpc::Service> progress_ =
       progress::MakeProgressService([] { return progress::Progress(); });
   std::unique_ptr<rpc::Server> server_;
@@ -178,8 +179,8 @@ class HostileTest : public testing::Test {
   std::atomic<bool> stop_ = false;
   std::thread thread_;
   int64_t memory_ = 0;
-  bool large_messages_ = false;  // this process also sends large messages
-  bool impersonated_ = false;    // the chief's connections are replaced
+  bool large_messages_ = false;  // the test itself sends large messages
+  bool impersonated_ = false;    // the attacker replaces the chief's connections
   std::string log_;
 };
 
@@ -207,8 +208,8 @@ void HostileTest::SendForgedFrames(const rpc::Identity& as) const {
 
 bool HostileTest::SendForgedDefinition(const ps::Definition& definition) const {
   const auto connector = rpc::MakeSocketConnector(credentials_);
-  // The peer claims to be the chief's current process. A peer that claimed to be a later one would
-  // replace the chief for good; only the key protects against this.
+  // The peer claims to be the chief's current process. A peer that claimed to be a later process
+  // would replace the chief permanently; only the key protects against this.
   ps::RawPeer peer(*connector, ps::Task("chief", 0), Address());
   const int64_t epoch = RealClock().Now().time_since_epoch().count();
   const ps::Received answer =
@@ -275,7 +276,7 @@ TEST_F(HostileTest, SilentAndHalfAndSlowHellosAreClosedAfterFiveSeconds) {
   Say(half, std::string("TFJH\1\1\x22\0\1\1", 10));
   const std::string open = std::string("TFJH\1\1\x22\0\1\1", 10) + std::string(32, 'n');
   size_t said = 0;
-  // One byte every 200 ms would take longer than a hello is allowed to take.
+  // Send one byte every 200 ms, so the whole hello would take longer than allowed.
   while (said < open.size() && !wire::AwaitSocket(slow.get(), POLLIN, Now() + 200ms)) {
     Say(slow, open.substr(said++, 1));
   }
@@ -295,7 +296,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < kIdle; ++i) strangers.push_back(Connect());
-  // All but the newest 256 are closed long before the time limit.
+  // All connections except the newest 256 are closed long before the time limit.
   for (int i = 0; i < kIdle - 256; ++i) {
     EXPECT_EQ(HearToTheEnd(strangers[static_cast<size_t>(i)]), "");
   }
@@ -305,7 +306,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
 
 TEST_F(HostileTest, PortScan) {
   for (int i = 0; i < 500; ++i) Connect();
-  // By the time a later connection is answered, the 500 connections have been processed.
+  // When a later connection is answered, the 500 connections have been processed.
   const UniqueFd last = Connect();
   Say(last, "?");
   EXPECT_EQ(HearToTheEnd(last), "");
@@ -321,13 +322,13 @@ TEST_F(HostileTest, ReplayedHello) {
   ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
   const std::string claims = caller.TakeOutput();
   ASSERT_FALSE(claims.empty());
-  // A stranger has seen both messages and repeats them.
+  // A stranger has intercepted both messages, and replays them.
   const UniqueFd stranger = Connect();
   Say(stranger, open);
   const std::string challenge = Hear(stranger, 41);
   Say(stranger, claims);
   EXPECT_EQ(HearToTheEnd(stranger), std::string("TFJH\1\5\1\0\4", 9));
-  // The peer itself is still welcome.
+  // The original peer is still accepted.
   Say(peer, claims);
   while (!caller.done()) ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
   ExpectLoggedOnce("the peer cannot prove the job's key");
@@ -385,7 +386,8 @@ TEST_F(HostileTest, GarbageInsteadOfFramesOfPeersWithTheKey) {
 }
 
 // Each stream belongs to a different task, announces a frame with the largest possible table of
-// segments, and then is silent. The server must not take memory for the table (see TearDown).
+// segments, and then is silent. The server must not allocate memory for the tables (TearDown checks
+// this).
 TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
   std::string announced(rpc::kHeaderBytes, '\0');
   announced[0] = '\xF1';
@@ -405,7 +407,7 @@ TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
 }
 
 TEST_F(HostileTest, StreamsOfTasksThatTheJobDoesNotHave) {
-  // By the time the second connection is answered, the first one has been logged.
+  // When the second connection is answered, the first one has been logged.
   for (int i = 0; i < 2; ++i) {
     const StatusOr<rpc::DataConnection> connection =
         rpc::DialData(Address(), rpc::kStreamChannel, ps::Task("evaluator", 0), credentials_, 10s);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""compile_cost.py INCLUDE SOURCE: compares what it takes to compile a user's SOURCE with what it takes to compile the
-standard headers that the library's headers include. Fails if SOURCE takes more than 2.5 times as much processor time,
-or more than 200 MB of memory."""
+"""compile_cost.py INCLUDE SOURCE: compares the cost of compiling a user's SOURCE with that of compiling the standard
+headers that the library's headers include. Fails if SOURCE takes more than 2.5 times as much processor time, or more
+than 200 MB of memory."""
 import os
 import pathlib
 import re
@@ -13,7 +13,7 @@ MAX_RATIO, MAX_MEGABYTES, RUNS = 2.5, 200, 3
 
 
 def cost(include, source):
-    """Compiles the source several times. Returns the least processor time in seconds, and the memory in MB."""
+    """Compiles the source several times. Returns the shortest processor time in seconds, and the memory in MB."""
     seconds, megabytes = [], 0
     for _ in range(RUNS):
         compiler = subprocess.Popen(["g++", "-std=c++20", "-I", include, "-c", source, "-o", "/dev/null"])

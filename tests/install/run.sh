@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the programs and the C++ library to a temporary folder, and tests them there: what the library exports and
-# contains, programs of users that are built with CMake, pkg-config and Bazel, and the Debian packages. While the users'
+# Installs the programs and the C++ library to a temporary folder, and tests them there: the exports and contents of the
+# library, users' programs that are built with CMake, pkg-config and Bazel, and the Debian packages. While the users'
 # programs are built and run, the sources of this project are hidden.
 #
 #   tests/install/run.sh [RESULTS]    appends "<passed> <failed> <what>" to the file RESULTS
@@ -28,8 +28,8 @@ check() {
   fi
 }
 
-# without_sources COMMAND…: runs the command where the folders with this project's sources and objects are empty, if
-# this user may change what a process sees.
+# without_sources COMMAND…: runs the command in a mount namespace in which the folders with this project's sources and
+# objects are empty, if this user may create such a namespace.
 without_sources() {
   if ! unshare --mount true 2>/dev/null; then
     "$@"
@@ -41,17 +41,17 @@ without_sources() {
 }
 
 install_moved() {
-  # CMake, pkg-config and the library find files relative to their own, so that an installation can be moved.
+  # Move the installation, because CMake, pkg-config and the library must find files relative to their own location.
   bazel run --config=release //deploy/install -- --prefix="$folder/first" && mv "$folder/first" "$prefix"
 }
 
-# consumer NAME: copies a user's project, with the program's source, to a folder of its own.
+# consumer NAME: copies a user's project, with the program's source, to a separate folder.
 consumer() {
   cp -r "tests/install/$1" "$folder/$1"
   cp tests/install/train.cc "$folder/$1/"
 }
 
-# trains PROGRAM…: runs a user's program, whose files go to the folder `files`.
+# trains PROGRAM…: runs a user's program, which writes its files to the folder `files`.
 trains() {
   rm -rf "$folder/files" && mkdir "$folder/files"
   without_sources "$@" "$folder/files" && [ -s "$folder/files/points.keras" ]
@@ -65,7 +65,7 @@ exports_only_the_api() {
   grep -q '^tfjob::api::CompiledModel::Fit(' <<<"$exported"
 }
 
-# libraries: lists the libraries that the library loads, apart from those of every C++ program.
+# libraries: lists the libraries that libtfjob.so loads, apart from those that every C++ program loads.
 libraries() { ldd "$library" | awk '$2 == "=>" {print $3}' | grep -vE '/lib(c|m|gcc_s|stdc\+\+)\.so'; }
 contains_the_others() { ! libraries | grep -E 'grpc|gpr|proto|absl|yaml|spdlog|fmt|re2|snappy|leveldb|simdjson|upb|cares|hdf5|curl'; }
 is_small() {
@@ -80,7 +80,7 @@ is_hardened() {
     ! readelf -dW "$library" | grep -E 'TEXTREL|RUNPATH|RPATH' && readelf -lW "$library" | grep -q 'GNU_STACK.* RW '
 }
 
-# Users' programs include no other file than those of the compiler, the C library and the installation.
+# Users' programs must include only files of the compiler, the C library and the installation.
 includes_only_the_standard() {
   local others
   g++ -std=c++20 -I"$prefix/include" -M deploy/examples/cpp/fashion-mnist.cc | tr -d '\\' | tr ' ' '\n' | grep / >"$folder/included"
@@ -95,7 +95,7 @@ builds_with_cmake() {
   without_sources cmake -S "$folder/cmake" -B "$folder/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" &&
     without_sources cmake --build "$folder/cmake/build" && trains "$folder/cmake/build/train"
 }
-# asks_for VERSION: configures a project that needs this version.
+# asks_for VERSION: configures a project that requires this version.
 asks_for() {
   rm -rf "$folder/asks" && mkdir "$folder/asks"
   sed "s/TFJob 0.1/TFJob $1/" tests/install/cmake/CMakeLists.txt >"$folder/asks/CMakeLists.txt"
@@ -132,7 +132,7 @@ tolerates_another_grpc() {
     LD_LIBRARY_PATH=$prefix/lib without_sources timeout 120 "$folder/protobuf/both"
 }
 
-# The example of the documentation as the container of a job with three tasks.
+# Runs the example in the documentation as the container of a job with three tasks.
 runs_as_a_job() {
   local image=registry.invalid/tfjob/fashion-mnist-cpp job=deploy/examples/cpp/fashion-mnist-cpp.yaml
   cmake -S deploy/examples/cpp -B "$folder/example" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release &&
@@ -148,7 +148,7 @@ packages_name_what_they_need() {
   depends libtfjob0 '(^|, )libdnnl2 ' && depends libtfjob0 '(^|, )libssl3 ' && ! depends libtfjob0 'grpc|protobuf|absl' &&
     depends libtfjob-dev '^libtfjob0 \(= [0-9.]+\)$' && depends tfjob '(^|, )libhdf5-' && depends tfjob '(^|, )libgrpc\+\+'
 }
-# Programs find the library in the packages as they do once the packages are installed.
+# Programs find the library in the unpacked packages in the same way as in installed packages.
 builds_with_packages() {
   local tree=$folder/packages name
   for name in tfjob libtfjob0 libtfjob-dev; do dpkg-deb -x "$folder/deb/$name"_*.deb "$tree"; done

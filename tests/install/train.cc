@@ -1,5 +1,5 @@
-// A program of a user: trains a small classifier, and exits with 0 if it has learned and its files
-// can be read again. The argument is a folder for the files.
+// Implements a user's program: trains a small classifier, and exits with 0 if the classifier has
+// learned and its files can be read again. The argument is a folder for the files.
 #include <tfjob/tfjob.h>
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string>
 namespace tj = tfjob;
 
-// Returns points, of which those with x0 > x1 have the class 1.
+// Returns points. Points with x0 > x1 have the class 1, and all others the class 0.
 tj::data::Arrays Points(int64_t examples) {
   tj::Tensor x(tj::DType::kFloat32, {examples, 2}), y(tj::DType::kInt64, {examples});
   uint32_t state = 12345;
@@ -26,7 +26,7 @@ tj::data::Arrays Points(int64_t examples) {
   return {.x = x, .y = y};
 }
 
-// The library calls this class of the program's own.
+// A callback class that the program defines, and that the library calls.
 class Epochs : public tj::CallbackHooks {
  public:
   tj::Status OnEpochEnd(tj::FitControl&, int64_t, const tj::Metrics&) override {
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   std::cout << metrics << "\n";
   Check(metrics["accuracy"] > 0.9, "the accuracy is above 0.9");
 
-  // The .keras file is written by the program tfjob-hdf5, which the library must find.
+  // The library must find the program tfjob-hdf5, which writes the .keras file.
   trained.Save(folder + "/points.keras").value();
   tj::CompiledModel again = session.Load(folder + "/points.keras").value();
   Check(again.Evaluate(Points(256)).value()["accuracy"] == metrics["accuracy"],

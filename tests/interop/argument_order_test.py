@@ -1,5 +1,5 @@
 """Compares the order of the members of the C++ API's layers, optimizers, schedules and losses with the order of Keras'
-arguments: C++ programs must give them in the order of their declaration. run.sh runs it."""
+arguments: C++ programs must list arguments in the order of declaration. run.sh runs it."""
 import glob
 import inspect
 import os

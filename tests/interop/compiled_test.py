@@ -1,5 +1,5 @@
-"""Continues training in our program and in Keras, each from files that the other wrote, with the
-settings of compile() and the state of the optimizer. run.sh runs it."""
+"""Tests files with the settings of compile() and the state of the optimizer: the trainer and Keras
+each continue a training from files that the other has written. run.sh runs it."""
 import json
 import os
 import tempfile
@@ -35,8 +35,8 @@ OPTIMIZERS = {
 
 
 def network():
-    """Returns a model whose layers are called in a different order from that in which they are listed.
-    Some of its variables are not trained."""
+    """Returns a model whose layers are listed in one order and called in another. Some of its variables are not
+    trained."""
     inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh", name="deep"), L.BatchNormalization()],
                              name="inner")
     frozen = L.Dense(4, name="frozen")
@@ -46,8 +46,8 @@ def network():
 
 
 class Compiled(unittest.TestCase):
-    """One program takes three steps and writes a file, from which the other one takes two more. The
-    results are compared with five steps of Keras alone."""
+    """One program takes three steps and writes a file; the other program reads the file and takes
+    two more steps. The results are compared with those of five steps in Keras alone."""
     COUNT = 8
 
     def setUp(self):
@@ -123,7 +123,8 @@ class Compiled(unittest.TestCase):
                 ours = keras.saving.load_model(file)
                 self.assertEqual(ours.optimizer.iterations, 3 // (ours.optimizer.gradient_accumulation_steps or 1))
                 self.assert_close(name, variables(self.fit(ours, 2)), variables(model))
-                # Keras 3.15 restores no optimizer from .h5 files, not even from those that it wrote.
+                # Keras 3.15 does not restore the optimizer from .h5 files, not even from files that it has written
+                # itself.
                 older = self.path(f"{name}-ours.h5")
                 run("export", "--model", config, "--to", older)
                 self.assertIs(type(keras.saving.load_model(older).optimizer), type(ours.optimizer))
@@ -139,7 +140,7 @@ class Compiled(unittest.TestCase):
         train({**keys, "optimizer": {"learning_rate": 0.3}})
         model.optimizer.learning_rate = 0.3
         self.assert_close("learning_rate", self.saved("rate", model), variables(self.fit(model, 2)))
-        # A schedule that states all rates itself also replaces the file's rate.
+        # A schedule that specifies all rates also replaces the rate in the file.
         schedule = {"name": "piecewise_constant_decay", "boundaries": [100], "values": [0.3, 0.1]}
         keys = self.keys(5, "pieces", file=self.path("m.keras"), weights=self.path("m.keras"))
         train({**keys, "optimizer": {"learning_rate_schedule": schedule}})
@@ -158,8 +159,8 @@ class Compiled(unittest.TestCase):
         two = keras.Model(x, [L.Dense(2, activation="sigmoid", name="a")(x), L.Dense(1, name="b")(x)])
         labels = (self.y > 0).astype(np.float32)
         np.savez(self.path("data.npz"), x=self.x, y=labels, a=labels, b=self.y[:, :1], w=weights)
-        # Each list gets new objects: an object in both lists would mix the plain and the weighted values, even after
-        # it is read from a file (shared_object_id).
+        # Each list gets new objects. If an object were in both lists, it would mix the plain and the weighted values,
+        # even after it is read from a file (shared_object_id).
         for name, model, y, listed in [
                 ("one", one, labels, lambda:
                  ["mae", m.AUC(curve="PR", name="pr"), m.LogCoshError(), m.AUC(name="pr"), "acc"]),

@@ -1,4 +1,4 @@
-// The verbs of interop_tool that read data: images, records, datasets, texts and terms.
+// Declares the verbs of interop_tool that read data: images, records, datasets, texts and terms.
 #pragma once
 
 #include "runtime/base/json.h"

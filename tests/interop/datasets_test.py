@@ -1,5 +1,5 @@
-"""Compares the order of the examples that operators on datasets give with that of tf.data. run.sh
-runs it."""
+"""Compares the order of the examples after operators on datasets with that of tf.data. run.sh runs
+it."""
 import random
 import unittest
 
@@ -10,7 +10,8 @@ import tensorflow as tf
 
 
 def build(tree):
-    """Returns the tf.data.Dataset of a tree of operators, as interop_tool understands it."""
+    """Returns the tf.data.Dataset for a tree of operators. The tree has the form that interop_tool
+    reads."""
     if "range" in tree:
         return tf.data.Dataset.range(*tree["range"])
     if "select" in tree:
@@ -41,7 +42,8 @@ class Datasets(unittest.TestCase):
             first = self.random.randrange(1000)
             return {"range": [first, first + self.random.randint(6, 20)], "name": "x"}
         if kind == "select":
-            # Some examples are always left: unlike tf.data, our datasets are never empty.
+            # Keep at least one example, because the runtime's datasets, unlike those of tf.data,
+            # are never empty.
             return {"select": self.tree(depth - 1), "skip": self.random.randrange(2),
                     "take": self.random.choice([-1, 4, 100]), "repeat": self.random.randint(1, 3)}
         parts = [self.tree(0 if kind == "interleave" else depth - 1) for _ in range(self.random.randint(1, 5))]

@@ -1,7 +1,8 @@
 """Compares tables (Embedding) with Keras: outputs, masks, and the variables after steps of each optimizer.
 
-If a batch contains a row several times, Keras on TensorFlow applies the row's gradients one by one, unlike Keras on
-its other backends. The steps therefore use dense gradients, in which TensorFlow has added them."""
+If a batch contains a row several times, Keras on TensorFlow applies the row's gradients one by one, unlike Keras on its
+other backends. The steps therefore use dense gradients, in which TensorFlow has already added the gradients of each
+row."""
 import json
 import os
 import tempfile
@@ -29,8 +30,9 @@ def texts(library):
 
 
 def padded(library):
-    """Returns a classifier of texts that end with zeros. The classifier is a chain of layers,
-    because in a graph, Keras 3 writes the computation of the mask as further layers."""
+    """Returns a classifier of texts that end with zeros. The classifier is a Sequential model,
+    because in a functional model, Keras 3 writes the computation of the mask as additional
+    layers."""
     L = library.layers
     return library.Sequential([library.Input((6,)), L.Embedding(23, 5, mask_zero=True, name="table"),
                                L.GlobalAveragePooling1D(name="mean"), L.Dense(3, name="logits")])

@@ -1,5 +1,5 @@
-"""Exchanges whole models, weights and predictions with Keras and safetensors through files, as
-users do: with the subcommands of tfjob-trainer. run.sh runs it."""
+"""Exchanges whole models, weights and predictions with Keras and safetensors through files. Uses
+the subcommands of tfjob-trainer, as users do. run.sh runs it."""
 import json
 import os
 import subprocess
@@ -63,12 +63,13 @@ class Files(unittest.TestCase):
             yield model
 
     def check_prediction(self, model, batch_size, *arguments):
-        """Compares our predictions with those of Keras."""
+        """Compares the trainer's predictions with those of Keras."""
         inputs = inputs_of(model, self.rng)
         flags = []
         for name, array in zip(input_names(model), inputs):
             np.save(self.path(f"{name}.npy"), array)
-            # The only input of a Sequential model has another name in Keras than in its files.
+            # Keras uses different names for the only input of a Sequential model in memory and in
+            # files.
             flags += ["--input", f"{name}={self.path(name)}.npy" if len(inputs) > 1 else self.path(f"{name}.npy")]
         output = self.path("predictions.npz")
         run("predict", *arguments, *flags, "--output", output, "--batch-size", str(batch_size))

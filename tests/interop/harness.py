@@ -1,8 +1,8 @@
-"""Runs our two programs, whose paths run.sh sets in the environment, and reads event files with
-TensorBoard.
+"""Runs interop_tool and tfjob-trainer, whose paths run.sh sets in the environment, and reads event
+files with TensorBoard.
 
-Import this module before TensorFlow, which reads its settings from the environment when it is
-loaded."""
+Import this module before TensorFlow, because TensorFlow reads its settings from the environment
+when it is loaded."""
 import json
 import os
 import subprocess

@@ -27,7 +27,7 @@ class Images(unittest.TestCase):
         self.rng = np.random.default_rng(3)
 
     def picture(self, width, height, mode="RGB"):
-        """Returns smooth colours with some noise."""
+        """Returns an image of smooth colours with some noise."""
         bands = []
         for _ in mode if mode != "L" else "L":
             coarse = Image.fromarray(self.rng.integers(0, 256, (5, 6), dtype=np.uint8))
@@ -47,7 +47,7 @@ class Images(unittest.TestCase):
         return as_array(ours["features"]), as_array(ours["labels"])
 
     def decoded(self, content, channels):
-        """Returns the pixels of one image, without a change of its size."""
+        """Returns the pixels of one image, without resizing it."""
         self.write("c/image", content)
         width, height = Image.open(io.BytesIO(content)).size
         return self.read(height=height, width=width, channels=channels)[0][0]
@@ -114,7 +114,7 @@ class Images(unittest.TestCase):
         np.testing.assert_array_equal(self.decoded(colours, 3), tf.io.decode_png(colours, channels=3))
 
     def write_folder(self, forms):
-        """Writes images of several sizes in folders of classes, with names that sort in unusual ways."""
+        """Writes images of several sizes to one folder per class. The names sort in unusual ways."""
         sizes = [(50, 40), (33, 70), (64, 48), (10, 10), (90, 31)]
         names = ["b/10", "b/2", "b/sub/1", "b/sub-2/1", "A/z", "A/ü", "c d/_", "c d/x.y", "c d/deep/er/0"]
         for i, name in enumerate(names):

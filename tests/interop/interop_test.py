@@ -1,4 +1,5 @@
-"""Compares our file formats and arithmetic with TensorFlow, Keras and TensorBoard.
+"""Compares the file formats and the arithmetic of the runtime with TensorFlow, Keras and
+TensorBoard.
 
 run.sh runs it. trainer_test.py tests the files that the trainer writes."""
 import json
@@ -99,7 +100,7 @@ class Events(unittest.TestCase):
 
 
 def variables(model, prefix=""):
-    """Returns the weights of a model by our names."""
+    """Returns the weights of a model, by the names that the runtime uses."""
     found = {}
     for layer in model.layers:
         if hasattr(layer, "layers"):
@@ -123,8 +124,8 @@ def variables(model, prefix=""):
 
 
 def paths(model, weights):
-    """Returns the paths of the weights. Keras begins them with the name of a Sequential model, but
-    only if the model was made from tensors."""
+    """Returns the paths of the weights. In Keras, the paths start with the name of a Sequential
+    model only if the model was built from tensors."""
     return [weight.path.removeprefix(f"{model.name}/") for weight in weights]
 
 
@@ -133,7 +134,7 @@ def values(array):
 
 
 def randomize(model, rng, most):
-    """Gives every weight a value other than the usual 0 or 1; variances stay above 0."""
+    """Sets every weight to a value other than the usual 0 or 1. Variances stay above 0."""
     for weight in model.weights:
         shift = rng.uniform(0, most, weight.shape).astype(np.float32)
         weight.assign(np.asarray(weight) + shift)
@@ -174,13 +175,13 @@ def functional(library):
     rows = L.Softmax(name="masked")(L.Dense(4, name="deep_scores")(scores), mask=mask)
     softmax = library.Model([scores, mask], L.Softmax(axis=[1, 2])(L.Add()([L.Softmax(axis=1)(scores), rows])),
                             name="softmax")
-    # For masks with values other than 0 and 1, tf.keras 2 computes different results.
+    # tf.keras 2 computes different results for masks with values other than 0 and 1.
     return [towers, shapes, twice] + ([softmax] if library is keras else [])
 
 
 def images(library):
-    """Returns models over images and rows, which together use every argument of their layers. The
-    last one uses arguments with which TensorFlow cannot train on a CPU."""
+    """Returns models of images and rows, which together use every argument of their layers. The
+    last model uses arguments with which TensorFlow cannot train on a CPU."""
     L = library.layers
     image = library.Input((9, 8, 4), name="image")
     h = L.Conv2D(6, 3, padding="same", activation="relu", name="plain")(image)
@@ -264,10 +265,11 @@ def attention(library):
     rows = [L.Attention(use_scale=True, score_mode="concat", name="concat")([h, steps], use_causal_mask=True),
             L.Attention(name="dot_attention")([h, b, L.Dense(6, name="dot_keys")(b)]),
             L.AdditiveAttention(name="additive")([h, steps])]
-    # Keras 3 removes the masks from the values that it passes to a MultiHeadAttention, so each gets a new value.
+    # Keras 3 removes the masks from the values that are passed to a MultiHeadAttention, so pass a new value to each of
+    # these layers.
     padded = [L.Masking()(L.ReLU(threshold=0.9)(b)) for _ in range(2)]
     masked = L.MultiHeadAttention(2, 2, name="masked")(h, padded[0])
-    # Permute stops the mask.
+    # Permute does not pass the mask on.
     query = L.Permute((1, 2))(L.MultiHeadAttention(2, 2, name="masked_query")(padded[1], h))
     h = L.Add()([h, L.Attention(name="of_masked")([h, query])])
     rows.append(h)
@@ -348,7 +350,7 @@ def volumes(library):
     h = L.Conv3DTranspose(2, (4, 1, 2), strides=(3, 1, 1), name="up_valid")(h)
     h = L.ZeroPadding3D(((1, 0), (0, 2), (1, 1)))(L.Cropping3D(((1, 2), (0, 1), (2, 0)))(h))
     h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(L.SpatialDropout3D(0.0)(h)))
-    # Many elements of h differ only by rounding errors, so the gradient of their maximum is not well defined.
+    # Many elements of h differ only by rounding errors, so the gradient of their maximum is ill-defined.
     distinct = L.Conv3D(3, 2, name="distinct")(volume)
     ends = [L.GlobalMaxPooling3D()(distinct), L.GlobalAveragePooling3D()(h),
             L.Flatten()(L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(distinct))]
@@ -370,7 +372,8 @@ def volumes(library):
     return library.Model(volume, L.Dense(2, name="volumes_head")(L.Concatenate()(ends)), name="volumes")
 
 
-# Activations that both libraries have and compute alike, and those that only Keras 3 has.
+# The activations that both libraries have and compute in the same way, and those that only Keras 3
+# has.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "elu", "exponential", "gelu", "selu", "swish", "softplus",
                "softsign", "mish"]
 KERAS_3_ACTIVATIONS = ["celu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu",
@@ -447,7 +450,7 @@ class Models(unittest.TestCase):
 
     def check_graphs(self, library, steps):
         rng = np.random.default_rng(7)
-        # Sums over a window have so many terms that the values would explode with larger weights.
+        # Sums over a window have many terms, so the values would explode with larger weights.
         models = [(model, 0.5) for model in [*functional(library), *attention(library)]]
         models += [(model, 0.05) for model in [*images(library), curves(library)]]
         models += [(model, 0.3) for model in recurrent(library)]
@@ -466,7 +469,7 @@ class Models(unittest.TestCase):
     def test_graphs_of_keras_3(self):
         self.check_graphs(keras, steps=True)
 
-    # The steps of most of these models are not compared: the fused batch normalization of tf.keras 2 computes a
+    # The steps of most of these models are not compared, because the fused batch normalization of tf.keras 2 computes a
     # different moving variance.
     def test_graphs_of_tf_keras_2(self):
         self.check_graphs(tf_keras, steps=False)
@@ -493,7 +496,7 @@ class Models(unittest.TestCase):
                     np.testing.assert_array_equal(got, wanted)
 
 
-# The decays are so short that each schedule ends, jumps or starts again within the test's steps.
+# The decays are so short that each schedule ends, jumps or restarts within the steps of the test.
 SCHEDULES = [
     ("exponential_decay", {"decay_steps": 3, "decay_rate": 0.7}),
     ("exponential_decay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
@@ -510,7 +513,7 @@ SCHEDULES = [
 
 
 def schedule(name, given):
-    """Returns Keras' schedule of this name, with an initial learning rate of 0.1 if it takes
+    """Returns Keras' schedule with this name. The initial learning rate is 0.1 if the schedule has
     one."""
     make = getattr(keras.optimizers.schedules, "".join(word.title() for word in name.split("_")))
     return make(**given) if "values" in given else make(0.1, **given)
@@ -555,8 +558,8 @@ class Optimizers(unittest.TestCase):
         *[({"kind": kind, **common}, lambda make=make, common=common: make(**common))
           for common in COMMON for kind, make in [("sgd", keras.optimizers.SGD), ("adam", keras.optimizers.Adam),
                                                   ("nadam", keras.optimizers.Nadam)]],
-        # Schedules are tested with SGD, because its step depends on the learning rate alone. Adam's
-        # also depends on the powers of the betas, which Keras computes in float32.
+        # Schedules are tested with SGD, because a step of SGD depends only on the learning rate. A
+        # step of Adam also depends on the powers of the betas, which Keras computes in float32.
         *[({"kind": "sgd", "learning_rate": 0.1, "learning_rate_schedule": {"name": name, **ours(given)}},
            lambda name=name, given=given: keras.optimizers.SGD(schedule(name, given)))
           for name, given in SCHEDULES],

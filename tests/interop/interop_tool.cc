@@ -1,5 +1,5 @@
-// Implements the C++ half of the interoperability tests: one verb per test, which reads a request
-// as JSON from standard input and writes the answer as JSON to standard output. The other half,
+// Implements the C++ half of the interoperability tests. Each verb reads a request as JSON from
+// standard input, and writes the answer as JSON to standard output. The other half,
 // interop_test.py, compares the answers with TensorFlow, Keras and TensorBoard.
 #include <functional>
 #include <iostream>
@@ -108,7 +108,7 @@ model::Loss ToLoss(const Json& json) {
   return loss;
 }
 
-// Runs a graph that `compute` builds from a prediction and labels. Returns its fetches.
+// Runs a graph that `compute` builds from a prediction and labels. Returns the fetched values.
 StatusOr<std::vector<std::vector<float>>> RunOn(
     const Tensor& prediction, const Tensor& labels,
     const std::function<std::vector<graph::Output>(graph::Builder&, graph::Output, graph::Output)>&
@@ -130,7 +130,7 @@ StatusOr<std::vector<std::vector<float>>> RunOn(
   return fetches;
 }
 
-// {"loss": {name, …}, "prediction": tensor, "labels": tensor} → {"values": one loss per place,
+// {"loss": {name, …}, "prediction": tensor, "labels": tensor} → {"values": one loss per position,
 // "gradient": the gradient of their mean}
 StatusOr<Json> ComputeLoss(const Json& request) {
   ASSIGN_OR_RETURN(const auto results,
@@ -275,7 +275,7 @@ StatusOr<Json> TrainStep(const Json& request) {
   return std::move(reply["variables"]);
 }
 
-// {"model": Keras' JSON as text} → the same model as we write it
+// {"model": Keras' JSON as text} → the same model as the runtime writes it
 StatusOr<Json> Rewrite(const Json& request) {
   ASSIGN_OR_RETURN(const model::Model model,
                    model::ReadKerasJson(request["model"].get<std::string>(), "the model"));

@@ -1,4 +1,4 @@
-// Converts tensors to JSON ({"dtype": …, "shape": […], "values": […]}) and back.
+// Converts tensors to JSON, {"dtype": …, "shape": […], "values": […]}, and back.
 #pragma once
 
 #include "runtime/base/json.h"

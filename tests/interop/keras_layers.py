@@ -1,11 +1,11 @@
 """Writes the table of layers in docs/guides/coming-from-keras.md: every class of the installed
-keras.layers, and whether the layer table of this project has it.
+keras.layers, and whether this project's table of layers contains it.
 
     PYTHON tests/interop/keras_layers.py     rewrites the table
 
-The layer table is read from the rows of docs/training-file.md, which
-tests/contract/training_names_test.cc compares with the table in the code. keras_layers_test.py
-checks that the page is current."""
+Reads this project's table of layers from docs/training-file.md.
+tests/contract/training_names_test.cc compares that page with the table in the code.
+keras_layers_test.py checks that the page is current."""
 import os
 import re
 import sys
@@ -17,7 +17,7 @@ PAGE = f"{DOCS}/guides/coming-from-keras.md"
 BEGIN, END = "<!-- layers: begin -->\n", "<!-- layers: end -->\n"
 NOT_LAYERS = {"Layer", "Wrapper", "InputSpec"}
 
-# Replacements for layers that are not supported. The first pattern that matches a class applies.
+# Replacements for unsupported layers. The first pattern that matches a class applies.
 INSTEAD = [
     ("Lambda", "it holds Python code, which is not run; replace it by layers or functions of `keras.ops`"),
     ("JaxLayer|FlaxLayer|TorchModuleWrapper|TFSMLayer", "it holds a program of another library"),
@@ -65,7 +65,8 @@ def table():
 
 
 def parts():
-    """Returns three parts of the page: before, in and after the table."""
+    """Returns three parts of the page: the text before the table, the table, and the text after
+    it."""
     with open(PAGE) as page:
         before, rest = page.read().split(BEGIN)
     inside, after = rest.split(END)

@@ -1,5 +1,5 @@
-"""Checks the table of layers in docs/guides/coming-from-keras.md, and that random_models.py draws
-every layer in it. run.sh runs it."""
+"""Checks that the table of layers in docs/guides/coming-from-keras.md is current, and that
+random_models.py draws every layer in it. run.sh runs it."""
 import unittest
 
 import harness  # noqa: F401  before Keras

@@ -109,7 +109,7 @@ def with_arguments():
     return cases
 
 
-# Metrics that count elements rather than places.
+# Metrics that count elements rather than positions.
 OF_ELEMENTS = {"precision", "recall", "auc", "true_positives", "true_negatives", "false_positives", "false_negatives"}
 
 # The metrics that are compared for an output with a mask.
@@ -145,7 +145,7 @@ class Losses(unittest.TestCase):
 
 class Metrics(unittest.TestCase):
     def compare(self, make, name, arguments, prediction, labels, mask=None, weights=None):
-        """Compares the metric's value after two batches."""
+        """Compares the value of the metric after two batches with that of Keras."""
         metric, batches = make(**arguments), []
         for part in (slice(0, 4), slice(4, None)):
             output = tf.constant(prediction[part])
@@ -177,7 +177,7 @@ class Metrics(unittest.TestCase):
         plain = [(make, name, {}, prediction, labels) for make, name, prediction, labels in METRICS]
         for make, name, arguments, prediction, labels in plain + with_arguments():
             for axes in range(1, max(2, prediction.ndim)):
-                # For these metrics, Keras does not broadcast the weights of examples over the steps.
+                # Omit these metrics, for which Keras does not broadcast the weights of examples over the steps.
                 if axes < prediction.ndim - 1 and name in OF_ELEMENTS:
                     continue
                 with self.subTest(metric=name, axes=axes, **arguments):
@@ -185,8 +185,8 @@ class Metrics(unittest.TestCase):
                     self.compare(make, name, arguments, prediction, labels, weights=weights)
 
     def test_masks_and_weights_count_together_as_in_keras(self):
-        # One weight per step. Keras multiplies weights and mask without broadcasting, so it raises if there is one weight
-        # per example.
+        # Use one weight per step. Keras multiplies weights and mask without broadcasting, so one weight per example
+        # would raise an error.
         mask, weights = RNG.random(STEPS[:-1]) > 0.4, RNG.random(STEPS[:-1]).astype(np.float32)
         for make, name, prediction, labels in MASKED:
             with self.subTest(metric=name):

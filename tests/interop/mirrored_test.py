@@ -1,5 +1,5 @@
 """Compares the strategies mirrored and central_storage with TensorFlow's MirroredStrategy: the loss
-of each of 100 steps, from the same variables, on the same batches. run.sh runs it."""
+of each of 100 steps with the same initial variables and the same batches. run.sh runs it."""
 import json
 import os
 import subprocess

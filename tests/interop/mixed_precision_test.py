@@ -26,7 +26,8 @@ EPSILON_OF_FLOAT16 = 2.0 ** -11
 
 
 class MixedCase(Case):
-    """A random model whose layers have the policy. Keras draws and runs it with this policy."""
+    """A random model whose layers have the policy. Keras creates and runs the model with this
+    policy."""
 
     def in_policy(self, trains):
         """Returns the outputs and the variables after a step, computed by Keras in the policy."""
@@ -46,8 +47,8 @@ def numbered(outputs):
 
 
 def differences(ours, exact, theirs, epsilon):
-    """Returns the values that are further from the exact ones than Keras' values in the policy, apart from a few
-    roundings of the result. A model may amplify the roundings inside it, for which Keras' error is the measure."""
+    """Returns the values whose error exceeds that of Keras' values in the policy by more than a few roundings of the
+    result. Keras' error is the reference, because a model may amplify the roundings inside it."""
     found = []
     for name, wanted in exact.items():
         got = np.asarray(ours[name], np.float64).reshape(wanted.shape)
@@ -88,7 +89,7 @@ class RandomMixedModels(unittest.TestCase):
         for seed in range(SEED, SEED + self.count):
             try:
                 case = MixedCase(seed)
-            except Exception:  # Keras makes the model, but cannot run it
+            except Exception:  # Keras creates the model, but cannot run it
                 skipped += 1
                 continue
             with tempfile.TemporaryDirectory() as folder:
@@ -111,14 +112,14 @@ class RandomMixedModels(unittest.TestCase):
 
 
 class RandomFloat16Models(RandomMixedModels):
-    """Only predicts: the first steps of Keras and of the trainer may be skipped."""
+    """Compares only predictions, because Keras and the trainer may skip their first steps."""
     policy, epsilon = "mixed_float16", EPSILON_OF_FLOAT16
     trains = False
     count = COUNT // 2
 
 
 def small(library, policy):
-    """Returns a model with a convolution, normalizations and a last layer of float32."""
+    """Returns a model with a convolution, normalizations and a last layer in float32."""
     layers, own = library.layers, {"dtype": policy}
     shape = {"shape": (8, 8, 2)} if library is keras else {"input_shape": (8, 8, 2)}
     return library.Sequential([
@@ -160,12 +161,12 @@ class MixedPrecision(unittest.TestCase):
                 self.assertEqual(differences(after, exact, wanted, EPSILON), [])
 
     def test_the_loss_is_scaled_as_in_keras(self):
-        """The first batch overflows at the initial scale, and halves it until it is small enough."""
+        """The first batch overflows at the initial scale. The scale is then halved until it is small enough."""
         keras.utils.set_random_seed(7)  # a gradient near the limit might overflow in only one of the programs
         model = small(keras, "mixed_float16")
         x = self.rng.random((6, 8, 8, 2), dtype=np.float32)
         y = 40 * self.rng.random((6, 3), dtype=np.float32) + 40
-        # Keras scales the loss by itself only if the whole model has the policy.
+        # Keras scales the loss automatically only if the whole model has the policy.
         optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1e-3))
         with tempfile.TemporaryDirectory() as folder:
             model.save(f"{folder}/model.keras")

@@ -1,5 +1,5 @@
 """Compares the strategy multi_worker_mirrored with TensorFlow's MultiWorkerMirroredStrategy: the loss of each of 100
-steps that two processes take, from the same variables and on the same batches. run.sh runs it."""
+steps that two processes take with the same initial variables and the same batches. run.sh runs it."""
 import json
 import os
 import socket

@@ -65,7 +65,8 @@ def augmentations():
 
 
 def transforms():
-    """Returns layers that move pixels, whose random factors have equal bounds."""
+    """Returns layers that move pixels. The bounds of each random factor are equal, so the results
+    are not random."""
     for mode in ("reflect", "wrap", "constant", "nearest"):
         for name in ("bilinear", "nearest"):
             options = {"fill_mode": mode, "interpolation": name, "fill_value": 30.0}
@@ -87,8 +88,9 @@ class Preprocessing(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def check(self, cases):
-        """Compares the predictions of a model, which has an output per case and an input per array:
-        those of Keras, those of our program, and those of Keras with the file that we write."""
+        """Compares the predictions of a model with one output per case and one input per array:
+        those of Keras, those of the trainer, and those of Keras with the file that the trainer
+        writes."""
         arrays, inputs, outputs = {}, {}, []
         for i, (array, layer) in enumerate(cases):
             if id(array) not in inputs:

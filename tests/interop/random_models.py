@@ -1,7 +1,7 @@
 """Draws random models from tables of layers, options and functions of keras.ops.
 
-Add a layer to LAYERS to have it drawn. Keras decides what fits: a draw that it rejects is dropped.
-Equal seeds give equal models."""
+Layers in LAYERS are drawn. Keras determines which layers fit: a layer that Keras rejects is
+dropped. Equal seeds produce equal models."""
 import json
 import random
 
@@ -9,7 +9,8 @@ import keras
 
 L, ops = keras.layers, keras.ops
 
-# glu and threshold cannot be used by name: glu changes the shape, and threshold takes arguments.
+# glu and threshold cannot be used by name, because glu changes the shape, and threshold needs
+# arguments.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "celu", "elu", "exponential", "gelu", "hard_shrink",
                "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "relu6",
                "selu", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "sparsemax",
@@ -20,7 +21,7 @@ FLAG = [True, False]
 
 
 def sizes(*most):
-    """Draws a window or stride per axis, or one number for all axes."""
+    """Draws a window or stride: one number per axis, or one number for all axes."""
     return lambda r, shape: r.choice([r.randint(1, most[0]), [r.randint(1, m) for m in most]])
 
 
@@ -100,8 +101,8 @@ def margins(rank):
     return draw
 
 
-# {class: (ranks of its input, including the batch; {argument: choices, or a function that draws one})}. An argument
-# that has no default must be drawn; REQUIRED lists those.
+# {class: (ranks of its input, including the batch; {argument: choices, or a function that draws one})}. Arguments
+# without a default must be drawn; REQUIRED lists these arguments.
 LAYERS = {
     "Dense": ((2, 3, 4), {"units": [1, 3, 4], **KERNEL}),
     "EinsumDense": ((3,), {"equation": ["abc,cd->abd", "...b,bc->...c"], "output_shape": [(None, 4), (None, 2)],
@@ -179,7 +180,7 @@ LAYERS = {
 }
 REQUIRED = {"units", "filters", "kernel_size", "rate", "stddev", "equation", "output_shape", "target_shape", "dims", "n",
             "activation", "mean", "variance", "scale", "size", "output_size", "pool_size", "height", "width", "factor"}
-# Layers of two values of equal shape.
+# Layers that have two inputs of equal shape.
 MERGES = {
     "Add": {}, "Subtract": {}, "Multiply": {}, "Average": {}, "Maximum": {}, "Minimum": {},
     "Concatenate": {"axis": axis}, "Dot": {"axes": axis, "normalize": FLAG},
@@ -187,15 +188,15 @@ MERGES = {
     "MultiHeadAttention": {"num_heads": [1, 2], "key_dim": [2, 3], "value_dim": [None, 2], "use_bias": FLAG,
                            "use_gate": FLAG, "output_shape": [None, 3]},
 }
-# Layers that functions below draw, or that are not drawn because they are random in training or have no gradient.
-# preprocessing_test.py tests the layers that are not drawn.
+# Layers that are drawn by functions below, and layers that are not drawn because they are random in training or have no
+# gradient. preprocessing_test.py tests the latter.
 OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
           "StackedRNNCells", "CategoryEncoding", "Discretization", "IntegerLookup", "RandomFlip",
           "RandomCrop", "RandomTranslation", "RandomRotation", "RandomZoom", "RandomShear", "RandomInvert",
           "RandomGrayscale"}
 
-# Functions of keras.ops: of one value, and of two values of equal shape. Some of them need values of certain ranks.
-# ops.glu is missing: Keras infers a wrong shape for its result, so the layers after it do not fit.
+# Functions of keras.ops, with one value or two values of equal shape as arguments. Some of them need values of certain
+# ranks. ops.glu is missing, because Keras infers a wrong shape for its result, and layers after it do not fit.
 UNARY = [
     lambda r, x: -x, lambda r, x: ops.abs(x), lambda r, x: ops.square(x), lambda r, x: ops.sqrt(ops.square(x) + 1),
     lambda r, x: ops.exp(ops.tanh(x)), lambda r, x: ops.log(ops.abs(x) + 2), lambda r, x: ops.tanh(x),
@@ -244,7 +245,7 @@ BINARY = [
 
 
 def arguments(r, options, shape):
-    """Draws arguments. Each argument that has a default keeps it with probability 1/2."""
+    """Draws arguments. Each argument with a default keeps the default with probability 1/2."""
     drawn = {}
     for name, choices in options.items():
         if name in REQUIRED or r.random() < 0.5:
@@ -288,7 +289,7 @@ class Drawing:
         self.values.append(self.inputs[-1])
 
     def grow(self):
-        """Adds one layer or function to a value, if Keras accepts it."""
+        """Applies one layer or function to a value, if Keras accepts this."""
         unused = [i for i in range(len(self.values)) if i not in self.used]
         at = self.r.choice(unused) if self.r.random() < 0.9 else self.r.randrange(len(self.values))
         x = self.values[at]
@@ -314,7 +315,7 @@ class Drawing:
         return {at}, self.draw_layer(x.shape)(x)
 
     def partner(self, at, x):
-        """Returns another value of the same shape, or the same one."""
+        """Returns another value of the same shape, or the value itself."""
         equal = [i for i, value in enumerate(self.values) if tuple(value.shape) == tuple(x.shape)]
         return self.r.choice(equal)
 
@@ -355,7 +356,7 @@ class Drawing:
         return {at}, L.TimeDistributed(self.draw_layer((None, *x.shape[2:])))(x)
 
     def nested(self, at, x):
-        """Calls a model of two layers, functional or sequential."""
+        """Calls a functional or sequential model of two layers."""
         if self.r.random() < 0.5:
             first = self.draw_layer(x.shape)
             second = self.draw_layer(first.compute_output_shape(x.shape))
@@ -366,7 +367,7 @@ class Drawing:
         return {at}, keras.Model(inner, y)(x)
 
     def again(self, at, x):
-        """Calls a layer that has already been used, on another value."""
+        """Calls a layer again, on another value."""
         histories = [value._keras_history.operation for value in self.values]
         shared = [op for op in histories if isinstance(op, L.Layer) and op.weights and not isinstance(op, L.Embedding)]
         layer = self.r.choice(shared)
@@ -377,7 +378,7 @@ class Drawing:
 
 
 def draw(seed):
-    """Returns the model of this seed, in the type of Keras' floatx."""
+    """Returns the model for this seed, in the type of Keras' floatx."""
     keras.utils.clear_session()
     keras.utils.set_random_seed(seed)
     return Drawing(seed).model()

@@ -1,8 +1,8 @@
 """Draws random models, and compares their outputs and a step of SGD with Keras in float64.
 
 run.sh runs it. RANDOM_MODELS is the number of models (default 60; 200 if TFJOB_DEEP is set), and RANDOM_SEED is the
-seed of the first; the other models have the next seeds. To replay one model, set RANDOM_MODELS=1 and the seed that a
-failure names."""
+seed of the first model; the following models have the following seeds. To replay one model, set RANDOM_MODELS=1 and the
+seed that a failure names."""
 import json
 import os
 import re
@@ -24,8 +24,8 @@ COUNT = int(os.environ.get("RANDOM_MODELS", "200" if os.environ.get("TFJOB_DEEP"
 SEED = int(os.environ.get("RANDOM_SEED", "1000"))
 EXAMPLES = 4
 RATE = 0.1
-# Parts of the errors for models that the table in docs/guides/coming-from-keras.md, under "What a
-# model may contain", lists as rejected.
+# Parts of the error messages for models that are listed as rejected in
+# docs/guides/coming-from-keras.md, under "What a model may contain".
 NOT_SUPPORTED = ["expected a function of each example", "not supported in TimeDistributed", "does not depend on"]
 
 
@@ -40,7 +40,7 @@ def run(*arguments):
 
 
 def in_type(floatx, make):
-    """Calls the function with this type as Keras' floatx."""
+    """Calls a function with this type as Keras' floatx."""
     before = keras.config.floatx()
     keras.config.set_floatx(floatx)
     keras.config.set_dtype_policy(floatx)
@@ -52,7 +52,8 @@ def in_type(floatx, make):
 
 
 def examples(model, rng, length):
-    """Returns one array per input. `length` replaces lengths that the model does not state."""
+    """Returns one array of examples per input. `length` replaces lengths that the model does not
+    state."""
     arrays = {}
     for tensor in model.inputs:
         shape = [EXAMPLES] + [dim or length for dim in tensor.shape[1:]]
@@ -195,7 +196,7 @@ class RandomModels(unittest.TestCase):
         for seed in range(SEED, SEED + COUNT):
             try:
                 case = Case(seed)
-            except Exception:  # Keras makes the model, but cannot run it
+            except Exception:  # Keras creates the model, but cannot run it
                 skipped += 1
                 continue
             with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests against TensorFlow, Keras and TensorBoard, which are installed from PyPI into a
-# virtual environment in ~/.cache/tfjob.
+# Runs the tests against TensorFlow, Keras and TensorBoard. Installs these from PyPI into a virtual environment in
+# ~/.cache/tfjob.
 #
 #   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS, and the output of
 #                                      failed tests to RESULTS.failures
@@ -15,8 +15,7 @@ export INTEROP_TOOL=$bin/tests/interop/interop_tool INTEROP_TRAINER=$bin/runtime
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
-# run_file NAME: runs the tests of a file, and copies their output to a log. Each line that it prints begins with the
-# name.
+# run_file NAME: runs the tests of a file, and copies their output to a log. Each printed line starts with the name.
 run_file() {
   {
     "$python" -m unittest discover --verbose --start-directory tests/interop --pattern "$1.py" 2>&1 ||
@@ -24,7 +23,7 @@ run_file() {
   } | sed -u "s|^|$1: |" | tee "$logs/$1"
 }
 
-# TensorFlow traces and compiles on one core, so two files run at a time, beginning with those that take longest.
+# TensorFlow traces and compiles on one core, so run two files at a time, starting with those that take longest.
 first=(compiled_test interop_test random_models_test)
 mapfile -t rest < <(cd tests/interop && ls ./*_test.py | sed 's|^./||; s|.py$||' |
   grep -vxF "$(printf '%s\n' "${first[@]}")")

@@ -1,4 +1,4 @@
-"""Trains a model with TensorFlow's MirroredStrategy on logical CPUs, in a separate process,
+"""Trains a model with TensorFlow's MirroredStrategy on logical CPUs. This is a separate process,
 because the CPUs must be configured before TensorFlow starts. Prints the loss of each step as JSON.
 
     python tensorflow_mirrored.py ARRAYS.npz REPLICAS STEPS BATCH

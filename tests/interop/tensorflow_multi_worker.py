@@ -1,6 +1,6 @@
-"""Trains a model with TensorFlow's MultiWorkerMirroredStrategy, as one of its workers: run once per
-task of TF_CONFIG. Each worker takes its part of every global batch. Prints the loss of each step,
-summed over the workers, as JSON.
+"""Trains a model with TensorFlow's MultiWorkerMirroredStrategy, as one of the workers. Run it once
+per task of TF_CONFIG. Each worker uses its part of every global batch. Prints the loss of each
+step, summed over the workers, as JSON.
 
     TF_CONFIG=… python tensorflow_multi_worker.py ARRAYS.npz STEPS BATCH
 

@@ -41,7 +41,7 @@ def corpus(seed, count):
 
 
 def ids_of(tokenizer, texts):
-    """Returns our ids; texts are strings or bytes."""
+    """Returns the ids that the runtime computes. Texts are strings or bytes."""
     as_bytes = [text if isinstance(text, bytes) else text.encode() for text in texts]
     settings = {"max_length": 1 << 16, "add_special_tokens": False, **tokenizer}
     return tool("tokenize", {"tokenizer": settings, "texts": [text.hex() for text in as_bytes]})
@@ -107,7 +107,7 @@ class Tokenize(unittest.TestCase):
         texts = self.texts + corpus(3, 2000)
         for text, ids in zip(texts, ids_of(files, texts)):
             self.assertEqual(peer.encode(text).ids, ids, repr(text))
-        # What is not UTF-8 is replaced, as by Python.
+        # Bytes that are not UTF-8 are replaced, as in Python.
         damaged = [b"a\xff\xfeb", b"\xe2\x82 x", b"\xed\xa0\x80\xf0\x9f\x98", b"\xc0\x80\xc3"]
         for text, ids in zip(damaged, ids_of(files, damaged)):
             self.assertEqual(peer.encode(text.decode(errors="replace")).ids, ids, repr(text))
@@ -120,7 +120,8 @@ class Tokenize(unittest.TestCase):
         peer = Tokenizer(models.BPE.from_file(files["vocabulary"], files["merges"]))
         peer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         rng = random.Random(4)
-        # Characters that Python does not know may be newer than one of the two.
+        # Omit characters that Python does not know, because they may be newer than one of the two
+        # libraries.
         chars = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cs", "Cn")]
         texts = [f"a{char}a 1{char}1 .{char}. {char}" for char in rng.sample(chars, 5000)]
         for text, ids in zip(texts, ids_of(files, texts)):

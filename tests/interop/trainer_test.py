@@ -1,5 +1,5 @@
-"""Uses TensorFlow, Keras and TensorBoard to check the files that tfjob-trainer writes, and lets it
-continue from a checkpoint that TensorFlow has written. run.sh runs it."""
+"""Checks the files that tfjob-trainer writes with TensorFlow, Keras and TensorBoard. Also lets
+tfjob-trainer continue from a checkpoint that TensorFlow has written. run.sh runs it."""
 import contextlib
 import io
 import os
@@ -120,7 +120,7 @@ class Written(unittest.TestCase):
 
 
 def train_in_tensorflow(features, labels, model_dir):
-    """Trains a model of two layers with TensorFlow 1's Adam for four steps, each of which uses all
+    """Trains a model of two layers with TensorFlow 1's Adam for four steps. Each step uses all
     rows. The Saver saves the model after the third step. Returns the loss after the third step, and
     {name: variable} after the fourth."""
     v1 = tf.compat.v1
@@ -168,8 +168,8 @@ class Continued(unittest.TestCase):
     def test_the_next_step_is_the_one_that_tensorflow_takes(self):
         train({**self.keys, "max_steps": 4})
         reader = tf.train.load_checkpoint(self.model_dir)
-        # The trainer derives the bias correction from global_step. It reads everything else by
-        # TensorFlow 1's names.
+        # The trainer derives the bias correction from global_step. It reads all other values by the
+        # names of TensorFlow 1.
         theirs = {name: value for name, value in self.after_four.items() if not name.endswith("_power")}
         self.assertEqual(len(theirs), 13, sorted(theirs))
         for name, expected in theirs.items():
@@ -187,7 +187,7 @@ class Continued(unittest.TestCase):
 
 class SeveralOutputs(unittest.TestCase):
     """Compares one training step with Keras: losses, metrics and variables, with loss weights,
-    sample weights and class weights. The model has two inputs and two outputs, one of which has a
+    sample weights and class weights. The model has two inputs and two outputs; one output has a
     label per step of a sequence."""
     CLASS_WEIGHTS = {0: 1.0, 1: 5.0, 2: 0.5}
 

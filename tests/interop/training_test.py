@@ -1,5 +1,5 @@
-"""Compares training, except for layers and losses, with Keras 3 in double precision. run.sh runs
-it."""
+"""Compares training with Keras 3 in double precision. Other files test layers and losses. run.sh
+runs it."""
 import json
 import tempfile
 import unittest
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(17)
 
 
 def in_double(make):
-    """Calls make() with double precision as Keras' default."""
+    """Calls make() with double precision as the default of Keras."""
     keras.config.set_dtype_policy("float64")
     keras.config.set_floatx("float64")
     try:
@@ -133,7 +133,8 @@ class Case:
                                   "labels": [values(y) for y in self.y], "steps": steps, "optimizer": optimizer})
 
     def theirs(self, model, steps):
-        """Returns the losses and the variables, and the loss that evaluate reports afterwards."""
+        """Returns the losses and the variables of Keras, and the loss that evaluate() reports
+        afterwards."""
         model.compile(self.optimizer(), ["mse"] * len(self.y))
         x, y = [np.asarray(part, model.dtype) for part in self.x], [np.asarray(part, model.dtype) for part in self.y]
         x, y = x[0] if len(x) == 1 else x, y[0] if len(y) == 1 else y
@@ -145,9 +146,9 @@ class Case:
 
 
 def check(test, name, ours, single, double):
-    """Checks our values against those of Keras in double precision. The difference may be at most
-    1e-5 of the largest value, or twice that of Keras' values in single precision, whichever is
-    more."""
+    """Compares the trainer's values with those of Keras in double precision. The difference may be
+    at most 1e-5 of the largest value, or twice the difference of Keras' values in single precision,
+    whichever is larger."""
     ours, single, double = (np.asarray(part, np.float64).reshape(np.shape(double)) for part in (ours, single, double))
     bound = max(1e-5 * np.abs(double).max(), 2 * np.abs(single - double).max())
     test.assertLessEqual(np.abs(ours - double).max(), bound, name)
@@ -168,8 +169,7 @@ class Training(unittest.TestCase):
             with self.subTest(model=make.__name__):
                 self.check_steps(Case(make), 3, {"kind": "sgd", "learning_rate": 0.1})
 
-    # Constraints also apply in steps that do not update a variable, and after a variable has taken the value of its
-    # average.
+    # Constraints also apply in steps that do not update a variable, and after a variable has been set to its average.
     def test_constraints(self):
         for given in ({}, {"momentum": 0.5}, {"gradient_accumulation_steps": 2},
                       {"use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2}):

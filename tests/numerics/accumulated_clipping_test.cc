@@ -1,6 +1,6 @@
-// Compares training that clips the mean of accumulated gradients with plain loops, and gradients by
-// rows with dense gradients. As in Keras 3, only the mean is clipped, and only in a step that
-// updates the variables.
+// Compares training that clips the mean of accumulated gradients with plain loops. Also compares
+// gradients by rows with dense gradients. As in Keras 3, only the mean is clipped, and only in
+// steps that update the variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class Training {
   variables::VariableStore store_ = TestStore();
 };
 
-// Clips the gradient with respect to w0, w1 and the bias by the formulas in optimizer/clipping.h.
+// Clips the gradients of w0, w1 and the bias by the formulas in optimizer/clipping.h.
 std::vector<double> Clipped(std::vector<double> g, const Clipping& clipping) {
   const double c = clipping.limit, kernel = std::hypot(g[0], g[1]);
   const double all = std::hypot(kernel, g[2]);
@@ -102,7 +102,7 @@ std::vector<double> Clipped(std::vector<double> g, const Clipping& clipping) {
   return g;
 }
 
-// Returns w0, w1 and the bias of y = w·x + b after kSteps steps with the label -0.5.
+// Returns w0, w1 and the bias of the model y = w·x + b after kSteps steps with the label -0.5.
 std::vector<double> Expected(const Clipping& clipping, double rate) {
   std::vector<double> w = {0.25, 0.25, 0.25}, sum = {0, 0, 0};
   for (int64_t step = 0; step < kSteps; ++step) {
@@ -139,7 +139,7 @@ TEST(AccumulatedClipping, ClipsTheMeanWhenTheUpdateIsDue) {
   }
 }
 
-// Also compares the accumulators, which are not zero, because the last step does not update the
+// Also compares the accumulators. They are not zero, because the last step does not update the
 // variables.
 TEST(AccumulatedClipping, GradientsByRowsGiveWhatDenseOnesGive) {
   const Model model = Sequential(

@@ -21,7 +21,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Definition {
   std::function<double(double)> value;
-  double gradient_at_zero;  // TensorFlow's choice, if the function has a corner there
+  double gradient_at_zero;  // in TensorFlow, if the function has a corner at 0
 };
 
 double Softplus(double x) {
@@ -99,8 +99,8 @@ bool IsElementwise(const std::string& name) {
   return name != "softmax" && name != "log_softmax" && name != "sparsemax";
 }
 
-// Computes Sparsemax as Keras does: uses the sum of the cumulative sums over the support, not the
-// sum of the elements themselves.
+// Computes Sparsemax like Keras, which uses the sum of the cumulative sums over the support instead
+// of the sum of the elements.
 std::vector<double> KerasSparsemax(const std::vector<double>& x) {
   std::vector<double> sorted = x;
   std::ranges::sort(sorted, std::greater());
@@ -156,7 +156,7 @@ TEST(Activations, FollowTheirDefinitions) {
   }
 }
 
-// Zero is a common value: padding, black pixels, and biases before the first step are zero.
+// Zero is a common input: padding, black pixels, and biases before the first step are zero.
 TEST(Activations, HaveTensorFlowsGradientAtZero) {
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {

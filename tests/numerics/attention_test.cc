@@ -1,5 +1,5 @@
-// Compares attention, and the layers that were introduced with it, with plain loops in double
-// precision.
+// Compares attention layers, and other layers that are often used together with them, with plain
+// loops in double precision.
 #include "runtime/model/layers/attention.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ Values Waves(double scale, int64_t per_example = kSteps * kSize) {
   return values;
 }
 
-// Returns a model that reshapes each input to its shape in `shapes`, and passes all of them to the
-// layer.
+// Returns a model that reshapes each input to the corresponding shape in `shapes`, and passes all
+// inputs to the layer.
 Model Shaped(LayerConfig config, const std::vector<std::vector<int64_t>>& shapes) {
   Model model = Sequential("m", {{.name = "layer", .config = std::move(config)}});
   model.calls.clear();
@@ -56,7 +56,7 @@ Values Predict(LayerConfig config, const std::vector<std::vector<int64_t>>& shap
   return OneRun(Shaped(std::move(config), shapes), Mode::kPredict, inputs).Get(kPrediction);
 }
 
-// Returns the initial values of a layer's variables by name.
+// Returns the initial values of a layer's variables. The keys are the names of the variables.
 std::map<std::string, std::vector<double>> VariablesOf(const LayerConfig& layer,
                                                        const std::vector<TensorType>& in) {
   std::map<std::string, std::vector<double>> values;
@@ -192,7 +192,7 @@ TEST(AttentionNumerics, DotSumsAlongOneAxisOfEachInput) {
   for (float cosine : Predict(dot, {{12}, {12}}, {x, x})) EXPECT_NEAR(cosine, 1, 1e-5);
 }
 
-// Examples have the shape [4,3], the kernel has the shape [3,2,5], and the bias has only the last
+// Examples have the shape [4,3], the kernel has the shape [3,2,5], and the bias only has the last
 // axis.
 TEST(AttentionNumerics, EinsumDenseFollowsItsEquation) {
   layers::EinsumDense layer;
@@ -260,13 +260,13 @@ TEST(AttentionNumerics, NormalizationUsesTheStatedMoments) {
 }
 
 // The training loss is the mean square of the output, because the labels are 0. The layer after the
-// noise only provides variables to train.
+// dropout is needed only because training requires variables.
 TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   const Values ones(static_cast<size_t>(kBatch * kSteps * kSize), 1.0f);
   layers::SpatialDropout1D drop;
   drop.rate = 0.5;
   Model model = Shaped(drop, {{kSteps, kSize}});
-  layers::EinsumDense sum;  // yields 0, or twice the number of steps
+  layers::EinsumDense sum;  // returns 0, or twice the number of steps
   sum.equation = "abc,b->ac";
   sum.output_shape = {kSize};
   sum.kernel_initializer = Initializer::Ones();
@@ -274,14 +274,14 @@ TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   model.calls.push_back({.layer = 2, .inputs = {{1, 0}}});
   model.outputs = {{2, 0}};
   const double loss = OneRun(model, Mode::kTrain, {ones}).Get(kLoss)[0];
-  const double kept = loss * kBatch * kSize / (4.0 * kSteps * kSteps);  // number of channels
+  const double kept = loss * kBatch * kSize / (4.0 * kSteps * kSteps);  // number of channels kept
   EXPECT_NEAR(kept, std::round(kept), 1e-4);
   EXPECT_GT(kept, 0);
   EXPECT_LT(kept, kBatch * kSize);
 }
 
-// Checks the statistics of the batch, which a BatchNormalization with momentum 0 assigns to its
-// moving statistics.
+// Checks the statistics of the batch, which are read from the moving statistics of a
+// BatchNormalization with momentum 0.
 TEST(AttentionNumerics, AlphaDropoutMovesAndScales) {
   constexpr int64_t kFeatures = 1000;
   const Values ones(kBatch * kFeatures, 1.0f);

@@ -1,4 +1,4 @@
-// Compares clipped gradients with the values that Keras 3's optimizers compute for them.
+// Compares clipped gradients with the results of the optimizers of Keras 3.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,8 +18,8 @@ using optimizer::ClipKind;
 using optimizer::Clipping;
 using Values = std::vector<float>;
 
-// A model y = w·x + b with w = b = 0 and a squared error. For the features x and the label -0.5,
-// the gradient of w is x, and that of b is 1.
+// Describes a test case for the model y = w·x + b with w = b = 0 and a squared error. For the
+// features x and the label -0.5, the gradient of w is x, and the gradient of b is 1.
 struct Case {
   Clipping clipping;
   Values kernel;
@@ -42,8 +42,8 @@ struct Gradients {
 
 class ClippingTest : public testing::Test {
  protected:
-  // Returns the gradients that a graph with these options fetches or, with an optimizer, the
-  // updates that SGD with a learning rate of 1 computes from them.
+  // Returns the gradients that a graph with these options fetches. If there is an optimizer,
+  // returns the updates by SGD with a learning rate of 1 instead.
   Gradients Run(const BuildOptions& options, const Values& features) {
     const Model model = Sequential("m", {{.name = "dense", .config = Dense{.units = 1}}});
     const StatusOr<BuiltGraph> built = Build(model, options);

@@ -1,6 +1,6 @@
 // Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) and on the CPU. Every
-// op of their graphs must have a CUDA kernel, and both devices must compute the same losses and
-// variables. Some models are also trained in mixed precision.
+// op in the graphs of the models must have a CUDA kernel, and both devices must compute the same
+// losses and variables. Some models are also trained in mixed precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,21 +27,22 @@ double Distance(std::vector<float> a, const std::vector<float>& b) {
   return Norm(a);
 }
 
-// Returns whether a variable changes too little to be compared. The bias of an attention's keys
-// adds the same number to all scores of a query, so softmax does not depend on it. In nmt-small,
-// the attention's scores are almost equal at first, so its queries and keys have tiny gradients.
+// Returns whether a variable changes too little to be compared. The bias of an attention layer's
+// keys adds the same number to all scores of a query, so the softmax of the scores does not depend
+// on this bias. In nmt-small, the attention scores are almost equal at first, so the gradients of
+// the queries and keys are tiny.
 bool ChangesTooLittle(const std::string& name) {
   return name.ends_with("key/bias") || name == "attention/key/kernel" ||
          name == "attention/query/kernel";
 }
 
-// How far the results of the devices may be from each other, relative to their size.
+// Specifies how much the results of the devices may differ, relative to their magnitude.
 struct Tolerance {
   double losses = 1e-4, changes = 1e-3;
 };
 
-// Compares changes rather than values, because a variable with small gradients changes little.
-// Rounding of the variables alone changes elements by about 1e-7.
+// Compares changes instead of values, because a variable with small gradients changes only a
+// little. Rounding the variables may change elements by about 1e-7.
 void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
                        const std::map<std::string, std::vector<float>>& expected,
                        const Tolerance& tolerance) {
@@ -108,8 +109,9 @@ TEST(CudaModels, DenseNet) {
   ExpectTrainsLikeTheCpu({.name = "densenet-small", .batch = 2, .logits = false});
 }
 
-// Trains the model in bfloat16 and in float16, with a scaled loss. The devices add in different
-// orders, so the last bit of some activations and gradients differs: 2^-8 and 2^-11 of their size.
+// Trains the model in bfloat16 and in float16, with a scaled loss. The devices add numbers in
+// different orders, so some activations and gradients differ in the last bit, that is, by 2^-8
+// (bfloat16) or 2^-11 (float16) of their magnitude.
 void ExpectTrainsLikeTheCpuInHalf(const Example& example, const std::string& layers) {
   const Json file = ReadDocument(layers, "layers");
   const auto model = ReadLayers(JsonField(file)["layers"]);

@@ -1,4 +1,4 @@
-// Compares the gradients of layers and of functions of keras.ops with finite differences of their
+// Compares the gradients of layers, and of functions of keras.ops, with finite differences of their
 // values.
 #include <gtest/gtest.h>
 
@@ -30,15 +30,15 @@ namespace {
 using graph::Builder;
 using graph::Output;
 using Numbers = std::vector<double>;
-// Appends ops to a graph that has these inputs, and returns the results.
+// Appends ops to a graph with the given inputs. Returns the results.
 using Function = std::function<std::vector<Output>(Builder&, const std::vector<Output>&)>;
 
 constexpr int64_t kExamples = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Returns distinct numbers between -1 and 1, none of them close to another or to 0.
+// Returns distinct numbers between -1 and 1. None of them is close to 0 or to another number.
 Numbers Different(const Shape& shape) {
-  constexpr double kScale = 0.913;  // so that no sum of differences is 1, where Sparsemax jumps
+  constexpr double kScale = 0.913;  // avoids sums of differences equal to 1, where Sparsemax jumps
   Numbers numbers(static_cast<size_t>(shape.num_elements()));
   const auto count = static_cast<int64_t>(numbers.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -49,8 +49,8 @@ Numbers Different(const Shape& shape) {
   return numbers;
 }
 
-// Computes the values of a function, and the gradients of Σ weight·value, in which all weights
-// differ.
+// Computes the values of a function, and the gradients of Σ weight·value, where all weights are
+// different.
 class Differentiated {
  public:
   Differentiated(const Function& function, const std::vector<Shape>& shapes) {
@@ -125,8 +125,8 @@ void ExpectGradients(const Function& function, const std::vector<Shape>& shapes)
   }
 }
 
-// Checks the gradients with respect to the inputs and the variables. `example` is the shape of an
-// example of the first input; `states` are the shapes of the other inputs.
+// Checks the gradients of a layer with respect to inputs and variables. `example` is the shape of
+// an example of the first input. `states` contains the shapes of all other inputs.
 void ExpectLayerGradients(const LayerConfig& config, const Shape& example,
                           const std::vector<Shape>& states = {}) {
   std::vector<TensorType> in = {{DType::kFloat64, example}};
@@ -211,7 +211,7 @@ TEST(LayerGradients, RecurrentConvolutions) {
   ExpectLayerGradients(image, {2, 3, 2, 1}, {{3, 2, 1}, {3, 2, 1}});
 }
 
-// A function of keras.ops with one operand.
+// Returns a function of keras.ops with one operand.
 layers::Operation MakeUnary(std::string_view module, std::string_view class_name) {
   std::optional<layers::Operation> operation =
       layers::MakeOperation(StrCat("keras.src.ops.", module), class_name);
@@ -271,7 +271,7 @@ TEST(OperationGradients, OfRearrangements) {
   ExpectGradients(Applied(move), {{kExamples, 3, 2}});
 }
 
-// Also checks that the result is equal to NumPy's x[:, 1::step].
+// Also checks that the result equals x[:, 1::step] in NumPy.
 TEST(OperationGradients, OfSlicesWithSteps) {
   for (const int64_t step : {1, 2, 3, 4, 1'000'000'000}) {
     SCOPED_TRACE(step);
@@ -291,7 +291,7 @@ TEST(OperationGradients, OfSlicesWithSteps) {
   }
 }
 
-// Rows of zeros are common: ReLU yields them, and sequences are padded with them.
+// Rows of zeros are common: they are produced by ReLU, and used to pad sequences.
 TEST(OperationGradients, OfANormalizedRowOfZerosAreFinite) {
   layers::Operation normalize = MakeUnary("nn", "Normalize");
   normalize.axes = {-1};

@@ -29,7 +29,7 @@ size_t IdOf(float value) {
   return static_cast<size_t>(value);
 }
 
-// Returns the initial values of the table, which OneRun uses.
+// Returns the initial values of the table in OneRun.
 Values Table() {
   const Tensor table = InitialValue(kTable.embeddings_initializer, DType::kFloat32,
                                     {kRows, kColumns}, 1, "layer/embeddings");
@@ -58,7 +58,7 @@ TEST(EmbeddingNumerics, TheGradientHasTheRowsOfTheBatch) {
   for (const auto& [id, count] : uses) {
     ASSERT_EQ(indices[row], static_cast<int64_t>(id));
     for (size_t c = 0; c < kColumns; ++c) {
-      // The loss is the mean square of the looked-up numbers.
+      // The loss is the mean square of all numbers that are looked up.
       const double expected = 2 * count * table[id * kColumns + c] / double(ids.size() * kColumns);
       EXPECT_NEAR(rows[row * kColumns + c], expected, 1e-8);
     }
@@ -67,7 +67,7 @@ TEST(EmbeddingNumerics, TheGradientHasTheRowsOfTheBatch) {
   for (; row < indices.size(); ++row) EXPECT_EQ(indices[row], -1);
 }
 
-// Tests a classifier of texts, which is a linear function of the mean over a list of words.
+// Tests a text classifier: a linear function of the mean over the embeddings of the words.
 TEST(EmbeddingNumerics, FeedsPoolingAndDense) {
   const Values ids = SomeIds(), table = Table();
   const Dense dense{.units = 1,

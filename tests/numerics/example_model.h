@@ -20,8 +20,8 @@ inline Json ReadDocument(const std::string& text, const std::string& name) {
   return (*documents)[0];
 }
 
-// Returns the model in an example's ConfigMap, which is Keras JSON or the layers in the training
-// file.
+// Returns the model in the ConfigMap of an example: either Keras' JSON, or the layers in the
+// training file.
 inline Model ReadExample(const std::string& name) {
   const auto text = ReadFile(StrCat("deploy/examples/models/", name, ".yaml"));
   EXPECT_TRUE(text.ok()) << text.status();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kHeight = 5, kWidth = 4, kChannels = 4;
 
-// The values of some images. Positions outside an image have the value 0.
+// Contains the values of several images. Positions outside an image have the value 0.
 struct Images {
   int64_t height = kHeight, width = kWidth, channels = kChannels;
   Values values = {};
@@ -52,7 +52,7 @@ Images Outputs(LayerConfig config, const Images& in, const Shape& out) {
           OneRun(model, Mode::kPredict, {in.values}).Get(kPrediction)};
 }
 
-// Compares each value with expected(image, row, column, channel).
+// Compares each value of `got` with expected(image, row, column, channel).
 void Expect(const Images& got,
             const std::function<double(int64_t, int64_t, int64_t, int64_t)>& expected) {
   ASSERT_EQ(got.values.size(), got.Index(kBatch, 0, 0, 0));
@@ -66,7 +66,7 @@ void Expect(const Images& got,
   }
 }
 
-// The initial value of a layer's kernel, as a function of the indices.
+// Returns elements of the initial value of a layer's kernel, by their indices.
 class Kernel {
  public:
   Kernel(const char* name, const Shape& shape)
@@ -126,7 +126,7 @@ TEST(ImageLayers, DilatedConvolutionThatKeepsTheSize) {
 }
 
 TEST(ImageLayers, CausalConvolutionSeesNoLaterStep) {
-  Images in = Input();  // the layer sees it as rows of 20 steps
+  Images in = Input();  // the layer treats the images as rows of 20 steps
   const Model model = Sequential("m", {{.name = "row", .config = layers::Reshape{{20, 4}}},
                                        {.name = "layer", .config = [] {
                                           layers::Conv1D layer;
@@ -290,7 +290,7 @@ TEST(ImageLayers, AdaptivePooling) {
 }
 
 // Neither an example nor a batch may have more than 2^40 elements. Here, only the batch has too
-// many, which is detected only when the graph is built.
+// many elements, which is not detected before the graph is built.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

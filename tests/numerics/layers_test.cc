@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kColumns = 3;
 
-// Returns a model with one layer, which takes several inputs.
+// Returns a model with a single layer that has several inputs.
 Model Merging(LayerConfig config, int inputs) {
   Model model = Sequential("m", {{.name = "merged", .config = std::move(config)}});
   model.layers.push_back({.name = "identity", .config = layers::Rescaling{}});
@@ -126,8 +126,8 @@ TEST(LayerNumerics, SoftmaxLeavesOutWhatTheMaskHides) {
   }
 }
 
-// Checks that noise has the right mean and variance over many training steps, differs between
-// steps, and is absent in predictions.
+// Checks that noise has the expected mean and variance over many training steps, differs between
+// steps, and is absent from predictions.
 TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
   const Values ones(kBatch * kColumns, 1.0f);
   const std::pair<LayerConfig, double> kCases[] = {
@@ -135,7 +135,7 @@ TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
       {layers::GaussianDropout{.rate = 0.2}, 0.2 / 0.8},
   };
   for (const auto& [layer, variance] : kCases) {
-    // A trained weight of 1 scales the noise, because something must be trained.
+    // Scale the noise by a trainable weight of 1, because training requires a variable.
     const Model model =
         Sequential("m", {{.name = "noise", .config = layer},
                          {.name = "scale", .config = layers::LayerNormalization{.axis = {-1}}}});
@@ -143,7 +143,7 @@ TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
               OneRun(model, Mode::kTrain, {ones}, 2).Get(kLoss));
     const Values plain = OneRun(Chain(layer), Mode::kPredict, {ones}).Get(kPrediction);
     EXPECT_EQ(plain, ones) << layer.class_name();
-    // Observes the noise through a BatchNormalization whose moving statistics become those of the
+    // Observe the noise with a BatchNormalization whose moving statistics are set to those of the
     // batch.
     layers::BatchNormalization watch;
     watch.momentum = 0;

@@ -1,4 +1,4 @@
-// Compares losses and metrics with their formulas, in plain loops.
+// Compares losses and metrics with plain loops that implement their formulas.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -182,7 +182,7 @@ TEST(Losses, FollowTheirFormulas) {
   }
 }
 
-// A vector shorter than 1e-7 is treated like one of length 1e-7.
+// A vector that is shorter than 1e-7 is treated like a vector of length 1e-7.
 TEST(Losses, TheGradientOfCosineSimilarityIsFiniteForAPredictionOfZeros) {
   const auto gradient = Compute(
       {0, 0, 3, 4}, {2, 2}, {3, 4, 4, -3}, {2, 2}, false, [](auto& b, auto prediction, auto y) {
@@ -217,7 +217,7 @@ TEST(Losses, RefuseArgumentsOutOfRange) {
             "loss: label_smoothing: expected a number from 0 to 1, got 1.5");
 }
 
-// Returns the metric's value over two batches, each with half of the examples.
+// Returns the metric's value over two batches, each of which contains half of the examples.
 double Measure(Metric metric, const std::vector<float>& p, const std::vector<float>& y,
                int64_t last, bool classes = false) {
   const auto examples = static_cast<int64_t>(p.size()) / last;
@@ -277,7 +277,8 @@ TEST(Metrics, RankClasses) {
   EXPECT_NEAR(Measure(Metric::kTopKCategoricalAccuracy, p, rows, 7), top / 8, 1e-6);
 }
 
-// If such a row counted as correct, a model with broken predictions would seem perfect.
+// If rows that are not finite counted as correct, a model with broken predictions would seem
+// perfect.
 TEST(Metrics, RowsThatAreNotFiniteAreNotAmongTheTopClasses) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();

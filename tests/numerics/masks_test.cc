@@ -1,5 +1,5 @@
-// Tests how masks pass through a model, and compares the layers that use masks with plain loops. An
-// average over the unmasked steps (GlobalAveragePooling1D) makes a mask visible.
+// Tests how masks propagate through a model, and compares layers that use masks with plain loops.
+// To observe a mask, the tests average over the unmasked steps (GlobalAveragePooling1D).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ bool Counts(size_t example, size_t step) {
   return (example + step * step) % 3 != 1 || step == 0;
 }
 
-// Returns examples of the shape [steps,columns], flattened. All elements of a masked step are
-// `pad`; so is one element of an unmasked step.
+// Returns examples of shape [steps,columns], flattened. All elements of masked steps are `pad`. One
+// element of an unmasked step is also `pad`.
 Values Sequences(float pad) {
   Values x;
   for (size_t example = 0; example < kBatch; ++example) {
@@ -59,7 +59,7 @@ layers::Reshape ToSteps() {
   return {.target_shape = {kSteps, kColumns}};
 }
 
-// Returns a model that applies the layers one after another. Its input is flat.
+// Returns a model that applies the layers one after another. The input of the model is flat.
 Model Chained(std::vector<LayerConfig> configs) {
   std::vector<Layer> chain = {{.name = "steps", .config = ToSteps()}};
   for (LayerConfig& config : configs)
@@ -80,7 +80,7 @@ const layers::Masking kMasking{.mask_value = kPad};
 
 TEST(Masks, MaskingSetsTheSkippedStepsToZero) {
   Values wanted = Sequences(0);
-  wanted[1] = kPad;  // the other element of the step differs
+  wanted[1] = kPad;  // the other element of this step is not kPad
   ExpectNear(Predict(Chained({kMasking}), {Sequences(kPad)}), wanted);
 }
 
@@ -124,8 +124,8 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Returns a model that merges two inputs and averages the result. In the second input, steps that
-// equal `second` are masked; if `second` is nullopt, this input has no mask.
+// Returns a model that merges two inputs and averages the result. In the second input, steps equal
+// to `second` are masked; if `second` is nullopt, the second input has no mask.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;
@@ -152,7 +152,7 @@ TEST(Masks, AMergedStepCountsIfItDoesInAnyInput) {
   once[1] = kPad;
   for (float value : once) twice.push_back(2 * value);
   ExpectNear(Predict(Merged(layers::Add{}, kPad), {x, x}), Means(twice, true));
-  // The second input has no masked steps, so neither does the output.
+  // The output has no masked steps, because the second input has none.
   ExpectNear(Predict(Merged(layers::Maximum{}, 100), {x, once}), Means(once, false));
 }
 
@@ -163,7 +163,8 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
-// As in Keras 3, Multiply treats a masked step like a factor of 1, and Minimum ignores it.
+// As in Keras 3, Multiply treats a masked step like a factor of 1, and Minimum ignores masked
+// steps.
 TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
   const Values x = Sequences(kPad);
   Values product, least;
@@ -223,7 +224,7 @@ TEST(Masks, BatchNormalizationLearnsFromTheStepsThatCount) {
   }
 }
 
-// The labels of OneRun are zeros.
+// OneRun uses labels of zeros.
 TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   const Values x = Sequences(kPad);
   double sum = 0, count = 0;
@@ -243,7 +244,7 @@ TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
   const Values x = Sequences(kPad);
   double sum = 0, count = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    // Masking has set the other steps to 0, which is the label of every step.
+    // Skip masked steps: Masking has set them to 0, which equals their label.
     if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
     sum += double(x[i]) * x[i];
     count += 1;

@@ -26,7 +26,8 @@ constexpr int kBatch = 5, kIn = 4, kHidden = 6, kOut = 3;
 
 using Vector = std::vector<double>;
 
-// The reference implementation: dense layers as plain loops, in a network kIn → kHidden → kOut.
+// Contains the reference implementation: a network kIn → kHidden → kOut of dense layers, as plain
+// loops.
 struct Net {
   Vector w1, b1, w2, b2;
   ActivationKind hidden = ActivationKind::kTanh;
@@ -65,7 +66,7 @@ Vector Row(const Net& net, const float* x) {
   return y;
 }
 
-// The features and labels of these tests.
+// Contains the features and labels of these tests.
 struct Examples {
   Tensor features{DType::kFloat32, {kBatch, kIn}};
   Tensor classes{DType::kInt64, {kBatch}};
@@ -149,7 +150,7 @@ std::vector<Case> Cases(const Examples& examples) {
   };
 }
 
-// The program of a graph, and a store with the model's variables.
+// Contains the program of a graph, and a store with the model's variables.
 struct TrainedModel {
   variables::VariableStore store = TestStore();
   BuiltGraph built;
@@ -286,7 +287,8 @@ TEST(ModelNumerics, GradientsAgreeWithCentralDifferencesOfPlainLoops) {
   }
 }
 
-// Covers the values that the formulas of loss.h clip: a ReLU yields zeros and values above 1.
+// Covers the values that are clipped by the formulas in loss.h: the outputs of ReLU include zeros
+// and values above 1.
 TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
   const Model model = Sequential("m", {{.name = "re_lu", .config = ReLU{}}});
   Tensor features(DType::kFloat32, {kBatch, kOut});
@@ -376,7 +378,7 @@ TEST(ModelNumerics, ReshapesAndHigherRanksKeepTheValues) {
   }
 }
 
-// A single dense layer trained with Adagrad must find the line y = 2x + 10.
+// A single dense layer that is trained with Adagrad must find the line y = 2x + 10.
 TEST(ModelNumerics, LinearRegressionFindsTheLine) {
   const Model model = Sequential("line", {{.name = "dense", .config = Dense{.units = 1}}});
   BuildOptions options{.batch_size = 10,

@@ -1,4 +1,4 @@
-// Compares losses and metrics with plain loops, for sequences, several outputs and weighted
+// Compares losses and metrics with plain loops for sequences, several outputs and weighted
 // examples.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kExamples = 3, kSteps = 2, kClasses = 4;
 
-// Runs a model without variables in the mode kEval. Get() returns an element of a fetch.
+// Runs a model without variables in the mode kEval. Get() returns an element of a fetched value.
 class EvalRun {
  public:
   EvalRun(const Model& model, BuildOptions options, const std::vector<Tensor>& feeds) {

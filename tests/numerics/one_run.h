@@ -17,7 +17,8 @@ namespace tfjob::model {
 using Values = std::vector<float>;
 inline constexpr int64_t kBatch = 6;
 
-// Runs a model of layers on one batch. The variables keep their initial values.
+// Runs a model that consists of the given layers on one batch. The variables keep their initial
+// values.
 class OneRun {
  public:
   OneRun(const Model& model, Mode mode, std::vector<Values> inputs, int64_t step = 0,

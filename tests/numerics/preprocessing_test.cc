@@ -1,6 +1,6 @@
-// Checks layers that prepare data: random changes of images (which must be the same for equal steps
-// and seeds), the resizing of images, and the errors that the layers report. tests/interop compares
-// the results of the layers that are not random with Keras.
+// Checks layers that prepare data: layers that change images at random (the changes must be the
+// same for equal steps and seeds), layers that resize images, and the errors that these layers
+// report. tests/interop compares the results of layers that are not random with Keras.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ TEST(Preprocessing, RandomContrastStretchesEachChannelAroundItsMean) {
         EXPECT_NEAR(trained.y[i], (x[i] - mean) * stretch + mean, 1e-2);
     }
   }
-  EXPECT_GE(least, 0.75 - 1e-3);  // 1 - 0.25, the lower of the two
+  EXPECT_GE(least, 0.75 - 1e-3);  // 1 - 0.25, the lower bound
   EXPECT_LE(most, 1.5 + 1e-3);
   EXPECT_LT(least, 0.85);
   EXPECT_GT(most, 1.4);

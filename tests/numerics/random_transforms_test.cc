@@ -21,7 +21,7 @@ namespace {
 using FillMode = layers::TransformOptions::FillMode;
 using Factor = std::vector<double>;
 
-// A batch of images [batch,side,side,2].
+// Contains a batch of images [batch,side,side,2].
 struct Batch {
   int64_t batch, side;
 
@@ -29,7 +29,8 @@ struct Batch {
   size_t At(int64_t image, int64_t row, int64_t column, int64_t channel) const {
     return static_cast<size_t>(((image * side + row) * side + column) * 2 + channel);
   }
-  // Channel 0 contains the row of each pixel, channel 1 its column.
+  // Returns images in which channel 0 contains the row of each pixel, and channel 1 contains its
+  // column.
   Values Positions() const {
     Values x(static_cast<size_t>(shape().num_elements()));
     for (int64_t i = 0; i < batch * side * side; ++i) {
@@ -47,7 +48,7 @@ Trained TrainOnPositions(const LayerConfig& layer, const Batch& batch, int64_t s
   return trained;
 }
 
-// Checks that pixel (row, column) of the result is the pixel from(row, column) of the image.
+// Checks that pixel (row, column) of the result is pixel from(row, column) of the original image.
 using Place = std::pair<int64_t, int64_t>;
 void ExpectMoved(const LayerConfig& layer, const Batch& batch,
                  const std::function<Place(int64_t row, int64_t column)>& from) {
@@ -70,7 +71,7 @@ TEST(RandomTransforms, ATranslationMovesDownAndRightInEveryFillMode) {
                                      .width_factor = {-0.25, -0.25},
                                      .options = {.fill_mode = mode, .fill_value = 9}};
   };
-  // Rows -2 and -1 are above the image, and column 4 is to the right of it.
+  // Rows -2 and -1 are above the image, and column 4 is to the right of the image.
   ExpectMoved(layer(FillMode::kReflect), batch, [](int64_t row, int64_t column) {
     return Place{row < 2 ? 1 - row : row - 2, std::min<int64_t>(column + 1, 3)};
   });
@@ -198,8 +199,8 @@ TEST(RandomTransforms, ACropOfASmallerImageIsResized) {
   }
 }
 
-// Returns how many of 64 images [1,2,3] are changed, which must be to `expected`. The others must
-// be unchanged.
+// Returns how many of 64 images [1,2,3] are changed. Checks that every changed image equals
+// `expected`, and that all other images are unchanged.
 int Changed(const LayerConfig& layer, const Values& image, const Values& expected) {
   Values x;
   for (int i = 0; i < 64; ++i) x.insert(x.end(), image.begin(), image.end());
@@ -220,7 +221,7 @@ TEST(RandomColours, AreChangedWithTheGivenProbability) {
   const Values image = {10, 20, 30, 100, 0, 50}, inverted = {245, 235, 225, 155, 255, 205};
   EXPECT_EQ(Changed(layers::RandomInvert{.factor = {1, 1}}, image, inverted), 64);
   EXPECT_EQ(Changed(layers::RandomInvert{.factor = {0, 0}}, image, inverted), 0);
-  for (const Factor& factor : {Factor{0, 1}, Factor{1}}) {  // a single number is an upper bound
+  for (const Factor& factor : {Factor{0, 1}, Factor{1}}) {  // a single number is the upper bound
     const int inversions = Changed(layers::RandomInvert{.factor = factor}, image, inverted);
     EXPECT_GT(inversions, 16);
     EXPECT_LT(inversions, 48);

@@ -45,7 +45,7 @@ Initializer Uniform(int64_t seed) {
   return {.kind = Initializer::Kind::kRandomUniform, .minval = -1, .maxval = 1, .seed = seed};
 }
 
-// A layer with random variables.
+// Returns a layer with random variables.
 template <typename L>
 L Made() {
   L layer;
@@ -57,7 +57,7 @@ L Made() {
   return layer;
 }
 
-// The variables of a layer, with the values that OneRun gives them.
+// Contains the variables of a layer, with their values in OneRun.
 struct Weights {
   template <typename L>
   explicit Weights(const L& layer, const std::string& name = "layer_2") {
@@ -71,7 +71,7 @@ struct Weights {
     const Tensor& t = tensors[tensor];
     return t.data<float>()[static_cast<size_t>(row * t.shape().dim(-1) + column)];
   }
-  // Returns the product of a row vector and a column of a matrix.
+  // Returns the scalar product of a row vector and a column of a matrix.
   double Dot(size_t tensor, const Row& row, int64_t column) const {
     double sum = 0;
     for (size_t i = 0; i < row.size(); ++i)
@@ -129,7 +129,7 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
 
 using Cell = std::function<State(const Row& x, const State&)>;
 
-// Runs a cell over the sequences. A masked step keeps the state; its output is that state or, if
+// Runs a cell over the sequences. A masked step preserves the state; its output is the state or, if
 // `zero` is true, 0.
 Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
                  bool zero = false) {
@@ -225,7 +225,7 @@ TEST(Recurrent, SkippedStepsMayYieldZeros) {
              OutputsOf(cell, Padded(), true, false, true));
 }
 
-// Dropout must change the training loss, differently in each step, but not the predictions.
+// Dropout must change the training loss, in each step in a different way, but not the predictions.
 TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   const auto plain = Made<layers::GRU>();
   auto dropping = plain;
@@ -262,7 +262,8 @@ TEST(Rnn, OneCellIsTheLayerOfItsKind) {
   }
 }
 
-// All elements of a variable have the same value, because random values would depend on its name.
+// All elements of a variable have the same value, because random values would depend on the
+// variable's name.
 TEST(Rnn, StackedCellsAreLayersInAChain) {
   auto first = Made<layers::LSTM>();
   auto second = Made<layers::GRU>();
@@ -356,8 +357,8 @@ TEST(Wrappers, TimeDistributedBatchNormalizationLearnsFromOneStepAfterAnother) {
   }
 }
 
-// At each place, the value must be that of an LSTM in which convolutions of size 3 replace the
-// matrix products. Values outside the row are 0.
+// At each place, the result must be that of an LSTM whose matrix products are replaced with
+// convolutions of size 3. Values outside the row are 0.
 TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
   constexpr int64_t kLength = 5, kFilters = 2, kSize = 3;
   layers::ConvLSTM1D layer;

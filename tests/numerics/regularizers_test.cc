@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWeight = -0.5;
 
-// Returns a model with two units, all of whose weights are kWeight.
+// Returns a model with two units, whose weights all equal kWeight.
 Model Regularized(bool trainable) {
   layers::Dense dense{.units = 2, .use_bias = false};
   dense.kernel_initializer = {.kind = Initializer::Kind::kConstant, .value = kWeight};
@@ -24,7 +24,7 @@ Model Regularized(bool trainable) {
                           {.name = "more", .config = layers::ActivityRegularization{0.4, 0.6}}});
 }
 
-// Checks that the loss is the loss without penalties plus the penalties.
+// Checks that the loss equals the loss without penalties, plus the penalties.
 TEST(RegularizerNumerics, ThePenaltiesAreInTheLossOfTrainingAndEvaluation) {
   const Values x = {1, 2, 0, -1, 3, 1, 1, 1, 2, 0, -2, 1};
   double activity = 0;

@@ -1,4 +1,4 @@
-// Declares the device on which the tests in this folder run. Each test is linked twice: with
+// Declares the device on which the tests in this folder run. Each test is linked twice, with
 // cpu_device.cc and with fake_device.cc.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace tfjob {
 // Returns the same device on every call.
 const exec::Device& TestDevice();
 
-// Returns an empty store on that device. The rows of its variables have no padding.
+// Returns an empty store on this device. The rows of its variables have no padding.
 inline variables::VariableStore TestStore() {
   return variables::VariableStore(variables::DenseRowStride, TestDevice().runtime);
 }

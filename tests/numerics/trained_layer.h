@@ -1,4 +1,5 @@
-// Runs a layer in a training step. Its random numbers depend on the step and a fixed seed.
+// Runs a layer in a training step. The layer's random numbers depend only on the step and a fixed
+// seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ inline float Coefficient(size_t i) {
   return static_cast<float>(i * 7 % 11) - 4.5f;
 }
 
-// A layer's output in a training step, and the gradient of Σ Coefficient(i) y[i] with respect to x.
+// Contains the output of a layer in a training step, and the gradient of Σ Coefficient(i) y[i] with
+// respect to x.
 struct Trained {
   Values y, gradient;
 };
@@ -63,7 +65,7 @@ inline Trained Train(const LayerConfig& layer, const Shape& shape, const Values&
   return {fetch("y"), fetch("gradient")};
 }
 
-// Checks that Σ gradient x = Σ coefficient y, which holds if y is a linear function of x.
+// Checks that Σ gradient x = Σ coefficient y, which is true if y is a linear function of x.
 inline void ExpectGradientOfLinear(const Trained& trained, const Values& x) {
   double left = 0, right = 0;
   for (size_t i = 0; i < x.size(); ++i) left += double(trained.gradient[i]) * x[i];

@@ -57,7 +57,8 @@ void ExpectVolume(LayerConfig config, const Shape& out,
   }
 }
 
-// The initial kernel [depth,height,width,in,out] of the layer.
+// Returns the initial kernel [depth,height,width,in,out] of the layer, as a function of the
+// indices.
 std::function<double(int64_t, int64_t, int64_t, int64_t, int64_t)> VolumeKernel(Shape shape) {
   const Tensor value =
       InitialValue(Initializer::GlorotUniform(), DType::kFloat32, shape, 1, "layer/kernel");
@@ -97,11 +98,11 @@ TEST(VolumeLayers, ConvolutionOfVolumes) {
 TEST(VolumeLayers, TransposedConvolutionOfVolumes) {
   const Values in = VolumeInput();
   struct Case {
-    int64_t size, stride, before, depth;  // of the output
+    int64_t size, stride, before, depth;  // `depth` is that of the output
     bool same;
   };
-  // In the third case, most planes of the kernel cover no plane of the output. In the last two,
-  // there are gaps between windows.
+  // In the third case, most planes of the kernel do not cover any plane of the output. In the last
+  // two cases, there are gaps between the windows.
   for (const Case& c : {Case{4, 2, 0, 10, false}, Case{4, 2, 1, 8, true}, Case{11, 1, 5, 4, true},
                         Case{2, 3, 0, 12, false}, Case{2, 3, 0, 12, true}}) {
     layers::Conv3DTranspose layer;
@@ -150,7 +151,7 @@ TEST(VolumeLayers, PoolingOfVolumes) {
   });
 }
 
-// The inputs and outputs have valid sizes, but an intermediate value is too large.
+// The inputs and outputs have valid sizes, but an intermediate value would be too large.
 TEST(VolumeLayers, AValueInBetweenThatIsTooLargeIsAnError) {
   layers::Conv3D convolution;
   convolution.filters = 1;

@@ -1,6 +1,6 @@
-// Runs every example, unchanged except for its folder and, if fewer steps are enough for the
-// expected result, its number of steps. Each must end as Succeeded with that result. Examples that
-// take minutes belong to a suite whose name begins with Deep (see BUILD).
+// Runs every example. Changes only the folder and, if fewer steps are enough for the expected
+// result, the number of steps. Each job must end as Succeeded with the expected result. Examples
+// that take minutes belong to a suite whose name starts with Deep (see BUILD).
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -102,7 +102,7 @@ TEST_F(DeepExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
 struct MadeExample {
   const char* name;
   const char* data;
-  double accuracy;  // as the example states it
+  double accuracy;  // the accuracy that the example states
 };
 
 class MadeExamplesTest : public ExamplesTest, public testing::WithParamInterface<MadeExample> {};

@@ -1,5 +1,5 @@
 // Runs jobs whose tasks compute on the fake device, which runs operations in an order drawn from a
-// seed. Each checkpoint must be equal, byte for byte, to that of the same job on the CPU.
+// seed. Each checkpoint must be identical, byte for byte, to that of the same job on the CPU.
 #include <gtest/gtest.h>
 
 #include <vector>

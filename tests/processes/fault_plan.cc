@@ -29,8 +29,8 @@ double Seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Half of the faults come after a fraction of the steps; the others come soon after the start or
-// the previous fault, to hit a job that is starting or recovering.
+// Draws when the fault is due. Half of the faults are due after a fraction of the steps. The other
+// half are due soon after the start or the previous fault, while the job is starting or recovering.
 void DrawTime(Dice& dice, bool first, double part_before, Fault& fault) {
   if (dice.Below(2) == 0) {
     fault.part = dice.Between(part_before, 0.9);

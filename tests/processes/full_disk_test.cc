@@ -1,6 +1,6 @@
 // Fills the disk under model_dir, a small tmpfs, while the Fashion-MNIST example trains. All steps
-// must be completed without a restart, and the last whole checkpoint must stay unchanged. If space
-// becomes free in time, the job must succeed; otherwise, it must not, and the chief's error must
+// must be completed without a restart, and the last complete checkpoint must not change. If space
+// becomes free in time, the job must succeed. Otherwise, it must fail, and the chief's error must
 // name the step.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,9 +26,9 @@ namespace {
 const cluster::Task kChief{"chief", 0};
 constexpr char kFull[] = "No space left on device";
 
-// Gives this process its own mount namespace, which its children inherit and which ends with them.
-// Without root, also creates a user namespace for it. Returns false if the machine does not allow
-// this.
+// Moves this process to a new mount namespace, which its children inherit, and which is removed
+// when they exit. Without root, also creates a user namespace for it. Returns false if the machine
+// does not allow this.
 bool EnterMountNamespace() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -40,19 +40,19 @@ bool EnterMountNamespace() {
   return true;
 }
 
-// Must run before the first thread starts.
+// Initialize this before the first thread starts.
 const bool kOwnMounts =
     EnterMountNamespace() && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 
 class FullDiskTest : public testing::Test {
  protected:
   void SetUp() override {
-    // CI runs as root, where a skipped test would go unnoticed.
+    // CI runs as root. A skipped test would go unnoticed there, so fail instead.
     if (!kOwnMounts && getuid() == 0) FAIL() << "root may not mount: run this test privileged";
     if (!kOwnMounts) GTEST_SKIP() << "this machine allows no mount; see runtime/train:disk_test";
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(model_dir_).ok());
-    // A checkpoint is 4.9 MB.
+    // The file system has space for several checkpoints; one has 4.9 MB.
     ASSERT_EQ(mount("model", model_dir_.c_str(), "tmpfs", 0, "size=16m"), 0);
   }
   void TearDown() override {
@@ -103,7 +103,7 @@ class FullDiskTest : public testing::Test {
   std::string ChiefLog() const {
     return ReadFile(folder_ + "/run/state/logs/fashion-mnist-chief-0/tensorflow.log").value_or("");
   }
-  // Returns the problem with checkpoints that the chief's progress reports; "" if there is none.
+  // Returns the problem with checkpoints that the chief's progress reports, or "" if there is none.
   std::string CheckpointProblem() const {
     const auto progress = job_->ProgressOf(kChief);
     if (!progress || !progress->problems.contains("checkpoints")) return "";
@@ -118,9 +118,9 @@ class FullDiskTest : public testing::Test {
     return output.substr(begin, output.find('\n', found) - begin);
   }
   // Fills the disk in the middle of the run, and waits until the chief has completed all steps and
-  // cannot save. The disk is filled once a fraction of the steps is completed and there is a whole
-  // checkpoint. If it were filled after a fixed time, a slow machine might have no checkpoint yet,
-  // and a fast one might have completed all steps.
+  // cannot save. The function waits until a fraction of the steps is completed and there is a
+  // complete checkpoint. It does not fill the disk after a fixed time, because a slow machine might
+  // not have a checkpoint yet, and a fast machine might have completed all steps.
   void TrainToTheEndOnAFullDisk() {
     ASSERT_TRUE(job_->AwaitPart(0.2, 120s)) << job_->Output();
     ASSERT_TRUE(Await(60s, [&] {
@@ -141,7 +141,7 @@ class FullDiskTest : public testing::Test {
              progress->state == progress::State::kSaving;
     })) << job_->Output();
     EXPECT_EQ(job_->Await(kChief, 10s).pid, pid_) << "the chief was restarted";
-    // `tfjob run` asks the tasks for their progress every few seconds.
+    // `tfjob run` queries the progress of the tasks every few seconds.
     EXPECT_TRUE(Await(60s, [&] { return !OutputLine(kFull).empty(); })) << job_->Output();
     EXPECT_NE(CheckpointProblem().find(kFull), std::string::npos) << CheckpointProblem();
     EXPECT_EQ(NewestFiles(), before_);
@@ -178,7 +178,7 @@ TEST_F(FullDiskTest, OtherwiseTheJobDoesNotSucceedAndTheStepIsNamed) {
       << job_->Output();
   const std::string log = ChiefLog();
   EXPECT_NE(log.find("UNAVAILABLE: the checkpoint of step 18"), std::string::npos) << log;
-  // The container's termination message is in the event.
+  // The event contains the container's termination message.
   constexpr char kExit[] = "exited with code 138";
   EXPECT_TRUE(Await(60s, [&] { return !OutputLine(kExit).empty(); })) << job_->Output();
   EXPECT_NE(OutputLine(kExit).find(": the checkpoint of step 18"), std::string::npos)

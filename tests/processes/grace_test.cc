@@ -1,5 +1,5 @@
-// Asks a task to end while it cannot end on its own, because another task that it needs is stopped.
-// The task must exit before the end of the grace period, which is shorter than usual.
+// Asks a task to stop while it cannot stop in an orderly way, because another task that it needs is
+// paused. The task must exit before the end of the grace period, which is shorter than usual.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,7 +14,7 @@
 namespace tfjob::processes {
 namespace {
 
-// Runs a chief and a ps with a grace period of 3 s, which train until they are stopped.
+// Runs a chief and a ps with a grace period of 3 s. They train until they are stopped.
 class GraceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -64,7 +64,7 @@ model_dir: )",
                                      std::vector{StrCat("--config=", folder_, "/training.yaml")},
                                      environment, StrCat(folder_, "/", type, ".log"));
   }
-  // Stops `other`, asks `asked` to end, and returns how long that takes.
+  // Pauses `other`, asks `asked` to stop, and returns the time until `asked` exits.
   static Duration EndWithout(Program& other, Program& asked) {
     other.Pause();
     const Duration begin = RealClock().Monotonic();
@@ -80,7 +80,7 @@ model_dir: )",
   std::unique_ptr<Program> chief_, ps_;
 };
 
-// With the usual grace period, the task would have 25 s to end.
+// With the usual grace period, the task would have 25 s to exit.
 TEST_F(GraceTest, ATaskThatCannotEndIsGoneBeforeItsPeriodIsOver) {
   const Duration took = EndWithout(*ps_, *chief_);
   EXPECT_TRUE(Contains(*chief_, "exiting at once: the task did not end in time"))

@@ -1,7 +1,7 @@
-// Kills and stops tasks of a group at random times, drawn from a seed, and starts killed tasks
-// again, as a platform does. Every run must take all of its steps, each exactly once, and end with
-// the checkpoint of an undisturbed run: byte for byte if the group waits for lost tasks (even
-// seeds), and up to rounding if it continues without them (odd seeds).
+// Kills and stops tasks of a group at random times, drawn from a seed, and restarts killed tasks,
+// as a platform does. Every run must take each of its steps exactly once. Its last checkpoint must
+// be that of an undisturbed run: byte for byte if the group waits for lost tasks (even seeds), and
+// up to rounding if the group continues without them (odd seeds).
 //
 // TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n.
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ GroupSettings SettingsOf(uint64_t seed) {
   return {.strategy = strategy};
 }
 
-// A job that is disturbed until all of its faults have happened or the job has ended.
+// A job that is disturbed until all planned faults have happened or the job has ended.
 class DisturbedJob {
  public:
   DisturbedJob(uint64_t seed, std::vector<Fault> faults)
@@ -49,7 +49,7 @@ class DisturbedJob {
     for (const auto& [task, until] : stopped_) job_.of(task).Signal(SIGCONT);
   }
 
-  // Returns false if the tasks have not all ended in time.
+  // Runs the job to its end. Returns false if some task has not exited in time.
   bool ToTheEnd(Duration timeout) {
     while (!AllEnded()) {
       if (std::chrono::steady_clock::now() > start_ + timeout) return false;
@@ -75,7 +75,7 @@ class DisturbedJob {
     return static_cast<double>(step_) >= fault.part * settings_.max_steps &&
            std::chrono::steady_clock::now() >= last_fault_ + fault.delay;
   }
-  // Does nothing if the task has ended.
+  // Injects the fault. Does nothing if the task has exited.
   void Disturb(const Fault& fault) {
     if (job_.of(fault.victim).Ended()) return;
     ++next_;
@@ -87,7 +87,7 @@ class DisturbedJob {
       return;
     }
     job_.of(fault.victim).Signal(SIGKILL);
-    if (job_.of(fault.victim).AwaitEnd(20s) != 128 + SIGKILL) return;  // it had ended just before
+    if (job_.of(fault.victim).AwaitEnd(20s) != 128 + SIGKILL) return;  // it had just exited
     story_ += StrCat("---- before its end, ", cluster::ToString(fault.victim), "\n",
                      job_.of(fault.victim).Output());
     job_.Start(fault.victim, settings_);
@@ -105,8 +105,8 @@ class DisturbedJob {
   const std::vector<Fault> faults_;
   size_t next_ = 0;  // index of the next fault in faults_
   SteadyTime start_, last_fault_;
-  std::map<cluster::Task, SteadyTime> stopped_;  // when each is continued
-  int64_t step_ = 0;                             // the latest that any task has logged
+  std::map<cluster::Task, SteadyTime> stopped_;  // when to continue each task
+  int64_t step_ = 0;                             // the latest step that any task has logged
   std::string story_;                            // the output of killed processes
 };
 

@@ -1,5 +1,5 @@
 // Runs a job with the strategy multi_worker_mirrored as processes that a test starts, signals and
-// starts again.
+// restarts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class GroupJob {
     return testing::TempDir() + "/group_job_" + name;
   }
 
-  // Starts a task, or a replacement for it. The output of a replacement overwrites that of the
+  // Starts a task, or a replacement for a task. The output of a replacement overwrites that of the
   // task's previous process.
   void Start(const cluster::Task& task, const GroupSettings& settings = {}) {
     config_.task = task;
@@ -70,7 +70,7 @@ class GroupJob {
   Program& of(const cluster::Task& task) { return *programs_.at(task); }
   // Waits until the task has logged a step. Every 100th step is logged.
   bool AwaitSteps(const cluster::Task& task) { return of(task).AwaitOutput(" result=", 60s); }
-  // Returns the last step that the task has logged; 0 if there is none.
+  // Returns the last step that the task has logged, or 0 if there is none.
   int64_t LastLogged(const cluster::Task& task) {
     const std::string output = of(task).Output(), key = " step step=";
     const size_t at = output.rfind(key);
@@ -95,7 +95,7 @@ class GroupJob {
       EXPECT_EQ(program->AwaitEnd(60s), 0) << cluster::ToString(task) << "\n" << Outputs();
     }
   }
-  // Returns the step from which the task has trained; -1 if it has not.
+  // Returns the step from which the task has trained, or -1 if it has not trained.
   int64_t FirstStep(const cluster::Task& task) {
     const std::string output = of(task).Output(), key = "from_step=";
     const size_t at = output.find(key);
@@ -118,8 +118,8 @@ class GroupJob {
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
-  // Returns the contents of the last checkpoint's files, by the part of their names after the
-  // checkpoint's prefix.
+  // Returns the contents of the last checkpoint's files. The keys are the parts of their names
+  // after the checkpoint's prefix.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     const std::string prefix = io::CheckpointPrefix(folder_ + "/model", LastCheckpoint());

@@ -73,7 +73,7 @@ TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
   EXPECT_GE(job.FirstStep(kWorker1), 100) << job.Outputs();
 }
 
-// Worker 0 is stopped while worker 1 starts again, so that the job does not end before worker 1 has
+// Worker 0 is paused while worker 1 restarts, so that the job does not end before worker 1 has
 // joined.
 TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};
@@ -98,8 +98,8 @@ TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
 }
 
-// Worker 0 leads and saves while the chief is lost. Worker 1 is stopped while the chief starts
-// again, so that the job does not end before the chief has joined.
+// Worker 0 leads and saves while the chief is lost. Worker 1 is paused while the chief restarts, so
+// that the job does not end before the chief has joined.
 TEST(GroupProcessTest, GoesOnWithoutTheChiefUntilItReturns) {
   const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};
   GroupJob job("takeover", kTasks);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr Duration kPoll = 20ms;
 
-// Returns the value of a variable in the environment of a process; "" if it is not set.
+// Returns the value of a variable in the environment of a process, or "" if the variable is not
+// set.
 std::string EnvironmentOf(const std::string& proc, std::string_view name) {
   StatusOr<std::string> block = ReadFile(proc + "/environ");
   if (!block.ok()) return "";
@@ -32,8 +33,8 @@ std::string EnvironmentOf(const std::string& proc, std::string_view name) {
   return "";
 }
 
-// Returns the parent of a process; 0 if the process has exited. The parent is field 4 of
-// /proc/<pid>/stat. The search begins at the end of field 2, the name, because the name may contain
+// Returns the parent of a process, or 0 if the process has exited. The parent is field 4 of
+// /proc/<pid>/stat. Starts the search at the end of field 2, the name, because the name may contain
 // spaces.
 pid_t ParentOf(pid_t pid) {
   StatusOr<std::string> stat = ReadFile(StrCat("/proc/", pid, "/stat"));
@@ -57,8 +58,8 @@ bool DescendsFrom(pid_t pid, pid_t ancestor) {
   return false;
 }
 
-// Returns the task that the process runs. The result has pid 0 if the process is not a running
-// trainer.
+// Returns the task that the process runs. The pid of the result is 0 if the process is not a
+// running trainer.
 TaskProcess TaskOf(pid_t pid) {
   const std::string proc = StrCat("/proc/", pid);
   std::error_code error;
@@ -68,8 +69,8 @@ TaskProcess TaskOf(pid_t pid) {
   return {pid, config->task, config->cluster.address(config->task)};
 }
 
-// Writes a program that stores the trainer's key in `key_file`, so that this process can read it,
-// and then becomes the trainer. The trainer itself erases the key from its environment.
+// Writes a program that stores the trainer's key in `key_file` for this process, and then executes
+// the trainer. The trainer itself removes the key from its environment.
 void WriteKeyKeeper(const std::string& path, const std::string& key_file) {
   const std::string text = StrCat(
       "#!/bin/sh\nprintf %s \"$TFJOB_KEY\" > '", key_file, "'\nexec '",

@@ -1,8 +1,8 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, in asynchronous and in
-// synchronous mode. The job must end as Succeeded with the expected accuracy, and the step must
-// never decrease unless a server that keeps it (ps 0 or, in synchronous mode, any server) was lost.
-// In that case, the step may go back to that of the last checkpoint. Other tests stop a task for a
-// while, so that it is silent while its connections stay open.
+// synchronous mode. The job must end as Succeeded with the expected accuracy. The step may decrease
+// only if a server that stores it (ps 0 or, in synchronous mode, any server) was lost, and then
+// only to that of the last checkpoint. Other tests pause a task for a while: the task is then
+// silent, but its connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -34,7 +34,8 @@ class FaultTest : public testing::TestWithParam<Case> {
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", GetParam().example)));
-    // Use a separate folder, and save checkpoints often enough to have one in mid-run.
+    // Use a separate folder, and save checkpoints often enough to have one in the middle of the
+    // run.
     const std::string example = GetParam().example;
     const std::string name = example.substr(0, example.find('.'));
     manifest = WithModelFolder(manifest, name, model_dir_);
@@ -71,8 +72,8 @@ class FaultTest : public testing::TestWithParam<Case> {
 
 class KillTest : public FaultTest {
  protected:
-  // Trains a smaller model than the example, for enough steps to reach the expected accuracy, and
-  // long enough for a task to be killed in the middle.
+  // Trains a smaller model than the example. The number of steps is large enough to reach the
+  // expected accuracy, and to kill a task in the middle.
   KillTest() {
     const bool synchronous = GetParam().example == std::string("fashion-mnist-sync.yaml");
     settings_ = {{"units", 128}, {"save_checkpoints_steps", 200}};
@@ -83,7 +84,7 @@ class KillTest : public FaultTest {
     }
   }
 
-  // Waits until half of the steps are done, and then for another checkpoint.
+  // Waits until half of the steps are complete, and then for another checkpoint.
   void AwaitCheckpointInTheMiddle() {
     ASSERT_TRUE(job_->AwaitPart(0.5, 240s)) << job_->Output();
     const int64_t before = LastCheckpoint();
@@ -109,7 +110,7 @@ TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   int samples = 0;
   while (!job_->Ended()) {
     const int64_t step = job_->StepOf({"ps", 0});
-    if (step > 0) {  // 0 if ps 0 has just restarted and is still empty
+    if (step > 0) {  // 0 if ps 0 was restarted and is still empty
       EXPECT_GE(step, floor) << job_->Output();
       if (!step_lost) floor = step;
       ++samples;
@@ -133,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SynchronousChief", "fashion-mnist-sync.yaml", {"chief", 0}}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
-// The tasks that are not killed keep the state, so no step is lost, whichever task is killed.
+// The tasks that are not killed keep the state, so no step may be lost when any single task is
+// killed.
 class GroupKillTest : public FaultTest {
  protected:
   GroupKillTest() { settings_ = {{"units", 128}, {"save_checkpoints_steps", 1000000}}; }
@@ -158,8 +160,8 @@ TEST_P(GroupKillTest, JobSucceedsAndNoStepIsLost) {
       floor = std::max(floor, step);
     }
     took_part = took_part || of_victim > 0;
-    // The replacement starts with the state of the other tasks: the only checkpoint is that of step
-    // 0.
+    // The replacement must get its state from the other tasks, because the only checkpoint is that
+    // of step 0.
     EXPECT_TRUE(of_victim <= 0 || of_victim >= at_kill) << of_victim << "\n" << job_->Output();
     std::this_thread::sleep_for(20ms);
   }
@@ -175,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(, GroupKillTest,
 
 class SilenceTest : public FaultTest {
  protected:
-  // Trains long enough for a task to fall silent midway.
+  // Trains long enough for a task to become silent in the middle.
   SilenceTest() { settings_ = {{"save_checkpoints_steps", 300}, {"epochs", 8}}; }
 
   // Returns whether a line of the task's log contains both `peer` and `what`.

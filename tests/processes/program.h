@@ -11,8 +11,8 @@
 
 namespace tfjob::processes {
 
-// Used by one thread only. The destructor asks the process to stop (SIGTERM) and waits until
-// it exits.
+// A running process. Used by one thread only. The destructor asks the process to stop (SIGTERM) and
+// waits until it exits.
 class Program {
  public:
   // The program inherits the environment of this process; `environment` adds or replaces variables.
@@ -24,12 +24,12 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
-  // Sends SIGSTOP, and returns once all threads have stopped. On a busy machine, they may otherwise
-  // run for some time after the signal.
+  // Sends SIGSTOP, and returns when all threads have stopped. On a busy machine, threads may
+  // continue to run for some time after the signal.
   void Pause();
   bool Ended();
-  // Waits until the process exits. Returns its exit status; 128 + the signal's number if a signal
-  // ended it; -1 if it did not exit in time.
+  // Waits until the process exits. Returns the exit status, or 128 + the signal's number if a
+  // signal terminated the process, or -1 if the process did not exit in time.
   int AwaitEnd(Duration timeout);
 
   // Returns the output so far, including standard error.
@@ -45,7 +45,7 @@ class Program {
   bool ended_ = false;
 };
 
-// Returns where Bazel put a file of this workspace, for example "operator/cli/tfjob".
+// Returns the path at which Bazel provides a file of this workspace, such as "operator/cli/tfjob".
 std::string Runfile(const std::string& path);
 
 }  // namespace tfjob::processes

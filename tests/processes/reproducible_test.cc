@@ -1,7 +1,7 @@
-// Runs a synchronous job twice, as processes that start in a random order over three seconds. Both
-// runs must write the same checkpoint, byte for byte, and the same weights as a single task whose
-// batches contain those of all tasks. Without ps tasks, one of the runs exchanges gradients over
-// TCP, and the other through shared memory.
+// Runs a synchronous job twice, as processes that start in a random order within three seconds.
+// Both runs must write the same checkpoint, byte for byte, and the same weights as a single task
+// whose batches contain those of all tasks. Without ps tasks, one of the runs exchanges gradients
+// over TCP, and the other through shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>

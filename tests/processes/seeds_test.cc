@@ -1,5 +1,5 @@
 // Checks that the quickstart reaches its promised accuracy with each of the seeds 0 to 9. The
-// manifest sets no seed, so it uses the default, 0.
+// manifest sets no seed, so the quickstart itself uses the default, 0.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -81,7 +81,7 @@ class ShortExamplesTest : public testing::TestWithParam<ShortExample> {
     return losses;
   }
 
-  // Expects that the mean loss of the last quarter of the steps is at least 2 % below that of the
+  // Expects the mean loss of the last quarter of the steps to be at least 2 % below that of the
   // first quarter.
   static void ExpectToFall(const std::string& output) {
     const std::vector<double> losses = Losses(output);
@@ -111,8 +111,8 @@ TEST_P(ShortExamplesTest, TasksWithAParameterServerLearn) {
       {{StrCat("local-path: /tmp/tfjob-", GetParam().data), "local-path: " + data_}}, &manifest);
   auto job = JobRun::Start(manifest, folder_ + "/run");
   ASSERT_EQ(job->AwaitEnd(120s), 0) << job->Output();
-  // One task may take most of the steps, so the logs of all tasks are merged. Each line begins with
-  // its time.
+  // One task may take most of the steps, so merge the logs of all tasks. Each line starts with its
+  // time.
   std::vector<std::string> lines;
   for (const auto& pod : std::filesystem::directory_iterator(folder_ + "/run/state/logs")) {
     const std::string log = ReadFile((pod.path() / "tensorflow.log").string()).value_or("");

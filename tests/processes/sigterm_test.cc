@@ -1,6 +1,6 @@
 // Sends SIGTERM to individual tasks of a job that runs as processes. The step at which a task was
-// asked to end must be in a checkpoint, although no checkpoint is due then, and the job must
-// continue from there.
+// asked to stop must be in a checkpoint, even though no checkpoint is due then. The job must
+// continue from this step.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// Tests subcommands of tfjob-trainer: they can be stopped at any time, use the settings of the
-// training file, and reject flags that they would ignore.
+// Tests the subcommands of tfjob-trainer: they can be stopped at any time, use the settings of the
+// training file, and reject flags that do not apply to them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ class SubcommandsTest : public testing::Test {
 };
 
 TEST_F(SubcommandsTest, PredictStopsBetweenBatches) {
-  std::string rows;  // enough to predict for minutes
+  std::string rows;  // enough rows for minutes of prediction
   for (int i = 0; i < 200'000; ++i) rows += "1\n";
   ASSERT_TRUE(WriteFileAtomically(Path("x.csv"), rows).ok());
   const auto predict = Predict(Path("x.csv"));
@@ -65,7 +65,7 @@ TEST_F(SubcommandsTest, ASubcommandThatWaitsForAFileStops) {
   unlink(input.c_str());
   ASSERT_EQ(mkfifo(input.c_str(), 0600), 0);
   const auto predict = Predict(input);
-  int writer = -1;  // a pipe has no reader until the program opens it
+  int writer = -1;  // the pipe has no reader until the program opens it
   while ((writer = open(input.c_str(), O_WRONLY | O_NONBLOCK)) < 0 && !predict->Ended())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_GE(writer, 0) << predict->Output();

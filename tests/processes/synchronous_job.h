@@ -1,5 +1,5 @@
-// Runs a synchronous job as processes that a test starts one by one. The job trains a small net.
-// With the same settings, every run writes the same checkpoint.
+// Runs a synchronous job as processes that a test starts one by one. The job trains a small
+// network. With the same settings, every run writes the same checkpoint.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,8 +62,8 @@ class SynchronousJob {
 
   void Start(const cluster::Task& task) {
     config_.task = task;
-    // The shards are so small that each variable with several rows is on both servers, and the
-    // packs are so small that there are several.
+    // The shards are so small that each variable with several rows is on both servers. The packs
+    // are so small that an exchange consists of several packs.
     Launch(StrCat(task.type, task.index), kBatch,
            config_.cluster.size("ps") > 0
                ? "{mode: sync, shard_bytes: 64}"
@@ -71,8 +71,8 @@ class SynchronousJob {
                         "bytes_per_pack: 256, transport: ", transport_, "}"),
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }
-  // Starts a single task instead of the job. Each of its batches contains as many examples as those
-  // of `tasks` training tasks together.
+  // Starts a single task instead of the job. Each batch of this task has as many examples as a
+  // batch of `tasks` training tasks together.
   void StartSingle(int tasks) { Launch("single", kBatch * tasks, "{name: one_device}", {}); }
 
   void AwaitEnd() {
@@ -81,7 +81,7 @@ class SynchronousJob {
     }
   }
 
-  // Returns the output of a task; `name` is a name such as "worker0".
+  // Returns the output of a task. `name` is the name of the task, such as "worker0".
   std::string Output(const std::string& name) const { return programs_.at(name)->Output(); }
   // Returns the contents of the last checkpoint's files, by name.
   std::map<std::string, std::string> Files() const {

@@ -1,5 +1,5 @@
-// Runs tfjob-trainer as a process. Tests its exit codes, the files that a run leaves for the next
-// run, and how it handles bad input.
+// Runs tfjob-trainer as a process. Tests the exit codes, the files that a run leaves for the next
+// run, and the handling of invalid input.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -122,7 +122,7 @@ TEST_F(TrainerTest, ATakenPortIsNamedAndEndsWithACodeThatARetryMayCure) {
   EXPECT_EQ(Finished(), 10);
 }
 
-// The error that ends a task must also be its termination message, which Kubernetes shows.
+// The error with which a task fails must also be its termination message, which Kubernetes shows.
 TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
   const std::string file = folder_ + "/termination-log";
   ASSERT_TRUE(WriteFileAtomically(file, "").ok());
@@ -201,7 +201,7 @@ TEST_F(TrainerTest, BadInputEndsWithTwo) {
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
 }
 
-// Describes a run with ten examples of three classes. It is valid except for a case's changes.
+// Describes a run with ten examples of three classes. Without a case's changes, the input is valid.
 // The strings for images and labels are file names.
 struct BadInput {
   const char* name = "";
@@ -217,8 +217,8 @@ void PrintTo(const BadInput& input, std::ostream* out) {
   *out << input.name;
 }
 
-// Returns unsigned bytes in the IDX format. Each byte is its index modulo `modulus`, except the
-// last byte, which is `last`.
+// Returns unsigned bytes in the IDX format. The value of each byte is its index modulo `modulus`,
+// except that the last byte is `last`.
 std::string Idx(const std::vector<uint32_t>& dimensions, size_t modulus, char last) {
   std::string text{'\0', '\0', '\x08', static_cast<char>(dimensions.size())};
   size_t size = 1;
@@ -241,7 +241,7 @@ class BadInputTest : public TrainerTest, public testing::WithParamInterface<BadI
         {"empty", Idx({0, 2, 2}, 4, 0)},
         {"label7", Idx({10}, 3, 7)},
         {"magic", "PK\x03\x04 an archive"},
-        // Only the header of a gzip file.
+        // A file that consists only of a gzip header.
         {"truncated.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10)}};
     for (const auto& [name, content] : files)
       ASSERT_TRUE(WriteFileAtomically(StrCat(folder_, "/", name), content).ok());

@@ -22,7 +22,7 @@ constexpr std::pair<const char*, Stage> kStages[] = {{"defaults", Stage::kDefaul
                                                      {"objects", Stage::kObjects},
                                                      {"plan", Stage::kPlan}};
 
-// The operator's keys in observed situations.
+// The ids of the operator's keys in observed situations.
 const std::vector<std::string> kKeyIds = {"1.aaaaaaaa", "2.bbbbbbbb"};
 
 std::string ExplainText(const std::string& file, const std::string& observed,
@@ -49,7 +49,7 @@ void Compare(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, *golden) << path << " differs; when that is meant, run tests/scenarios/update.sh";
 }
 
-// Returns the names of a folder's files that end in `ending`, without that ending.
+// Returns the names of the files in a folder that end in `ending`, without this ending.
 std::vector<std::string> NamesWith(const std::string& folder, const std::string& ending) {
   std::vector<std::string> names;
   const auto files = ListDirectory(folder);
@@ -77,7 +77,7 @@ TEST(ScenariosTest, EveryStageOfEveryExample) {
                       Format::kYaml, kKeyIds));
 }
 
-// <name>.yaml is a job with its status. <name>.observed.yaml lists the objects that exist for it.
+// <name>.yaml is a job with its status. <name>.observed.yaml lists the existing objects of the job.
 // Both describe the situation ten minutes after the job was created.
 TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   const auto names = NamesWith(kFolder, ".observed.yaml");
@@ -92,14 +92,15 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   }
 }
 
-// Checks the objects of a job that asks for a NetworkPolicy.
+// Checks the objects of a job that requests a NetworkPolicy.
 TEST(ScenariosTest, ObjectsOfAProtectedJob) {
   Compare("network-policy.objects",
           ExplainText(StrCat(kFolder, "network-policy.yaml"), "", "2026-01-01T00:00:00Z",
                       Stage::kObjects, Format::kYaml));
 }
 
-// Fails if a golden file belongs to no example or situation, because it would never be compared.
+// Fails if a golden file belongs to no example or situation, because such a file would never be
+// compared.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
   std::set<std::string> expected = {"local.objects.json", "local.objects.with-key",
                                     "network-policy.objects"};

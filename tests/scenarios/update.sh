@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rewrites the golden files with the program's current output. Read the changes before you commit
+# Rewrites the golden files with the program's current output. Review the changes before you commit
 # them: git diff tests/scenarios.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 bazel build //tests/scenarios:scenarios_test || exit 1

@@ -14,8 +14,8 @@ namespace {
 using objects::Kind;
 
 constexpr int kMaxRounds = 1000;
-constexpr size_t kMostEvents = 8;  // delivered between two reconciles
-// A leader gives up the lease if a watch has delivered nothing for this long.
+constexpr size_t kMostEvents = 8;  // maximum number of events between two reconciles
+// If a watch has delivered nothing for this long, a leader gives up the lease.
 constexpr Duration kStaleAfter = 2min;
 
 store::StoreOptions StoreOptions(Clock& clock) {

@@ -1,5 +1,6 @@
-// Provides the environment of one simulation: a store whose calls can fail, a fake clock, and the
-// control loop, which is stepped manually. At times, a second control loop runs on the same store.
+// Provides the environment of a simulation: a store whose calls can fail, a fake clock, and the
+// control loop, which is stepped manually. A second control loop may run on the same store for some
+// time.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@ namespace tfjob::simulation {
 inline constexpr char kNamespace[] = "ns";
 inline constexpr char kJob[] = "job";
 
-// A clock that follows another clock, but whose wall clock can be set. Thread-safe if the other
-// clock is.
+// A clock that follows another clock, but has a wall clock that can be set. Thread-safe if the
+// other clock is.
 class SteppedClock : public Clock {
  public:
   // `clock` must outlive this object.
@@ -40,7 +41,7 @@ class SteppedClock : public Clock {
 class Cluster {
  public:
   struct Settings {
-    uint64_t seed = 0;  // determines in which order the watches deliver, and when keys are added
+    uint64_t seed = 0;  // determines the order of deliveries, and when keys are added
     Duration count_patience{0};  // a setting of the control loop
     bool has_keys = false;       // whether the operators have keys
     bool has_policies = false;   // whether every job gets a NetworkPolicy
@@ -55,13 +56,13 @@ class Cluster {
   // Starts an operator with empty memory, in place of the previous one. Removes all faults, so that
   // its calls succeed.
   void StartOperator();
-  // From now until StartOperator() is called again, every call by the operator fails.
+  // Makes every call by the operator fail until StartOperator() is called again.
   void KillOperator();
   bool alive() const { return alive_; }
-  // Returns how many operators have been started so far.
+  // Returns the number of operators that have been started so far.
   int starts() const { return starts_; }
-  // Returns whether the operator is running and no watch is cut. If so, the operator has seen
-  // everything once it is idle.
+  // Returns whether the operator is running and no watch is cut. If so, an idle operator has seen
+  // everything.
   bool sees_everything() const { return alive_ && !stale_since_; }
   // Starts another operator on the same store. Its calls never fail. This simulates the time in
   // which a leader has not yet noticed that it has lost the lease.
@@ -70,30 +71,30 @@ class Cluster {
   bool has_second_operator() const { return second_ != nullptr; }
   bool had_second_operator() const { return had_second_operator_; }
   bool makes_policies() const { return settings_.has_policies; }
-  // Returns whether there are two operators and a watch of either of them is currently cut, so that
-  // one may see changes that the other does not.
+  // Returns whether there are two operators, and a watch of one of them is currently cut. One
+  // operator may then see changes that the other does not see.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
-  // Cuts all watches if `all` is true, and otherwise one. (Each operator watches each kind of
-  // object over a separate stream.) Once there has been a second operator, a watch that is cut for
-  // too long makes operators give up, as in a real cluster: the second one stops, and the first one
-  // restarts with empty memory.
+  // Cuts all watches if `all` is true, and otherwise a single watch. (Each operator watches each
+  // kind of object over a separate stream.) Once there has been a second operator, operators give
+  // up if a watch is cut for too long, as in a real cluster: the second one stops, and the first
+  // one restarts with empty memory.
   void CutWatches(bool all);
   void MendWatches();
 
-  // DeliverOne delivers one event of a random watch; StepOne lets the loop reconcile one job. Both
+  // DeliverOne delivers one event of a random watch. StepOne lets the loop reconcile one job. Both
   // return false if there is nothing to do.
   bool DeliverOne() { return store_.DeliverFromOne(random_()); }
   bool StepOne();
-  // Delivers events and reconciles until nothing is left to do. Returns false if the loop never
-  // becomes idle.
+  // Delivers events and reconciles jobs until nothing is left to do. Returns false if the loop
+  // never becomes idle.
   bool RunUntilIdle();
   // Advances the clock, and runs everything that becomes due in the meantime. Returns false if the
   // loop never becomes idle.
   bool Advance(Duration by);
 
-  // Returns the server's copy of the job; nullopt if there is none. If the spec of the job cannot
-  // be decoded, the job is returned with an empty spec.
+  // Returns the server's copy of the job, or nullopt if there is none. If the spec of the job
+  // cannot be decoded, the result has an empty spec.
   std::optional<api::TFJob> Job();
   std::vector<std::shared_ptr<const objects::Pod>> Pods();
   std::vector<std::shared_ptr<const objects::Service>> Services();
@@ -129,7 +130,7 @@ class Cluster {
   bool turn_of_second_ = false;
   bool had_second_operator_ = false;
   std::optional<api::TFJob> job_;        // the result of the last Job()
-  std::optional<Duration> stale_since_;  // since when a watch has been cut
+  std::optional<Duration> stale_since_;  // the time since which a watch has been cut
 };
 
 }  // namespace tfjob::simulation

@@ -1,7 +1,7 @@
-// Checks that failures are counted, and that the back-off limit is applied to the count. Does not
-// check failures that the operator may miss because it is not running or does not see the pod in
-// time, nor failures of jobs with restartScope Job, because one restart can be the answer to
-// several failures.
+// Checks that failures are counted, and that the back-off limit is applied to the count. Ignores
+// failures that the operator may miss because it is not running or does not see the pod in time.
+// Also ignores failures of jobs with restartScope Job, because one restart may follow several
+// failures.
 #pragma once
 
 #include <map>
@@ -17,12 +17,12 @@ namespace tfjob::simulation {
 
 class Counts {
  public:
-  // Records that the program of the pod failed on its own. Call this before the failure is written
-  // to the server.
+  // Records that the program of the pod failed, without having been stopped. Call this before the
+  // failure is written to the server.
   void OnFailure(Cluster& cluster, const objects::Pod& pod, int code);
 
   // Checks that each failure is counted in the job's restarts once the operator has had time to do
-  // so. `is_settled` is true if the operator has seen everything so far and none of its calls
+  // so. `is_settled` is true if the operator has seen all changes so far and none of its calls
   // fails. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster, bool is_settled);
 
@@ -31,25 +31,26 @@ class Counts {
     api::ReplicaType type;
     Duration at{0};
   };
-  // Returns whether the operator may never count the failures that it has not counted yet.
+  // Returns whether the operator may forget failures that it has not counted yet, and so never
+  // count them.
   bool MayBeForgotten(Cluster& cluster, const api::TFJob& job) const;
   void Settle(Duration now);
 
-  std::string job_;  // its UID
+  std::string job_;  // the UID of the job
   int64_t generation_ = 0;
-  int starts_ = 0;  // of operators
+  int starts_ = 0;  // the number of operators that have been started
   std::vector<Failure> pending_;
-  std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
+  std::map<api::ReplicaType, int64_t> least_;  // minimum number of restarts in the status, by type
 };
 
-// A job that failed because of its back-off limit must have had more restarts than the limit
-// allows. Checks that this is possible, given that at most `restarts` restarts happened, of which
-// `in_place` were restarts of containers in place.
+// Checks that a job that failed because of its back-off limit may have had more restarts than the
+// limit allows. At most `restarts` restarts happened; `in_place` of them were restarts of
+// containers in place.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
 // Checks that a job does not keep running beyond its back-off limit. Call this only after the
-// cluster has become quiet, and only if no container of the job was restarted in place. (A
-// suspension counts the restarts of containers without ending the job, which keeps running until
-// its next restart: backoff_limit.h explains why.)
+// cluster has become quiet, and only if no container of the job was restarted in place. (If the job
+// is suspended, restarts of containers are counted, but do not end the job before its next restart;
+// backoff_limit.h explains why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation

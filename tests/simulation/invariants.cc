@@ -139,7 +139,7 @@ std::string CheckRunning(const api::TFJob& job, Cluster& cluster) {
 
 }  // namespace
 
-// A job may be deleted only by a user or, after its time to live, by the operator.
+// Checks that the job was deleted only by a user or, after its time to live, by the operator.
 std::string Invariants::CheckGone(Cluster& cluster) {
   const bool may_be_gone = !before_ || job_was_deleted || before_->metadata.terminating() ||
                            before_->spec.run_policy.ttl_seconds_after_finished.has_value();
@@ -203,7 +203,7 @@ std::string Invariants::CheckPods(const api::TFJob& job, Cluster& cluster) {
     const auto [other, is_first] = live.emplace(slot, pod->metadata.name);
     if (!is_first) return StrCat("two live pods of ", slot);
   }
-  // The pods of a new attempt may be created only once those of the old one are gone.
+  // The pods of a new attempt may be created only after all pods of the previous attempt are gone.
   for (const auto& [uid, attempt] : attempts) {
     if (attempts_.contains(uid)) continue;
     for (const auto& [other, older] : attempts) {

@@ -16,7 +16,7 @@ namespace {
 using api::ReplicaType;
 
 // Returns whether a completed replica of this type runs again in the next attempt. Parameter
-// servers and evaluators do not.
+// servers and evaluators do not run again.
 bool StartsOver(ReplicaType type) {
   return type != ReplicaType::kPS && type != ReplicaType::kEvaluator;
 }

@@ -1,5 +1,5 @@
-// Records what the programs in the pods of a simulation really did, and checks the job's status
-// against this record.
+// Records what actually happened to the programs in the pods of a simulation, and compares the
+// job's status with this record.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ namespace tfjob::simulation {
 
 class Oracle {
  public:
-  // OnExit records that the program of the pod exited, and OnContainerRestart that the kubelet
-  // restarted its container in place. `stopped` is true if the program exited because it was asked
-  // to stop. Pods that belong to no job are ignored.
+  // OnExit records that the program of the pod exited; `stopped` is true if it exited because it
+  // was asked to stop. OnContainerRestart records that the kubelet restarted the pod's container in
+  // place. Pods that belong to no job are ignored.
   void OnExit(const objects::Pod& pod, int code, bool stopped);
   void OnContainerRestart(const objects::Pod& pod);
 
@@ -27,16 +27,16 @@ class Oracle {
 
   // The incidents of a job that events may report.
   struct Causes {
-    int64_t exits = 0;        // how often a program exited, for any reason
+    int64_t exits = 0;        // how often programs exited, for any reason
     int64_t suspensions = 0;  // how often the job was suspended
     int64_t in_place = 0;     // how often a container was restarted in place
   };
   Causes CausesOf(const std::string& job_uid) const;
 
-  // Checks three things: a replica counts as completed, and the job as Succeeded, only if the
-  // programs concerned have exited with 0 without having been stopped; no more restarts are counted
-  // than happened; and the job does not fail too early because of its back-off limit. `before` is
-  // the job at the last check. Returns "" or a description of the violation.
+  // Checks that a replica counts as completed, and the job as Succeeded, only if the relevant
+  // programs exited with 0 without having been stopped. Also checks that not more restarts are
+  // counted than happened, and that the job does not fail too early because of its back-off limit.
+  // `before` is the job at the previous check. Returns "" or a description of the violation.
   std::string Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const;
 
  private:

@@ -1,6 +1,6 @@
-// Simulates the keys that protect the tasks of a job: they are rotated while jobs run, and reach
-// each operator at a different time. Checks the invariants of the keys and the NetworkPolicies of
-// jobs.
+// Simulates the keys that protect the tasks of a job. The keys are rotated while jobs run, and
+// reach each operator at a different time. Checks the invariants of the keys and of the jobs'
+// NetworkPolicies.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ namespace tfjob::simulation {
 
 class Cluster;
 
-// A Secret that gets its keys at random times in the first minutes of a simulation.
+// A Secret to which keys are added at random times in the first minutes of a simulation.
 class KeySecret {
  public:
   // `clock` must outlive this object.
   KeySecret(uint64_t seed, Clock& clock);
 
-  // Returns a function that reads the keys from the mount of a new operator. The mount lags behind
-  // the Secret by up to kMostLag. This object must outlive the function.
+  // Returns a function that reads the keys from the mount of a new operator. The mount shows
+  // changes of the Secret with a delay of up to kMostLag. This object must outlive the function.
   control::GetKeys Mount();
 
  private:
@@ -41,16 +41,16 @@ class KeySecret {
 class Protection {
  public:
   // Call this after each step. Checks that no pod was created while its job had no NetworkPolicy,
-  // if jobs have one, and that all pods of an attempt have the same key. The keys are not checked
-  // if there has ever been a second operator. Returns "" or a description of the violation.
+  // if jobs have one, and that all pods of an attempt have the same key. Does not check the keys if
+  // there has ever been a second operator. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster);
 
  private:
   std::set<std::string> seen_;  // UIDs of pods
 };
 
-// Checks, in a cluster in which nothing changes any more, that the job has a NetworkPolicy if and
-// only if it should have one. Returns "" or a description of the violation.
+// Checks that the job has a NetworkPolicy if and only if it should have one. Call this only when
+// nothing changes in the cluster any more. Returns "" or a description of the violation.
 std::string CheckPolicy(Cluster& cluster);
 
 }  // namespace tfjob::simulation

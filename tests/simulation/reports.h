@@ -1,4 +1,4 @@
-// Checks that the events of a simulation report each cause once.
+// Checks that the events of a simulation report each cause only once.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tfjob::simulation {
 
-// Checks that no job has more events about its end, exits and suspensions than the oracle has
-// recorded causes. If `all` is true, no event can have been lost, and a job that has ended must
+// Checks that no job has more events about its end, exits and suspensions than causes that the
+// oracle has recorded. If `all` is true, no event can have been lost, and a job that has ended must
 // have an event about its end. Returns "" or a description of the violation.
 std::string CheckReports(Cluster& cluster, const Oracle& oracle, bool all);
 

@@ -15,7 +15,7 @@ using objects::Kind;
 using objects::PodPhase;
 
 constexpr int kActs = 60;
-// Longer than the longest delay before a recreation.
+// A duration that is longer than the longest delay before a recreation.
 constexpr Duration kLong = 11min;
 constexpr int kCalmRounds = 8;
 
@@ -46,8 +46,7 @@ ContainerStatus& Tensorflow(objects::Pod& pod) {
 }  // namespace
 
 int Simulation::Between(int least, int most) {
-  // std::uniform_int_distribution is not used, because its values differ between
-  // standard libraries.
+  // Do not use std::uniform_int_distribution, because its values differ between standard libraries.
   return least + static_cast<int>(random_() % static_cast<uint64_t>(most - least + 1));
 }
 
@@ -82,7 +81,8 @@ void Simulation::Act() {
   }
 }
 
-// Draws one value per statement: compilers evaluate the arguments of a call in different orders.
+// Draws only one value per statement, because compilers evaluate the arguments of a call in
+// different orders.
 Json Simulation::RandomReplicas(int least, int most) {
   const int replicas = Between(least, most);
   return ReplicaSpec(replicas, Choose(kPolicies));
@@ -269,7 +269,7 @@ void Simulation::ActOfKubelet() {
   Report(pod);
 }
 
-// Lets a foreign client create a pod under a name that the job may need.
+// Creates a pod as a foreign client, with a name that the job may need.
 void Simulation::ActOfStranger() {
   const std::string type = Choose(kTypes);
   const std::string name = api::ReplicaName(kJob, *api::ParseReplicaType(type), Between(0, 2));
@@ -403,8 +403,8 @@ std::string Simulation::GetOn() {
       is_quiet_ = cluster_.sees_everything();
       return "";
   }
-  // Two operators that see different objects undo each other's changes. In a cluster, this ends
-  // when one of them notices that it has lost the lease.
+  // Two operators that see different objects may undo each other's changes forever. In a cluster,
+  // this stops when one of them notices that it has lost the lease.
   if (!cluster_.OperatorsMayDiffer()) return "the loop finds no rest";
   Tell("the second operator notices that it has lost the lease");
   cluster_.StopSecondOperator();
@@ -450,8 +450,8 @@ std::string Simulation::Calm() {
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
   if (problem.empty() && cluster_.Writes(true) != writes)
     problem = "it writes although nothing changes";
-  // A new operator must find everything as it should be and write nothing. Writes of events are not
-  // counted: events that it repeats already exist on the server, under the same names.
+  // A new operator must find the desired state, and write nothing. Do not count writes of events:
+  // events that the operator repeats already exist on the server, with the same names.
   cluster_.StartOperator();
   const int before = cluster_.Writes(false);
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";

@@ -1,4 +1,4 @@
-// Simulates a TFJob from its creation until nothing changes any more. A seed determines all
+// Simulates a TFJob from its creation until nothing changes any more. The seed determines all
 // random choices.
 #pragma once
 
@@ -22,7 +22,8 @@ class Simulation {
                   .has_keys = seed % 3 != 0,
                   .has_policies = seed / 6 % 2 == 1}) {}
 
-  // Returns "" if all invariants held, otherwise the violation and the events that led to it.
+  // Runs the simulation. Returns "" if all invariants held, and otherwise the violation and the
+  // events that led to it.
   std::string Run();
 
  private:
@@ -38,7 +39,7 @@ class Simulation {
   // Performs a random action of the kubelet, the user or a foreign client, or a random disturbance.
   void Act();
   void ActOfUser();
-  // Returns a replica type of the job; "" if it has none.
+  // Returns a random replica type of the job, or "" if the job has none.
   std::string ChooseTypeOf(const api::TFJob& job);
   void EditReplicas(const api::TFJob& job);
   void EditPorts(const api::TFJob& job);
@@ -50,8 +51,8 @@ class Simulation {
   void Release();
   void Disturb();
   void CutWatches();
-  // Lets the loop and the watches make a random amount of progress. Returns "", or the problem if
-  // the loop never becomes idle.
+  // Lets the loop and the watches make a random amount of progress. Returns "" or, if the loop
+  // never becomes idle, the problem.
   std::string GetOn();
   // Runs without faults and with a correct kubelet until nothing changes any more.
   std::string Calm();
@@ -61,10 +62,10 @@ class Simulation {
   Json RandomReplicas(int least, int most);
   void Patch(const char* what, const Json& patch);
   void Report(const objects::Pod& pod);
-  // Ends the container. `stopped` is true if it exits because of the pod's disruption.
+  // Ends the container. `stopped` is true if the container exits because of the pod's disruption.
   void EndContainer(objects::Pod& pod, int code, bool stopped);
   void Evict(objects::Pod& pod);
-  // Deletes the pod. Half of the time, evicts it first, as `kubectl drain` does.
+  // Deletes the pod. In half of the cases, evicts it first, as `kubectl drain` does.
   void DeletePod(const objects::Pod& pod);
   client::Fault RandomFault();
 
@@ -73,7 +74,7 @@ class Simulation {
   Invariants invariants_;
   std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
-  bool is_quiet_ = false;            // the operator has seen everything so far
+  bool is_quiet_ = false;            // the operator has seen all changes so far
   bool calls_may_fail_ = false;      // calls by the operator
   bool events_may_be_lost_ = false;  // the server refuses some events
 };

@@ -10,7 +10,7 @@ namespace {
 
 using objects::PodPhase;
 
-// Creation times are whole seconds.
+// The precision of creation times, which are whole seconds.
 constexpr Duration kTruncated = 1s;
 constexpr Duration kResetAfter = 10min;
 

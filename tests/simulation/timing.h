@@ -11,12 +11,12 @@
 
 namespace tfjob::simulation {
 
-// Checks that no pod is recreated too early. Considers only what certainly happened, so the delays
-// that it demands are lower bounds.
+// Checks that no pod is recreated too early. Considers only events that certainly happened, so the
+// required delays are lower bounds.
 class Delays {
  public:
-  // Checks the pods. Call it after each step. `is_quiet` is true if the operator has seen
-  // everything so far. Returns "" or a description of the violation.
+  // Checks the pods. Call this after each step. `is_quiet` is true if the operator has seen all
+  // changes so far. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster, bool is_quiet);
 
  private:
@@ -25,22 +25,22 @@ class Delays {
     std::set<std::string> seen;  // UIDs of the pods that the operator has certainly seen alive
     Time last_alive;             // when the newest pod was last alive
   };
-  // Returns whether the operator may have forgotten how often pods were recreated.
+  // Returns whether the operator may not know any more how often pods were recreated.
   bool MayHaveForgotten(Cluster& cluster, const api::TFJob& job) const;
   std::string CheckPod(const objects::Pod& pod, Time now, bool is_quiet);
 
   std::map<policy::Slot, Slot> slots_;
-  std::string job_;             // UID
+  std::string job_;             // the UID of the job
   int64_t job_generation_ = 0;  // changes with the spec
-  int starts_ = 0;              // of operators
+  int starts_ = 0;              // the number of operators that have been started
 };
 
 // Checks that a job that failed because of its deadline did not fail before the deadline. Returns
 // "" or a description of the violation.
 std::string CheckFailure(const api::TFJob& job);
 
-// Checks, in a cluster in which nothing happens any more and the operator has noticed every change
-// to its clock, that the deadline and the time to live have taken effect.
+// Checks that the deadline and the time to live have taken effect. Call this only when nothing
+// happens in the cluster any more and the operator has noticed every change to its clock.
 std::string CheckDeadlines(Cluster& cluster);
 
 }  // namespace tfjob::simulation

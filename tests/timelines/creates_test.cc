@@ -1,6 +1,6 @@
 // Tests the creation of pods and services in cases that a timeline cannot express: a quota on the
-// number of existing pods, a template that is always rejected, and a job that is deleted during
-// each of its create calls in turn.
+// number of existing pods, a template that is always rejected, and a job that is deleted during one
+// of its create calls (the test tries each call).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ class CreatesTest : public ::testing::Test {
     return manifest::ParseTFJob(job)->status.conditions.back();
   }
 
-  // From now on, rejects pods beyond `quota_`, each time with a slightly different message.
+  // Rejects further pods beyond `quota_`, each time with a slightly different message.
   void LimitPods() {
     client::Fault count;
     count.matches = [this](const Call& call) {
@@ -116,7 +116,7 @@ class CreatesTest : public ::testing::Test {
   bool is_full_ = false;  // whether the current call exceeds the quota
 };
 
-// Not a timeline, because the job of a timeline always has the same name.
+// This test is not a timeline, because the job of a timeline always has the same name.
 TEST_F(CreatesTest, AJobWhoseServicesWouldHaveTooLongNamesFailsWithoutAny) {
   Json job = Job(1, 11);
   job["metadata"]["name"] = std::string(54, 'j');  // "-worker-9" still fits, "-worker-10" does not
@@ -147,7 +147,7 @@ TEST_F(CreatesTest, AllPodsComeWhenTheQuotaIsRaised) {
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 12u);
   EXPECT_EQ(LastCondition().reason, "FailedCreatePod");
-  EXPECT_EQ(Messages("FailedCreatePod").size(), 2u);  // the second reports the pods still missing
+  EXPECT_EQ(Messages("FailedCreatePod").size(), 2u);  // the second reports the missing pods
   quota_ = 100;
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 20u);
@@ -162,8 +162,8 @@ TEST_F(CreatesTest, WordsThatChangeDoNotShortenTheBackOff) {
   LimitPods();
   Apply(Job(0, 100));
   Advance(1h);
-  // The delays are 5 ms, 10 ms, … 2 min: about 15 reconciles until the longest delay is reached,
-  // then 30 per hour.
+  // The delays are 5 ms, 10 ms, … 2 min. The longest delay is reached after about 15 reconciles,
+  // and then there are 30 reconciles per hour.
   EXPECT_GE(CountCalls(Kind::kPod), 8 * 30);
   EXPECT_LE(CountCalls(Kind::kPod), 8 * 50);
   EXPECT_EQ(Messages("FailedCreatePod").size(), 1u);
@@ -194,7 +194,7 @@ TEST_F(CreatesTest, ATemplateThatIsRefusedIsNotTriedForEveryReplica) {
   const std::vector<std::string> messages = Messages("FailedCreatePod");
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_NE(messages[0].find("Required value"), std::string::npos);
-  // From here on, the template is accepted.
+  // Now the server accepts the template.
   world_.operator_client().Clear();
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 304u);
@@ -240,7 +240,8 @@ TEST_F(CreatesTest, AJobThatIsDeletedAmongItsCreatesLeavesNothing) {
         EXPECT_TRUE(metadata.terminating()) << where << ": " << metadata.name;
         ASSERT_TRUE(world.Delete(Kind::kPod, metadata.name, 0).ok());
       }
-      // Nothing that is left over or remembered may block the next job with the same name.
+      // Neither remaining objects nor the operator's memory may block the next job with the same
+      // name.
       ASSERT_TRUE(world.server().Create(Kind::kTFJob, Job(1, 9)).ok());
       ASSERT_TRUE(world.Advance(1min).ok()) << where;
       EXPECT_EQ(world.server().List(Kind::kPod, kNamespace, {})->size(), 10u) << where;
@@ -265,8 +266,9 @@ TEST_F(CreatesTest, NothingMoreIsCreatedForAJobThatIsGone) {
   EXPECT_EQ(Count(Kind::kService), 0u);
 }
 
-// The watch of TFJobs delivers nothing more, but those of pods and services do. If the operator did
-// not read the job, it would recreate the services as fast as the server deletes them.
+// The watch of TFJobs delivers nothing more, but the watches of pods and services do. If the
+// operator did not read the job from the server, it would recreate the services as fast as the
+// server deletes them.
 TEST_F(CreatesTest, ServicesOfAJobThatIsGoneStayGone) {
   Apply(Job(1, 2));
   CutJobs();
@@ -276,8 +278,8 @@ TEST_F(CreatesTest, ServicesOfAJobThatIsGoneStayGone) {
   EXPECT_EQ(CountCalls(Kind::kService), 3);
 }
 
-// A pod failed before its job was deleted. The status can no longer record this, so nothing may
-// wait for that record.
+// A pod failed before its job was deleted. The status can no longer record this failure, so nothing
+// may wait for the record.
 TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   Apply(Job(0, 1));
   CutJobs();
@@ -291,8 +293,8 @@ TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   EXPECT_EQ(CountCalls(Kind::kPod), 1);
 }
 
-// A leader has lost the lease without noticing, and has an outdated spec because its watch of
-// TFJobs delivers nothing. This leader must not undo the new leader's change to the pod group.
+// An old leader has not noticed that it has lost the lease, and has an outdated spec because its
+// watch of TFJobs delivers nothing. It must not undo the new leader's change to the pod group.
 TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   Json job = Job(0, 1);
   job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
@@ -330,8 +332,8 @@ TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   EXPECT_EQ((*kept)["spec"], rules);
 }
 
-// A webhook opens every NetworkPolicy in the very call that writes it. No pod may be created under
-// the webhook's rules.
+// A webhook changes every NetworkPolicy to allow all traffic, in the same call that writes it. No
+// pod may be created under the webhook's rules.
 TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -358,8 +360,8 @@ TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   EXPECT_EQ(Count(Kind::kPod), 1u);
 }
 
-// The job no longer asks for a NetworkPolicy, so the new leader has deleted it. The old leader must
-// not recreate it.
+// The job no longer requests a NetworkPolicy, so the new leader has deleted the policy. The old
+// leader must not recreate it.
 TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -377,11 +379,11 @@ TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   ASSERT_TRUE(world_.Delete(Kind::kNetworkPolicy, key.name).ok());
   Settle();
   EXPECT_EQ(Count(Kind::kNetworkPolicy), 0u);
-  // Nor was the policy recreated and then deleted.
+  // The policy was not recreated and then deleted, either.
   EXPECT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
 }
 
-// The job now asks for a NetworkPolicy, so the new leader has created one. The old leader must not
+// The job now requests a NetworkPolicy, so the new leader has created one. The old leader must not
 // delete it.
 TEST_F(CreatesTest, AnOldSpecDeletesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);

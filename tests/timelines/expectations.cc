@@ -29,7 +29,8 @@ Status Compare(const std::string& expected, const std::string& found) {
   return FailedPrecondition("expected: ", expected, "\n   found: ", found);
 }
 
-// Returns "worker-0" for "job-worker-0". Other names stay the same.
+// Returns the name without "job-", such as "worker-0" for "job-worker-0". Returns other names
+// unchanged.
 std::string ShortName(const std::string& name) {
   const std::string prefix = StrCat(kJob, "-");
   return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
@@ -41,7 +42,7 @@ std::string ToText(const client::Call& call) {
 }
 
 // Returns the value at a JSON pointer: a string without quotes, any other value as JSON, or "none"
-// if it is absent.
+// if there is no value.
 std::string TextAt(const Json& object, const std::string& path) {
   const Json::json_pointer pointer(path);
   if (!object.contains(pointer)) return "none";

@@ -88,7 +88,7 @@ Json MinimalPodSpec() {
   return {{"containers", Json::array({container})}};
 }
 
-// Adds the parts of a job that are the same in all timelines.
+// Adds the parts that are the same in the jobs of all timelines.
 Json WholeJob(Json job) {
   job["apiVersion"] = "kubeflow.org/v1";
   job["kind"] = "TFJob";

@@ -16,15 +16,15 @@ class Player {
  public:
   Player();
 
-  // Stops at the first step that fails. The error names the step and says what was expected and
-  // what was found.
+  // Stops at the first step that fails. The error names the step, and contains the expected and the
+  // actual values.
   Status Play(const std::vector<Step>& steps);
 
-  // Makes Play() kill the operator at its `call`th call, before the server carries the call out
-  // or, if `carried_out`, afterwards. Play() starts the operator again after the step in which
-  // that happens.
+  // Makes Play() kill the operator at its `call`th call, before the server executes the call or, if
+  // `carried_out` is true, afterwards. Play() starts the operator again after the step with this
+  // call.
   void KillOperatorAt(int call, bool carried_out);
-  // Returns how many calls the operator has made.
+  // Returns the number of calls that the operator has made.
   int CountCalls() { return static_cast<int>(world_.operator_client().Calls().size()); }
   // Returns the `call`th call (counted from 1) that the operator has made after its first start, as
   // "VERB KIND NAME".
@@ -55,7 +55,7 @@ class Player {
   Status Restart(const Step& step);
   Status Mark(const Step& step);
 
-  // Defined in expectations.cc.
+  // Checks an `expect` step. Defined in expectations.cc.
   Status Expect(const Step& step);
   Status ExpectConditions(const Step& step);
   Status ExpectCondition(const Step& step);
@@ -90,15 +90,16 @@ class Player {
   World world_;
   size_t mark_ = 0;
   int starts_ = 0;   // number of calls before the first step
-  int dies_at_ = 0;  // the number of the call; 0 for never
+  int dies_at_ = 0;  // number of the call at which to kill the operator; 0: never
   bool dies_after_ = false;
 };
 
-// Returns the kind of the pod groups that a gang scheduler uses. `scheduler` is "volcano",
+// Returns the kind of the pod groups of a gang scheduler. `scheduler` is "volcano",
 // "scheduler-plugins" or "native".
 StatusOr<objects::Kind> PodGroupKindOf(const std::string& scheduler);
 
-// Returns "job-worker-0" for "worker-0". Names that do not begin with a replica type stay the same.
+// Returns the name with "job-", such as "job-worker-0" for "worker-0". Returns names that do not
+// start with a replica type unchanged.
 std::string FullName(const std::string& name);
 
 }  // namespace tfjob::timelines

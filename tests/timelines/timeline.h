@@ -1,7 +1,7 @@
 // Parses the text form of a timeline. Each step is a line of words separated by spaces. Double
 // quotes keep spaces inside a word, and '#' starts a comment. Lines indented with at least one
-// space belong to the block of the step above, which is YAML. After every step, the operator's loop
-// runs until it is idle.
+// space belong to the YAML block of the step above. After every step, the operator's loop runs
+// until it is idle.
 //
 //   apply BLOCK                    creates or replaces the TFJob; its name is always "job" and its
 //                                  namespace "ns"; replicas without a template get a minimal one

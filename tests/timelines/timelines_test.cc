@@ -46,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(Files, TimelineTest, ::testing::ValuesIn(TimelineNames(
                            return name;
                          });
 
-// Fails if the folder is missing. Otherwise the test would pass without having run any timeline.
+// Fails if the folder is missing. Without this test, the suite would then pass without running any
+// timeline.
 TEST(TimelineFiles, AreFound) {
   EXPECT_GE(TimelineNames().size(), 60u);
 }

@@ -8,8 +8,8 @@
 namespace tfjob::timelines {
 namespace {
 
-// Far more rounds than any timeline needs. If a loop takes more, it is assumed never to
-// become idle.
+// The maximum number of rounds, far more than any timeline needs. A loop that takes more is assumed
+// never to become idle.
 constexpr int kMaxRounds = 2000;
 
 store::StoreOptions StoreOptions(Clock& clock) {

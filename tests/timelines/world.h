@@ -1,5 +1,5 @@
 // Provides the cluster of a timeline: the in-memory store, a fake clock, and the control loop,
-// which is stepped manually. Also provides faults and the actions of users, kubelets and nodes.
+// which is stepped manually. Also simulates faults, and the actions of users, kubelets and nodes.
 #pragma once
 
 #include <functional>
@@ -39,16 +39,15 @@ class World {
   const keys::KeyRing& keys() const { return *keys_; }
   // Sets --job-network-policies for the next start of the operator.
   void SetNetworkPolicies(policy::NetworkPolicies setting) { network_policies_ = setting; }
-  // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not
-  // serve it.
+  // Sets the version of Kubernetes' own gang scheduling that the server serves, or "" for none.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
-  // Kills the operator at its `call`th call from now, before the server carries the call out or, if
-  // `carried_out`, afterwards. From then on, all its calls fail until the next StartOperator.
+  // Kills the operator at its `call`th call from now, before the server executes the call or, if
+  // `carried_out` is true, afterwards. All later calls fail until the next StartOperator.
   void KillOperatorAt(int call, bool carried_out);
-  // Delivers events and reconciles until nothing is left to do. Returns FailedPrecondition if the
-  // loop never becomes idle.
+  // Delivers events and reconciles the job until nothing is left to do. Returns FailedPrecondition
+  // if the loop never becomes idle.
   Status RunUntilIdle();
-  // Moves the clock and runs everything that becomes due in the meantime.
+  // Advances the clock, and runs everything that becomes due in the meantime.
   Status Advance(Duration by);
   void SetNodeLost(const std::string& node, bool lost);
 

@@ -29,8 +29,8 @@ app.kubernetes.io/component: operator
 
 {{- /*
 Merges the labels of an object of the chart: those in `more`, those in commonLabels and the chart's own. If several have
-the same key, the first wins; the selectors' labels always win. Takes a dict with `root` and, if the object has labels
-of its own, `more`.
+the same key, the first of these applies; however, the selectors' labels take precedence over all others. The argument
+is a dict with `root` and, if the object has labels of its own, `more`.
 */}}
 {{- define "tfjob-operator.allLabels" -}}
 {{- $selector := include "tfjob-operator.selectorLabels" .root | fromYaml }}
@@ -44,7 +44,7 @@ of its own, `more`.
 {{- include "tfjob-operator.allLabels" (dict "root" .) }}
 {{- end }}
 
-{{- /* The pods' labels do not contain versions, so that they change only if something in the pods does. */}}
+{{- /* Returns the pods' labels. They contain no version, so they do not change if nothing else in the pods does. */}}
 {{- define "tfjob-operator.podLabels" -}}
 {{- $selector := include "tfjob-operator.selectorLabels" . | fromYaml }}
 {{- $own := dict "app.kubernetes.io/part-of" "kubeflow" }}
@@ -80,9 +80,9 @@ of its own, `more`.
 {{- end }}
 
 {{- /*
-Returns "yes" if Helm is connected to a cluster; an empty string in `helm template` and Argo CD. To find out, looks up an
-object that exists in every cluster and that whoever installs this release may read: a ClusterRole if the release
-contains ClusterRoles, and otherwise the release's namespace.
+Returns "yes" if Helm is connected to a cluster, and an empty string in `helm template` and Argo CD. Looks up an object
+that exists in every cluster and that the user who installs this release may read: a ClusterRole if the release contains
+ClusterRoles, and otherwise the release's namespace.
 */}}
 {{- define "tfjob-operator.seesCluster" -}}
 {{- if and .Values.rbac.create (or (not .Values.namespaces) .Values.rbac.nodes .Values.rbac.aggregateRoles) }}

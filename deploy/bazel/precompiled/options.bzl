@@ -4,8 +4,8 @@ room.bzl adds these options to the rooms' libraries and tests. It also lets them
 (precompiled.bzl), which clang accepts only if it has been compiled with the same options.
 """
 
-# Rooms in which tests spend most of their time, so that optimising them is worthwhile. Without optimisation, printing
-# deeply nested JSON (runtime/base) would also overflow the stack.
+# Rooms that are optimised, because tests spend most of their time in them. Without optimisation, printing deeply nested
+# JSON (runtime/base) would also overflow the stack.
 _HOT = [
     "operator/api",
     "operator/client",
@@ -22,7 +22,7 @@ _HOT = [
 ]
 
 # Rooms that read no data from outside. All other rooms are compiled with the coverage that the fuzzers need, because
-# the fuzz targets (tests/fuzz) share their objects. The coverage adds a sixth to the compile time.
+# the fuzz targets (tests/fuzz) use the same object files. The coverage adds a sixth to the compile time.
 _NOT_FUZZED = [
     "operator/cache",
     "operator/cli",

@@ -8,8 +8,8 @@ use it are recompiled. Sources must still include the headers that they use: the
 precompiled header.
 """
 
-# The headers that were found by counting includes in the rooms' sources: each is included by at least twenty sources,
-# or by a header that is.
+# The headers to precompile, found by counting includes in the rooms' sources. Each is included by at least twenty
+# sources, or by a header that at least twenty sources include.
 _LIBRARY = [
     "absl/functional/function_ref.h",
     "absl/status/status.h",
@@ -80,10 +80,10 @@ def _implementation(ctx):
     ctx.actions.run(
         executable = command.compiler,
         # clang records the absolute path of the main file, which differs between sandboxes, and the modification times
-        # of files, which differ between machines. The main file is therefore one with which every source begins anyway,
-        # and the times are omitted.
+        # of files, which differ between machines. Therefore, the main file is one that every source includes first, and
+        # the times are omitted.
         arguments = command.arguments + includes + ["-Xclang", "-fno-pch-timestamp", "-o", compiled.path] +
-                    # Instantiates the templates that the headers use once, here, instead of in each source.
+                    # Instantiate the templates that the headers use only once, here, instead of in each source.
                     ["-fpch-instantiate-templates", "-x", "c++-header", "/usr/include/stdc-predef.h"],
         env = command.environment,
         inputs = command.files,

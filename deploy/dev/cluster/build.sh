@@ -1,7 +1,7 @@
 # Builds the programs from the Go modules whose versions modules/go.mod pins. The programs go to a
-# folder that is named after the hash of modules/. All programs belong to one module, so that they
+# folder that is named after the hash of modules/. All programs belong to one module and therefore
 # share compiled packages: Go compiles 3,257 packages instead of 4,249. Go's caches (3 GB) are kept
-# next to the programs: a build takes seconds with them, and 14 minutes of CPU time without them.
+# next to the programs. With the caches, a build takes seconds; without them, 14 minutes of CPU time.
 # Sourced by cluster.sh.
 GO_VERSION=1.26.8
 GO_SUM=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
@@ -23,8 +23,8 @@ use_go() {
     command -v go >/dev/null || install_packages go
     (cd / && go mod download -json "golang.org/toolchain@${toolchain#*@}") | grep -qF "\"Sum\": \"$GO_SUM\"" ||
       fail "Go $GO_VERSION from the module proxy is not the one that is expected"
-    # The files of a module are not executable. bin/* comes last, because the check above looks at
-    # bin/go.
+    # Make the programs executable, which the files of a module are not. bin/* comes last, because
+    # the check above looks at bin/go.
     chmod +x "$toolchain"/pkg/tool/*/* "$toolchain"/bin/*
   fi
   export PATH=$toolchain/bin:$PATH GOROOT=$toolchain
@@ -58,14 +58,13 @@ write_stages() {
   done >"$PROGRAMS/kwok-stages.yaml"
 }
 
-# missing NAME…: prints those of the programs that are missing.
+# missing NAME…: prints the names of the programs that are missing.
 missing() {
   local name
   for name in "$@"; do [ -x "$PROGRAMS/$name" ] || echo "$name"; done
 }
 
-# build_programs [NAME…]: builds those of the named programs that are missing. The default is all
-# programs.
+# build_programs [NAME…]: builds the missing ones of these programs. The default is all programs.
 build_programs() {
   local name names building=$PROGRAMS/building
   [ $# -gt 0 ] || set -- "${!PACKAGES[@]}"

@@ -1,7 +1,7 @@
 # Starts etcd, the API server, the controllers, the scheduler and fake nodes. Sourced by cluster.sh.
 
 # Chooses four consecutive free ports and records the first one in STATE/ports. The ports are below
-# the range from which the kernel assigns ports to clients, so no client can take the API server's
+# the range from which the kernel assigns ports to clients, so no client can occupy the API server's
 # port while the server is down.
 choose_ports() {
   local first last
@@ -35,8 +35,8 @@ chosen() {
   [ -z "$value" ] || echo "--$1=$value"
 }
 
-# Makes the API server record deletions of pods in STATE/log/audit.log: who deletes which pod, and
-# the response.
+# Makes the API server record deletions of pods in STATE/log/audit.log: which client deletes which
+# pod, and the response.
 write_audit_policy() {
   cat >"$STATE/audit-policy.yaml" <<EOF
 apiVersion: audit.k8s.io/v1
@@ -64,8 +64,8 @@ start_apiserver() {
     --service-account-issuer "$issuer" --service-account-key-file "$pki/service-account.pub" \
     --service-account-signing-key-file "$pki/service-account.key" \
     --audit-policy-file "$STATE/audit-policy.yaml" --audit-log-path "$STATE/log/audit.log" --audit-log-mode blocking
-  # Once the server is ready, the default roles exist. Without them, the controller manager would
-  # exit immediately.
+  # Wait until the server is ready, because the default roles then exist. Without these roles, the
+  # controller manager would exit immediately.
   await 120 "API server ready" kubectl get --raw /readyz
 }
 
@@ -79,9 +79,9 @@ client_flags() {
 
 start_controller_manager() {
   # Without a real node, nothing looks up service names, so the controllers that create two objects
-  # per service for this purpose are disabled. So is the pod garbage collector: if it finds a
-  # terminating pod without a node, it deletes the pod by name, and by then a new pod may have that
-  # name.
+  # per service for this purpose are disabled. The pod garbage collector is disabled, too: if it
+  # finds a terminating pod without a node, it deletes the pod by name, and by then a new pod may have
+  # that name.
   local controllers="*"
   [ $node = yes ] || controllers="*$(printf -- ',-%s-controller' endpoints endpointslice endpointslice-mirroring pod-garbage-collector)"
   # shellcheck disable=SC2046
@@ -132,8 +132,8 @@ start_kwok() {
     --node-lease-duration-seconds 40 --config "$PROGRAMS/kwok-stages.yaml" --config "$CLUSTER/kwok-finish.yaml"
 }
 
-# start_fake_nodes COUNT: starts fake nodes. Once, in CI, KWOK did not make them ready within two
-# minutes, although it takes seconds. It is therefore started again if it takes long.
+# start_fake_nodes COUNT: starts fake nodes. KWOK usually makes them ready within seconds. In CI, it
+# once had not done so after two minutes. Therefore, KWOK is restarted if it takes long.
 start_fake_nodes() {
   start_scheduler
   start_kwok

@@ -18,7 +18,7 @@ fail() {
 kubectl() { "$PROGRAMS/kubectl" --kubeconfig "$STATE/admin.kubeconfig" "$@"; }
 ctr() { command ctr -a "$RUN/containerd.sock" -n k8s.io "$@"; }
 
-# process NAME: prints the id of the process that `start` has started. Fails if this process no
+# process NAME: prints the ID of the process that `start` has started. Fails if this process no
 # longer runs the program.
 process() {
   local pid program
@@ -48,7 +48,7 @@ start() {
   fi
 }
 
-# stop NAME: asks the process to stop, and kills it if it is still running after ten seconds.
+# stop NAME: requests that the process stop, and kills it if it is still running after ten seconds.
 stop() {
   local pid deadline=$((SECONDS + 10))
   if pid=$(process "$1"); then
@@ -84,8 +84,8 @@ await() {
   [ -z "$what" ] || say "$what"
 }
 
-# report_components: prints the end of each component's log, and which components have ended. A test
-# removes the logs of its cluster, so only this output remains.
+# report_components: prints the end of each component's log, and which components have exited. A test
+# removes the logs of its cluster, so only this output is kept.
 report_components() {
   local log name
   for log in "$STATE"/log/*.log; do

@@ -20,8 +20,8 @@ make_network() {
   ip link set "$BRIDGE" up
 }
 
-# Writes a configuration for Debian's containerd 1.6, which keeps network namespaces under RUN,
-# where remove_node finds them all, including those of lost pods.
+# Writes a configuration for Debian's containerd 1.6 that keeps network namespaces under RUN, where
+# remove_node finds all of them, including those of lost pods.
 write_containerd_config() {
   mkdir -p "$STATE/cni"
   cat >"$STATE/cni/10-pods.conflist" <<END
@@ -185,7 +185,7 @@ remove_node() {
   for mount in $(awk -v a="$STATE/" -v b="$RUN/" 'index($2, a) == 1 || index($2, b) == 1 {print $2}' /proc/mounts | sort -r); do
     umount -l "$mount"
   done
-  # rmdir removes only those cgroups that have no processes.
+  # Remove the cgroups that have no processes; rmdir fails for all others.
   find /sys/fs/cgroup -mindepth 1 -maxdepth 4 -depth -type d -path '*/k8s.io*' -exec rmdir {} + 2>/dev/null || true
   for table in ip ip6; do nft delete table "$table" kube-proxy 2>/dev/null || true; done
   ip link del "$BRIDGE" 2>/dev/null || true

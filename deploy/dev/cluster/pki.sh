@@ -4,8 +4,8 @@
 # key NAME: creates NAME.key.
 key() { [ -f "$1.key" ] || openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
 
-# authority NAME SUBJECT: creates NAME.key and the certificate NAME.crt, with which other
-# certificates are signed.
+# authority NAME SUBJECT: creates NAME.key and the certificate NAME.crt of an authority that signs
+# other certificates.
 authority() {
   key "$1"
   [ -f "$1.crt" ] || openssl req -x509 -new -key "$1.key" -days 3650 -subj "$2" -out "$1.crt"
@@ -50,7 +50,7 @@ make_pki() (
   local name=kubernetes.default.svc.cluster.local
   certificate apiserver /CN=kube-apiserver serverAuth "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,\
 DNS:$name,DNS:localhost,IP:127.0.0.1,IP:$NODE_IP,IP:${SERVICE_CIDR%.0/*}.1"
-  # Anyone who can write to etcd can become root on the node. etcd therefore has a separate
+  # Anyone who can write to etcd can become root on the node. Therefore, etcd has a separate
   # authority, which issues certificates only to the API server and to etcd itself (its gateway and
   # its peers).
   authority etcd-ca /CN=tfjob-cluster-etcd

@@ -66,7 +66,7 @@ def ratings(draw, count):
     return columns([row() for _ in range(count)])
 
 
-LETTERS = "\0^ abcdefghijklmnopqrstuvwxyz-0123456789"  # \0 pads, ^ begins the answer
+LETTERS = "\0^ abcdefghijklmnopqrstuvwxyz-0123456789"  # \0 is padding, ^ starts the answer
 SMALL = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
          "sixteen seventeen eighteen nineteen").split()
 TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()

@@ -15,7 +15,7 @@ endif()
 if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
   set(PACKAGE_VERSION_EXACT TRUE)
 endif()
-# The library is for 64-bit x86 processors.
+# The library runs only on 64-bit x86 processors.
 if(CMAKE_SIZEOF_VOID_P AND NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
   set(PACKAGE_VERSION "${PACKAGE_VERSION} (64-bit)")
   set(PACKAGE_VERSION_UNSUITABLE TRUE)

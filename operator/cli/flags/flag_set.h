@@ -44,7 +44,7 @@ enum class CompleteWith {
   kNamespaces,  // namespaces that contain TFJobs
 };
 
-// One flag or positional argument. Every setter returns the flag itself.
+// Represents one flag or positional argument. Every setter returns the flag itself.
 class Flag {
  public:
   explicit Flag(CLI::Option& option) : option_(option) {}
@@ -63,7 +63,7 @@ class Flag {
   Flag& Complete(CompleteWith completion);
   Flag& CompleteWords(std::vector<std::string> words);
 
-  // Returns "--output", or "JOB" for an argument.
+  // Returns the long name, such as "--output", or "JOB" for an argument.
   std::string name() const;
   // Returns {"--output"} for "-o,--output"; empty for an argument.
   std::vector<std::string> long_names() const;
@@ -84,10 +84,11 @@ class Flag {
   std::vector<std::string> words_;
 };
 
-// The flags and arguments of one command, or the flags before the command.
+// Contains the flags and arguments of one command, or the flags before the command.
 class FlagSet {
  public:
-  // `before` points to the flags before the command. It is null if this object itself holds them.
+  // `before` points to the flags before the command. It is null if this object itself contains
+  // those flags.
   FlagSet(CLI::App& app, const FlagSet* before);
 
   Flag& Text(const std::string& names, std::string& value, const std::string& help);
@@ -102,7 +103,7 @@ class FlagSet {
   // Adds a flag whose value is a duration with units, such as "1m30s". An empty text leaves
   // `value` unchanged.
   Flag& TimeSpan(const std::string& names, std::optional<Duration>& value, const std::string& help);
-  // Adds a flag that may be repeated, or an argument that takes all remaining words.
+  // Adds a flag that may be repeated, or an argument that consumes all remaining words.
   Flag& Repeated(const std::string& names, std::vector<std::string>& values,
                  const std::string& help);
   // Like Repeated, but RunChecks() passes the texts to `read`, even if there are none.
@@ -113,7 +114,7 @@ class FlagSet {
   void Check(std::function<Status()> check);
 
   // Runs the checks and conversions in the order in which they were added, and stops at the first
-  // error. Call it after parsing.
+  // error. Call this after parsing.
   Status RunChecks() const;
   // Returns the last value given for the flag `name` after the command or, if there is none, before
   // the command; "" if the flag was not given.
@@ -131,7 +132,7 @@ class FlagSet {
   CLI::App& app_;
   const FlagSet* const before_;
   std::deque<Flag> flags_;
-  // The values as CLI11 stores them; checks_ convert them after parsing.
+  // The values as CLI11 stores them. `checks_` converts them after parsing.
   std::deque<double> seconds_;
   std::deque<std::string> texts_;
   std::deque<std::vector<std::string>> lists_;
@@ -153,7 +154,7 @@ class CommandParser {
 
   // Parses the words after the program's name and returns the command. If help or the version was
   // requested, prints it to `out` and returns "". Returns InvalidArgument if the words are wrong.
-  // Call it only once.
+  // Call this only once.
   StatusOr<std::string> Parse(std::vector<std::string> words, std::ostream& out);
 
   // Returns the flags of a command; null if there is no such command.

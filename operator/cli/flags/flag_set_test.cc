@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A command line with one flag of each kind.
+// Defines a command line with one flag of each kind.
 struct Sample {
   Sample() {
     parser.flags().Text("--level", level, "Level").AllowOnly({"low", "high"}).ShowDefault();

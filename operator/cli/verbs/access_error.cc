@@ -3,7 +3,8 @@
 namespace tfjob::cli {
 namespace {
 
-// Returns whether the server does not serve the resource at all, as opposed to lacking one object.
+// Returns whether the message says that the server does not serve the resource at all, rather than
+// that one object does not exist.
 bool LacksResource(std::string_view message) {
   return message.find("could not find the requested resource") != std::string_view::npos ||
          message.find("does not serve this path") != std::string_view::npos;

@@ -1,5 +1,5 @@
 // Defines the verbs' interface to a cluster: the operator's own interface (client::Client), the
-// logs of pods, and the names used in messages.
+// logs of pods, and the cluster's names for messages.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ class Client;
 
 namespace tfjob::cli {
 
-// The flags that select the cluster and the user to act as. A flag that is not given is empty
-// or nullopt.
+// Contains the flags that select the cluster and the user to act as. A flag that is not given is
+// empty or nullopt.
 struct ClusterFlags {
   std::string kubeconfig;
   std::string context;
@@ -30,7 +30,7 @@ struct ClusterFlags {
   std::optional<Duration> request_timeout;  // 0 for no limit
 };
 
-// A request for the log of one container. The fields follow the API server's subresource pods/log.
+// Requests the log of one container. The fields follow the API server's subresource pods/log.
 struct LogRequest {
   std::string name_space;
   std::string pod;
@@ -43,7 +43,7 @@ struct LogRequest {
   std::optional<Time> since_time;  // only lines from this second or later; overrides `since`
 };
 
-// Thread-safe.
+// Reads the logs of containers. Thread-safe.
 class LogReader {
  public:
   virtual ~LogReader() = default;
@@ -74,7 +74,7 @@ using Connect = std::function<StatusOr<std::unique_ptr<Cluster>>(const ClusterFl
 // How often a waiting verb checks whether to stop.
 inline constexpr Duration kPollInterval = std::chrono::milliseconds(200);
 
-// Everything that a verb works with. The referenced objects must outlive the verb.
+// Contains everything that a verb needs. The referenced objects must outlive the verb.
 struct VerbContext {
   Cluster& cluster;
   view::Console& console;

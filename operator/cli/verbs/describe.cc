@@ -1,4 +1,5 @@
-// tfjob describe: shows jobs with their replicas, pods, conditions and events, and why they wait.
+// tfjob describe: shows jobs with their replicas, pods, conditions and events, and why they are
+// waiting.
 #include <ostream>
 
 #include "operator/cli/verbs/description.h"

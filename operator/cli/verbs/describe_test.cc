@@ -1,4 +1,4 @@
-// Tests what `describe` prints, including the sentence that explains why a job waits.
+// Tests what `describe` prints, including the sentence that explains why a job is waiting.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

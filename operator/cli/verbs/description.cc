@@ -87,9 +87,9 @@ std::string ReplicasTable(const api::TFJob& job) {
   return table.empty() ? "" : "Replicas:\n" + table.Take();
 }
 
-// Returns why a container waits or how it ended, with the end of its message. If no container waits
-// or has failed, returns the reason in the pod's status or why the pod is not scheduled; "" if
-// there is none.
+// Returns why a container is waiting or how it ended, with the end of its message. If no container
+// is waiting or has failed, returns the reason in the pod's status or the reason why the pod is not
+// scheduled; "" if there is none.
 std::string Detail(const objects::Pod& pod) {
   using State = objects::ContainerStatus::State;
   for (const objects::ContainerStatus& container : pod.containers) {

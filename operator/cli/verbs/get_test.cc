@@ -50,7 +50,7 @@ TEST_F(GetTest, WideTellsMore) {
             "TFJob ns/mnist is Running.\n");
 }
 
-// A cluster whose client cannot read a part of the job "new".
+// Simulates a cluster whose client cannot read a part of the job "new".
 class PartlyUnreadable : public client::ForwardingClient {
  public:
   using ForwardingClient::ForwardingClient;
@@ -165,7 +165,7 @@ TEST_F(GetTest, ErrorsNameTheServerAndWhatToChange) {
 class WatchTest : public GetTest {
  protected:
   std::string Watch(const std::function<void()>& change, const std::string& until) {
-    // A buffer with a lock, since the test reads the output while Get() writes it.
+    // Locks the buffer, because the test reads the output while Get() writes it.
     class Buffer : public std::stringbuf {
      public:
       std::string Text() {
@@ -219,7 +219,7 @@ TEST_F(WatchTest, WritesALineForEachChangeOfTheNamedJob) {
   const std::string text = Watch(
       [&] {
         const std::string running = Conditions({{"Created", "True"}, {"Running", "True"}});
-        // This changes nothing in the row, so no line must be written.
+        // This write does not change the row, so `get` must not print a line.
         world_.cluster.WriteStatus(
             Kind::kTFJob, "mnist",
             "{" + running +

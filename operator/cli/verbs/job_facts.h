@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// How a pod's `tensorflow` container ended.
+// Describes how a pod's `tensorflow` container ended.
 struct LastExit {
   int64_t code = 0;
   std::string reason;
@@ -29,8 +29,8 @@ struct JobFacts {
   Time now;
 
   const api::TFJob& job() const { return stored.job; }
-  // Returns how the pod's container `tensorflow` last ended; nullopt if the container never ended
-  // or its end is unknown.
+  // Returns how the pod's container `tensorflow` last ended; nullopt if it has never ended, or if
+  // its last end is unknown.
   std::optional<LastExit> ExitOf(const objects::Pod& pod) const;
 };
 

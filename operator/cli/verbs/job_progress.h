@@ -17,10 +17,10 @@ using FetchProgress = std::function<StatusOr<progress::Progress>(
     const std::string& address, const std::optional<wire::JobKey>& key)>;
 FetchProgress AskTrainer();
 
-// Asks the trainer itself, at its pod's address, with the key from the pod's environment. If the
-// trainer does not answer, usually because the pod network is unreachable from outside the cluster,
-// reads the end of its log, at most 1 MiB, through the API server instead. (The API server's proxy
-// to pods supports only HTTP/1.1, but trainers use gRPC.) Thread-safe.
+// Queries the trainer at its pod's address, with the key from the pod's environment. Trainers
+// usually do not answer from outside the cluster, where the pod network is unreachable. In this
+// case, reads at most 1 MiB from the end of the trainer's log through the API server. (The API
+// server's proxy to pods supports only HTTP/1.1, but trainers use gRPC.) Thread-safe.
 class ProgressReader {
  public:
   ProgressReader(const VerbContext& context, FetchProgress fetch)

@@ -38,9 +38,9 @@ class LineCutter {
 
   // Passes each complete line to `take`. Returns false as soon as `take` does.
   bool Add(std::string_view bytes);
-  // Passes an unterminated last line to `take`.
+  // Call this after the last bytes. Passes an unterminated last line to `take`.
   void Finish();
-  // Returns an unterminated last line instead; "" if there is none.
+  // Removes and returns an unterminated last line; "" if there is none.
   std::string TakeRest() { return std::exchange(rest_, ""); }
 
  private:

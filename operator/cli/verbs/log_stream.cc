@@ -8,10 +8,11 @@ namespace tfjob::cli {
 namespace {
 
 constexpr Duration kRest = 500ms;
-// How many rests to wait for the news that a container has ended after its log has.
+// After a log has ended, how many times to wait kRest for the report that the container has ended,
+// too.
 constexpr int kRestsUntilNews = 10;
 
-// Returns whether a failed read of a log would fail again.
+// Returns whether reading the log again would fail as well.
 bool IsPermanent(const Status& status, RunState state) {
   if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) return true;
   // The log of a container that is starting cannot be read yet.
@@ -35,7 +36,8 @@ LogStream::LogStream(LogReader& logs, LogRequest request, std::string prefix, Lo
 void LogStream::Run() {
   SetThreadName("log");
   request_.timestamps = true;
-  // A log is opened by the name of its pod, so it must not be opened if it is another run's now.
+  // The server finds a log by the name of its pod. Get the state before each connection, because
+  // the name may meanwhile lead to the log of another run.
   for (RunState state; (state = state_()) != RunState::kGone;) {
     request_.follow = state == RunState::kRunning;
     request_.previous = state == RunState::kReplaced;
@@ -49,8 +51,8 @@ void LogStream::Run() {
 
 bool LogStream::Rest(const Status& last) {
   if (stop_.WaitFor(kRest)) return false;
-  // The log has ended, and so, probably, has the container. Until this is certain, the log of its
-  // next run could be opened by mistake.
+  // If the log has ended, the container probably has, too. Until the state shows this, do not
+  // connect again: the connection could deliver the log of the container's next run.
   for (int i = 1; last.ok() && i < kRestsUntilNews && state_() == RunState::kRunning; ++i) {
     if (stop_.WaitFor(kRest)) return false;
   }
@@ -62,7 +64,7 @@ Status LogStream::ReadOnce() {
   LineCutter cutter([this](std::string_view line) { return PrintLine(line); });
   const Status status =
       logs_.Read(request_, stop_, [&](std::string_view bytes) { return cutter.Add(bytes); });
-  // The next connection, if there is one, repeats the line from its beginning.
+  // The next connection, if there is one, delivers this line again from its beginning.
   if (std::string rest = cutter.TakeRest(); !rest.empty()) unfinished_ = std::move(rest);
   if (const auto time = ParseTime(last_); time.ok()) {
     request_.since_time = TruncateToSeconds(*time);

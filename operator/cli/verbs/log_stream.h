@@ -11,30 +11,31 @@
 
 namespace tfjob::cli {
 
-// The state of a container's run whose log is followed.
+// The state of the container run whose log is followed.
 enum class RunState {
   kRunning,
   kEnded,     // the container has not been started again, so its log is still that of this run
-  kReplaced,  // the next run has begun, so this run's log is the previous one
+  kReplaced,  // the next run has started, so this run's log is the previous one
   kGone,      // the server no longer keeps the log: the pod is gone, or there were several new runs
 };
 
 class LogStream {
  public:
   // `prefix` is printed before each line. `state` returns the state of the run, which may be
-  // slightly out of date. Once the run has ended, its log is read to the end, and the stream ends.
-  // `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the stream.
+  // slightly out of date. Once the run has ended, the stream prints the log to its end and then
+  // ends. A request on `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the
+  // stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
             std::function<RunState()> state, const StopSource& stop);
   ~LogStream() { thread_.join(); }
 
-  // Returns whether the stream has ended. After that, nothing more is printed.
+  // Returns whether the stream has ended, that is, prints no more lines.
   bool done() const { return done_; }
 
  private:
   void Run();
   Status ReadOnce();
-  // Waits before the next connection. Returns false if the stream is to stop.
+  // Waits before the next connection. Returns false if a stop was requested.
   bool Rest(const Status& last);
   // Prints a line, which begins with its timestamp. Skips lines that were already printed before
   // the connection broke.

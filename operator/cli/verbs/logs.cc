@@ -51,8 +51,8 @@ Status PrintLog(const VerbContext& context, const LogRequest& request, const std
   return status;
 }
 
-// The server fetches a log from the pod's node. An error therefore does not mean that the server
-// itself is unavailable, so Explain(), which would say so, is used only for missing permissions.
+// The server fetches a log from the pod's node, so an error does not mean that the server itself is
+// unavailable. Therefore, Explain(), which would report that, is used only for missing permissions.
 Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
   const std::string what = StrCat("the log of Pod ", pod);
   if (absl::IsPermissionDenied(status)) return Explain(status, cluster, what);
@@ -92,7 +92,7 @@ class Follower {
     stop_.Request(SIGTERM);  // ends the streams, whose destructors join their threads
   }
 
-  // Returns an error for users.
+  // Prints the logs until the job and all its logs have ended. Returns errors worded for users.
   Status Run();
 
  private:
@@ -183,7 +183,7 @@ Status Follower::FollowNew() {
 }
 
 Status Follower::Subscribe() {
-  // A watch retries a list that the server refuses; this list returns the reason.
+  // A watch keeps retrying a list that the server refuses. List once here to get the error.
   RETURN_IF_ERROR(PodsOf(context_.cluster, job_).status());
   auto pods = view::ObjectCache::Create(context_.cluster.client(), objects::Kind::kPod,
                                         job_.metadata.name_space,
@@ -210,8 +210,8 @@ Status Follower::Run() {
     if (printer_.broken()) return OkStatus();
     if (!pods_->AwaitList(kPollInterval)) continue;
     pods_->TakeChanges();  // only the latest states matter
-    // The watch of the pods may lag behind what was read of the job, so the pods get the time
-    // between two reads to show up.
+    // The watch of the pods may lag behind the job that was read. Once the job has finished, wait
+    // as long as between two reads of the job, so that its last pods appear in the watch.
     const bool ending = finished;
     const bool reads = polls++ % kPollsPerRead == 0;
     if (reads && !finished) {

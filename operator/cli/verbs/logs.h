@@ -23,9 +23,10 @@ struct LogsOptions {
 
 // Prints the logs. If there are several pods, each line is prefixed with the name of its pod. With
 // `follow`, prints lines as they are written, including those of containers that start later, until
-// the job and all its logs have ended. A stop request or broken output ends this early with
-// kSucceeded. Returns kFailed if the job or its pods cannot be read, if the job lacks a chosen
-// replica, if there are too many logs to follow or, without `follow`, if no log could be printed.
+// the job and all its logs have ended. A stop request or a broken output ends the printing early,
+// with kSucceeded. Returns kFailed if the job or its pods cannot be read, the job lacks a chosen
+// replica, or there are too many logs to follow. Without `follow`, also returns kFailed if no log
+// could be printed.
 int Logs(const LogsOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

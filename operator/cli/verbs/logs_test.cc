@@ -159,7 +159,7 @@ TEST_F(FollowTest, ABrokenConnectionLosesAndRepeatsNoLine) {
   const std::string one = "2026-11-21T09:00:01.100000000Z one\n";
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
   cluster().logs().Set("mnist-chief-0/tensorflow", one + "2026-11-21T09:00:01.200000000Z two\n");
-  // Within the second line, after its first letter.
+  // Break the connection within the second line, after its first letter.
   cluster().logs().BreakAfter("mnist-chief-0/tensorflow", one.size() + 32);
   Start(Options({"chief"}));
   Await(2);
@@ -180,7 +180,7 @@ TEST_F(FollowTest, TheLastLineMayLackItsEnd) {
   EXPECT_EQ(world_.Out(), "one\nno end\n");
 }
 
-// The new container's log is opened by the same name.
+// The logs of both containers have the same name.
 TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
   const std::string first = "2026-11-21T09:00:01.000000000Z first\n";
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
@@ -202,7 +202,7 @@ TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
   EXPECT_EQ(out.erase(words, 11), "first\nsecond\n");
 }
 
-// The new pod's log is opened by the same name, and at first the server refuses it.
+// The logs of both pods have the same name, and the server at first refuses the new one.
 TEST_F(FollowTest, ARecreatedPodIsFollowedAnew) {
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
   cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:01.000000000Z first\n");
@@ -229,7 +229,7 @@ class Unlistable : public client::ForwardingClient {
     if (kind == kind_) return PermissionDenied("forbidden");
     return ForwardingClient::List(kind, name_space, selector);
   }
-  // A real client keeps trying, and does not call the sink.
+  // Like a real client that keeps retrying, does not call the sink.
   StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,

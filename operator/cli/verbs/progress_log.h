@@ -1,4 +1,4 @@
-// Reads a trainer's progress from its log, for use when the trainer itself does not answer.
+// Reads a trainer's progress from its log, for use when the trainer does not answer.
 #pragma once
 
 #include <optional>

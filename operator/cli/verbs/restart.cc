@@ -43,8 +43,8 @@ bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod&
          policy::JudgeEnd(pod, api::EffectiveRestartPolicy(spec->second)) == policy::PodEnd::kDone;
 }
 
-// Returns whether the error means that the pod is gone or has been replaced. The replica then
-// restarts anyway.
+// Returns whether the error means that the pod is gone or has been replaced. In both cases, the
+// replica restarts anyway.
 bool IsGone(const Status& status) {
   return absl::IsNotFound(status) || absl::IsAborted(status);
 }

@@ -2,8 +2,8 @@
 //
 // The API has no field for this and does not need one. The operator recreates a deleted pod under
 // every restart policy and does not count this restart towards backoffLimit; with restartScope Job,
-// it starts a new attempt of all replicas (operator/policy). So the verb deletes the pods. Each
-// deletion has the pod's UID as a precondition, so a replacement is never deleted.
+// it starts a new attempt of all replicas (operator/policy). Therefore, the verb deletes the pods,
+// each with its UID as a precondition, so a replacement is never deleted.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ struct RestartOptions {
   ReplicaChoice replicas;
 };
 
-// Restarts the chosen replicas. Returns kFailed if a job does not exist, has ended, is suspended,
-// is managed by another controller, lacks a chosen replica or has no pod that could be restarted,
-// or if the server rejects a deletion.
+// Restarts the chosen replicas. Returns kFailed if the server rejects a deletion, or if a job does
+// not exist, has ended, is suspended, is managed by another controller, lacks a chosen replica or
+// has no pod to restart.
 int Restart(const RestartOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -27,8 +27,7 @@ StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
                             ", only ", absl::StrJoin(present, ", "));
 }
 
-// If admission would reject the scaled job, returns InvalidArgument with the messages that
-// admission would give.
+// If admission would reject the scaled job, returns InvalidArgument with the messages of admission.
 Status CheckScaled(const StoredJob& stored, const Wanted& wanted) {
   api::TFJob job = stored.job;
   for (const auto& [type, count] : wanted) job.spec.replicas[type].replicas = count;

@@ -16,7 +16,7 @@ std::string KeyOf(const LogRequest& request) {
 }
 
 // Returns the requested lines. In the texts that tests set, each line begins with a timestamp,
-// which is removed unless the request asks for timestamps.
+// which is removed unless `request` has timestamps set.
 std::string Cut(const std::string& text, const LogRequest& request) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

@@ -24,13 +24,13 @@ class FakeLogs : public LogReader {
 
   void Set(const std::string& key, const std::string& text);
   void Append(const std::string& key, const std::string& text);
-  // Marks the log as complete. A read that follows the log, whether it is in progress or begins
-  // later, then ends after the last line.
+  // Marks the log as complete. Reads that follow the log, now or later, then end after the last
+  // line.
   void End(const std::string& key);
   // Makes the next read of the log fail after `bytes` bytes, like a broken connection.
   void BreakAfter(const std::string& key, size_t bytes);
   void Refuse(const std::string& key, const Status& status);
-  // Refuses only the next read.
+  // Makes the next read of the log return `status`. Later reads are not affected.
   void RefuseOnce(const std::string& key, const Status& status);
   std::vector<LogRequest> Requests();
   // Returns how many reads have ended.
@@ -65,7 +65,7 @@ class FakeCluster : public Cluster {
 
   store::Store& store() { return store_; }
   FakeClock& clock() { return clock_; }
-  // From now on, client() returns `client`.
+  // Makes client() return `client` from now on.
   void Serve(client::Client& client) { served_ = &client; }
   void SetNamespace(const std::string& name_space) { name_space_ = name_space; }
 
@@ -93,7 +93,7 @@ class FakeCluster : public Cluster {
   int events_ = 0;
 };
 
-// Holds a cluster, everything else that a verb works with, and the verb's output.
+// Contains a cluster, the other objects that a verb needs, and the verb's output.
 struct World {
   FakeCluster cluster;
   std::istringstream in;

@@ -54,7 +54,7 @@ void ShowOnScreen(const std::string& table_text, bool live, view::Screen& screen
   for (const std::string& line : lines) screen.Line(line);
 }
 
-// Returns whether the server may answer again later.
+// Returns whether the error may be temporary.
 bool MayPass(const Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
@@ -72,7 +72,7 @@ int Top(const TopOptions& options, const VerbContext& context, FetchProgress fet
     const auto table_text = ProgressTable(options, context, reader, missing);
     if (!table_text.ok()) {
       const bool goes_on = options.watch && !shown.empty() && MayPass(table_text.status());
-      screen.Live({});  // standard error may be the same terminal
+      screen.Live({});  // clear the table first: standard error may be the same terminal
       if (!goes_on || !failing) view::PrintError(context.console, table_text.status());
       if (!goes_on) return view::kFailed;
     }

@@ -12,7 +12,7 @@ struct TopOptions {
 };
 
 // Prints the jobs. Returns kFailed if the server cannot be queried or a named job does not exist.
-// With `watch`, a server that has answered before may be out of reach for a while; this is reported
+// With `watch`, continues while a server that has answered before is unavailable, and reports this
 // once.
 int Top(const TopOptions& options, const VerbContext& context, FetchProgress fetch = AskTrainer());
 

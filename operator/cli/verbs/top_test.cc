@@ -117,7 +117,7 @@ TEST_F(TopTest, StopsAskingWhenNobodyAnswers) {
   EXPECT_EQ(asked_.size(), 2u);
 }
 
-// Answers the calls of List() with these statuses, in this order. Then requests `stop`.
+// Returns these statuses from successive calls of List(). Then requests `stop`.
 class UnsteadyServer : public client::ForwardingClient {
  public:
   UnsteadyServer(client::Client& inner, std::vector<Status> answers, StopSource& stop)

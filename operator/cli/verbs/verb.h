@@ -19,7 +19,8 @@ struct Invocation {
   view::Console& console;
 };
 
-// A verb stores the values of its flags, so each command line needs its own verbs. Not thread-safe.
+// Implements one verb. A verb stores the values of its flags, so each command line needs its own
+// verbs. Not thread-safe.
 class Verb {
  public:
   Verb(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
@@ -32,10 +33,10 @@ class Verb {
   // Adds to `flags` the verb's flags and arguments, and the checks that need no cluster. Parsing
   // stores the values in the verb.
   virtual void AddFlags(FlagSet& flags) = 0;
-  // Runs the verb and returns the program's exit code. Call it after parsing.
+  // Runs the verb and returns the program's exit code. Call this after parsing.
   virtual int Run(const Invocation& invocation) = 0;
 
-  // Returns whether the verb takes the flags that select a cluster.
+  // Returns whether the verb accepts the flags that select a cluster.
   virtual bool uses_cluster() const { return false; }
   // Returns true if the verb must stop what it has started before a signal may end the program.
   virtual bool stops_in_order() const { return false; }
@@ -44,7 +45,7 @@ class Verb {
   const std::string name_, help_;
 };
 
-// A verb that works with the TFJobs of a cluster.
+// Implements a verb that works with the TFJobs of a cluster.
 class ClusterVerb : public Verb {
  public:
   using Verb::Verb;

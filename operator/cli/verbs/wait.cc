@@ -34,7 +34,7 @@ std::optional<ConditionType> ConditionOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns whether the job has not ended, so that its conditions can still change.
+// Returns whether the job has not ended yet, that is, whether its conditions can still change.
 bool IsOpen(const api::TFJob& job) {
   return !api::IsFinished(job.status);
 }
@@ -65,10 +65,10 @@ class Waiter {
   // Processes the changes that the watch has reported since the last call.
   Status CheckChanges(view::ObjectCache& cache);
   void CheckJob(const client::Object& object);
-  // Reads jobs directly, and settles them if they are gone: a watch may begin with an old list.
+  // Reads jobs directly, because a watch may start with an old list. Settles jobs that are gone.
   Status Reread(const std::set<std::string>& names);
   void HandleDeletion(const std::string& name);
-  // Reports whether the job reached a goal, and stops waiting for it.
+  // Reports whether the job reached a goal, and no longer waits for it.
   void SettleJob(const std::string& name, const Status& status);
   void FailOpenJobs();
 
@@ -163,7 +163,7 @@ Status Waiter::Watch() {
     if ((*cache)->AwaitList(Duration::zero())) {
       RETURN_IF_ERROR(CheckChanges(**cache));
     } else if (polls % kPollsPerRead == 0) {
-      // The user may be allowed to get the jobs, but not to list or watch them.
+      // Read the jobs directly: the user may be allowed to get them, but not to list or watch them.
       std::set<std::string> names;
       for (const auto& [name, uid] : open_) names.insert(name);
       RETURN_IF_ERROR(Reread(names));

@@ -11,7 +11,7 @@
 
 namespace tfjob::cli {
 
-// A state to wait for.
+// Describes a state to wait for.
 struct WaitGoal {
   bool deletion = false;
   api::ConditionType condition = api::ConditionType::kSucceeded;

@@ -81,7 +81,7 @@ TEST_F(WaitTest, ADeletedJobReachesNothingButDeletion) {
   EXPECT_NE(world_.Err().find("there is no TFJob ns/mnist"), std::string::npos);
 }
 
-// A watch that breaks at once, misses what `missed` does, and lists again.
+// Simulates a watch that breaks at once, misses the changes that `missed` makes, and lists again.
 class BrokenWatch : public client::ForwardingClient {
  public:
   using ForwardingClient::ForwardingClient;
@@ -131,7 +131,8 @@ TEST_F(WaitTest, AJobThatWasCreatedAgainIsAnotherJob) {
   }
 }
 
-// A server that refuses to list and watch jobs: the client keeps trying, and calls no sink.
+// Simulates a server that refuses to list and watch jobs. Like a real client that keeps retrying,
+// it calls no sink.
 class GetOnly : public client::ForwardingClient {
  public:
   using ForwardingClient::ForwardingClient;

@@ -98,8 +98,7 @@ bool HasPodGroup(const JobFacts& facts) {
 }
 
 // The pods that, by the operator's own rules, should exist but do not. The rules for gangs and
-// network policies are not applied, so a pod that is only held back by one of those rules counts as
-// missing.
+// network policies are not applied, so a pod that only such a rule holds back counts as missing.
 struct Missing {
   Names names;
   std::string why;  // why the first of them may not be created yet; "" if all may
@@ -108,8 +107,8 @@ Missing MissingPods(const JobFacts& facts) {
   policy::Snapshot snapshot;
   policy::History history;
   snapshot.pods = facts.pods;
-  // Assumes that the server serves this version. If it does not, the job's conditions and events
-  // show that.
+  // Assume that the server serves this version. If it does not, the job's conditions and events
+  // show this.
   snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
   snapshot.history = &history;
   const policy::DecisionOptions options;

@@ -38,7 +38,7 @@ std::string KeyOfParent(const ObjectMeta& metadata) {
 }
 
 // Returns true for a pod group, workload or network policy that does not belong to a TFJob. Pod
-// groups and workloads are watched without a selector, so most of them may belong to other
+// groups and workloads are watched without a selector, so many of them may belong to other
 // controllers.
 template <typename T>
 bool IsOthersBusiness(const T& child) {

@@ -1,10 +1,10 @@
-// Caches the TFJobs, pods, services, pod groups and network policies that the watches have
-// reported, indexed by job, and the operator's own writes that the watches have not reported yet.
-// The cost of a job's snapshot is proportional to its number of pods.
+// Caches, by job, the TFJobs, pods, services, pod groups and network policies that the watches have
+// reported, and the operator's own writes that the watches have not reported yet. The cost of a
+// job's snapshot is proportional to its number of pods.
 //
 // An object is assigned to the TFJob that controls it or, if no TFJob does, to the job that its
-// label job-name names. Therefore, a pod or service of another owner that occupies a name the job
-// needs can be assigned to the job, which is then also reconciled when that object changes.
+// label job-name names. A pod or service of another owner that occupies a name the job needs can
+// therefore be assigned to the job, so changes to that object cause a reconcile of the job.
 //
 // Watches are grouped into scopes. A scope is one namespace or all namespaces, and has its own
 // sinks. A new list replaces only the objects of its own scope.
@@ -31,8 +31,8 @@
 
 namespace tfjob::control {
 
-// Thread-safe. The client calls the sinks. Workers call everything else, one worker at a time
-// per job.
+// Stores what the sinks receive, and answers queries by job. Thread-safe. The client calls the
+// sinks. Workers call all other functions, one worker at a time per job.
 class Cache {
  public:
   // Called with the key ("namespace/name") of each job that a change affects. Must not call the
@@ -40,7 +40,8 @@ class Cache {
   using Changed = std::function<void(const std::string&, Urgency)>;
   Cache(Clock& clock, Changed changed);
 
-  // The sinks for one namespace ("": all namespaces). They are valid as long as the cache exists.
+  // The sinks for one namespace ("" means all namespaces). They are valid as long as the cache
+  // exists.
   struct Scope {
     client::WatchSink& jobs;
     client::WatchSink& pods;
@@ -49,14 +50,14 @@ class Cache {
   Scope AddScope(const std::string& name_space);
   // Adds a sink for a kind of pod group, for Kubernetes' Workloads, or for network policies, in
   // `name_space`. If `required`, Synced() returns false until the sink's first list has arrived.
-  // Synced(key) never waits for that list, because it matters only to jobs that have such an
-  // object; for those jobs, call GroupsSynced.
+  // Synced(key) does not depend on that list, which matters only to jobs that have such an object;
+  // for those jobs, call GroupsSynced.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
-  // Removes the sinks of the kind. They must not be called afterwards. The objects that they have
-  // reported stay until a new list replaces them.
+  // Removes the sinks of the kind, which must not be called afterwards. The objects that they have
+  // reported remain until a new list replaces them.
   void DropGroups(objects::Kind kind);
-  // Returns true if the groups of the kind are known: there is a sink for them, and every such sink
-  // has received its first list.
+  // Returns true if every sink for the kind has received its first list, and there is at least one
+  // such sink.
   bool GroupsSynced(objects::Kind kind);
   // Returns true if every required sink has received its first list.
   bool Synced();
@@ -70,7 +71,7 @@ class Cache {
   CacheNumbers Count();
 
   // Returns the newest known version of the job; nullptr if there is none. Parses the job's text,
-  // so avoid calling it for many jobs.
+  // so avoid calling this for many jobs.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
   // Returns true if the job with UID `uid` still exists and is not being deleted. Cheap.
   bool JobExists(const std::string& key, const std::string& uid);
@@ -83,8 +84,8 @@ class Cache {
   // an even newer version. RecordWrite and RecordCreate do nothing if the job is no longer known.
   void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
   void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
-  // `newer` is the NetworkPolicy as the operator changed it when `base` was its newest known
-  // version.
+  // `newer` is the NetworkPolicy that resulted when the operator changed version `base`, the newest
+  // known version.
   void RecordPolicyChange(const std::string& key, const std::string& base,
                           const client::Object& newer);
   void RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion);
@@ -92,23 +93,23 @@ class Cache {
   // Returns the UIDs of objects that were assigned to this job but belonged to other owners, and
   // that have disappeared since the last call.
   std::vector<std::string> TakeFreed(const std::string& key);
-  // Records that the departed pods in `snapshot` (those that have disappeared) have been handled,
-  // so that later snapshots omit them.
+  // Records that the caller has handled the departed pods in `snapshot` (those that have
+  // disappeared). Later snapshots omit them.
   void Acknowledge(const std::string& key, const policy::Snapshot& snapshot);
 
-  // Returns true if a list contained the job as it was before the operator's own write. Either the
-  // list was read before the write, or the store was restored to an earlier state. The caller must
-  // read the job and call RecordWrite.
+  // Returns true if a list contained a version of the job from before the operator's own write.
+  // Either the list was read before the write, or the store was restored to an earlier state. The
+  // caller must read the job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns the objects to read: those that the operator created or changed at least `patience`
-  // ago, if the watch has not reported the create or change, and those that the operator deleted
-  // but that a later list still contains. The caller must read them and call RecordRead.
+  // Returns the objects that the caller must read and pass to RecordRead: those that the operator
+  // created or changed at least `patience` ago without the watch having reported the write, and
+  // those that the operator deleted but that a later list still contains.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read. `found` is nullopt if the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
                   const std::optional<client::Object>& found);
-  // Returns true if the operator has created or changed objects and the watch has not reported that
-  // yet.
+  // Returns true if the watch has not yet reported all objects that the operator created or
+  // changed.
   bool WaitsForWatch(const std::string& key);
 
  private:
@@ -127,8 +128,8 @@ class Cache {
     std::vector<std::string> freed;
   };
 
-  // The common part of all sinks: the kind and namespace that a sink covers, and whether its first
-  // list has arrived.
+  // Implements the common part of all sinks: the kind and namespace that a sink covers, and whether
+  // its first list has arrived.
   class Sink : public client::WatchSink {
    public:
     Sink(Cache& cache, objects::Kind kind, std::string name_space)
@@ -147,8 +148,7 @@ class Cache {
 
    protected:
     // Records that a list has arrived. If it is the first list, and no other sink holds back the
-    // jobs of the scope, reports all these jobs as changed, because workers have skipped them so
-    // far.
+    // jobs of the scope, reports all these jobs as changed, because workers skip them until then.
     void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;
@@ -181,7 +181,7 @@ class Cache {
   // Returns true if the job must be reconciled, because this version is not the operator's
   // own write.
   bool Upsert(PackedJob job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes the job from an entry, but keeps the objects that the watches have reported.
+  // Removes the job from an entry, but not the objects that the watches have reported.
   static void ForgetJob(Entry& entry);
   template <typename T>
   static void RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child);

@@ -1,5 +1,5 @@
-// Tracks the operator's own writes that the watches have not reported yet, and which objects must
-// be read to confirm them.
+// Tracks the operator's own writes that the watches have not reported yet, and determines which
+// objects must be read to confirm these writes.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -38,7 +38,8 @@ void Cache::RecordWrite(const std::string& key, const std::string& base, const O
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
   Entry& entry = found->second;
-  // If the version differs, the watch has already reported this write or a newer version.
+  // If the newest version is not `base`, the watch has already reported this write or a newer
+  // version.
   if (entry.newest()->metadata.resource_version != base) return;
   entry.superseded.insert(base);
   entry.superseded.insert(entry.seen->metadata.resource_version);

@@ -96,7 +96,7 @@ TEST_F(CacheTest, TellsNewsFromWhatAListContains) {
   EXPECT_EQ(urgencies_, std::set<Urgency>{Urgency::kNews});
 }
 
-// A namespace whose lists never arrive does not delay the other namespaces.
+// A namespace whose lists never arrive must not delay the other namespaces.
 TEST(CacheScopes, AreSyncedEachByItself) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
@@ -182,7 +182,7 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));
 }
 
-// If a list still contains an object that the operator deleted, the object must be read: either the
+// If a list still contains an object that the operator deleted, the object must be read. Either the
 // list is older than the delete, or the store was restored to an earlier state.
 TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   scope_.jobs.OnReplaced({Job("1")});
@@ -210,8 +210,8 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 }
 
-// Once the server has reported the time of a deletion, that time is shown rather than the assumed
-// time, because the clocks of the server and the operator may differ by days.
+// Once the server has reported the time of a deletion, the snapshot contains that time instead of
+// the assumed time. The clocks of the server and the operator may differ by days.
 TEST_F(CacheTest, ShowsTheServersTimeOfADeletionRatherThanItsOwn) {
   scope_.jobs.OnReplaced({Job("1")});
   auto terminating =
@@ -247,7 +247,8 @@ TEST_F(CacheTest, AnOwnStatusWriteHoldsUntilTheWatchShowsItAndWakesNobody) {
   EXPECT_EQ(changed_.size(), 1u);
 }
 
-// If a list contains the job as it was before the operator's status write, the job must be read.
+// If a list contains a version of the job from before the operator's status write, the job must be
+// read.
 TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsInDoubt) {
   scope_.jobs.OnReplaced({Job("1")});
   cache_.RecordWrite(kKey, "1", Job("2"));
@@ -313,8 +314,8 @@ TEST_F(CacheTest, RemembersDepartedPodsUntilTheyAreAcknowledged) {
   EXPECT_EQ(cache_.SnapshotOf(kKey, kUid).departed.size(), 1u);
 }
 
-// The order of a pod's versions shows that it ended before its deletion was requested, regardless
-// of any clocks.
+// The order of a pod's versions shows that the pod ended before its deletion was requested,
+// regardless of any clocks.
 TEST_F(CacheTest, RemembersThatAPodEndedBeforeItsDeletion) {
   const auto pod = [](objects::PodPhase phase, bool terminating) {
     auto version = std::make_shared<objects::Pod>(*MakePod("a", "1"));
@@ -443,8 +444,8 @@ TEST_F(PolicyCacheTest, AnOwnChangeOfAnObjectThatIsGoneIsForgotten) {
 }
 
 // The watch may have reported the whole life of a pod, and the end of its job, before the call that
-// created the pod returns. If the create were recorded after that, nothing would ever remove the
-// record.
+// created the pod returns. If the cache recorded the create after that, the record would never be
+// removed.
 TEST_F(CacheTest, KeepsNoCreateOfAJobThatIsGone) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnDeleted(Job("2"));

@@ -1,6 +1,6 @@
 // Caches a job's pods (or services, or pod groups) as the watch has reported them, together with
 // the operator's own writes that the watch has not reported yet. Without these writes, a decision
-// could be based on a state that precedes them. Not thread-safe: the cache guards it with its lock.
+// could be based on an earlier state. Not thread-safe: the lock of the cache guards each instance.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace tfjob::control {
 
-// A deletion that the server has accepted: when it was requested, and the grace period.
+// Describes a deletion that the server has accepted: when it was requested, and the grace period.
 struct Deletion {
   Time requested;
   int64_t grace_seconds = 0;
@@ -62,8 +62,8 @@ class Children {
     if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
   }
   // Replaces all objects with those in a new list, and returns the objects that the list no longer
-  // contains. The list may be older than the operator's own writes, or the server's store may have
-  // been restored to an earlier state, so these writes are kept until they are confirmed.
+  // contains. Keeps the operator's own writes until they are confirmed, because the list may be
+  // older than these writes, or the server's store may have been restored to an earlier state.
   std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
     std::vector<Pointer> gone;
     std::set<std::string> listed;
@@ -85,8 +85,8 @@ class Children {
   }
 
   // Records an object that the operator created or read. If the watch has already reported the
-  // object, keeps the recorded version only if the watch has yet to report the operator's own
-  // change to it. If the object was recorded as deleted but turns out to exist, View() includes it
+  // object, keeps this version only if the watch has not yet reported the operator's own change to
+  // the object. If the object was recorded as deleted but turns out to exist, View() includes it
   // again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
@@ -104,14 +104,14 @@ class Children {
     }
   }
   // Records the object that the server returned when the operator changed version `base`. Does
-  // nothing if another version has become known since then, because that version may be newer.
+  // nothing if another version is known by now, because that version may be newer.
   void RecordChange(const std::string& base, Pointer object, Duration now) {
     const T* newest = Newest(object->metadata.name);
     if (newest == nullptr || newest->metadata.uid != object->metadata.uid) return;
     if (VersionOf(*newest) != base || VersionOf(*object) == base) return;
     StoreChange(std::move(object), now);
   }
-  // Records a deletion. `ends` is nullopt if the object is already gone.
+  // Records a deletion. `ends` is the accepted deletion, or nullopt if the object is already gone.
   void RecordDelete(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
@@ -124,8 +124,8 @@ class Children {
       created = same && !ends ? own_.erase(created) : std::next(created);
     }
   }
-  // Forgets the creates that the watch has not reported yet. Call this when the job is gone,
-  // because its objects will then never be confirmed.
+  // Removes the records of creates that the watch has not reported yet. Call this when the job is
+  // gone, because the watch will then never confirm its objects.
   void ForgetCreates() {
     for (const auto& [name, created] : own_) deleted_.erase(created.object->metadata.uid);
     own_.clear();
@@ -144,9 +144,9 @@ class Children {
     own_.erase(own);
   }
 
-  // Returns the names of the objects to read: those that the operator created or changed no later
-  // than `since`, in a write that the watch has not reported, and those that the operator deleted
-  // but a later list still contained.
+  // Returns the names of the objects to read: those that the operator created or changed at or
+  // before `since` without the watch having reported the write, and those that the operator deleted
+  // but that a later list still contains.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : own_) {
@@ -156,8 +156,8 @@ class Children {
   }
   bool waits_for_watch() const { return !own_.empty(); }
 
-  // Returns the newest known objects, including the operator's own creates and changes. Omits those
-  // that are gone, and marks those that the operator has deleted as terminating.
+  // Returns the newest known objects, including the operator's own creates and changes. Omits
+  // objects that are gone, and marks objects that the operator has deleted as terminating.
   std::vector<Pointer> View() const {
     std::vector<Pointer> view;
     for (const auto& [name, object] : seen_) {
@@ -212,7 +212,7 @@ class Children {
     const auto deleted = deleted_.find(object->metadata.uid);
     if (deleted == deleted_.end()) return view.push_back(object);
     if (!deleted->second) return;
-    // If the server's own deletion time is known, it is preferred to the assumed time.
+    // Prefer the server's own deletion time, if it is known, to the assumed time.
     if (object->metadata.terminating()) return view.push_back(object);
     auto terminating = std::make_shared<T>(*object);
     const std::chrono::seconds grace(deleted->second->grace_seconds);

@@ -29,7 +29,7 @@ std::string StateOf(const JsonField& status) {
   return "Pending";
 }
 
-// Returns the spec without the pod templates.
+// Returns a copy of the spec without the pod templates.
 Json WithoutTemplates(Json spec) {
   if (!spec.is_object()) return spec;
   const auto replicas = spec.find("tfReplicaSpecs");

@@ -1,5 +1,5 @@
-// Packs TFJobs into the form in which the cache holds them. The client packs each job as soon as it
-// is decoded, so a long list never has more than one job's JSON tree in memory.
+// Packs TFJobs into the form that the cache stores. The client packs each job as soon as it is
+// decoded, so even while it reads a long list, at most one job is in memory as a JSON tree.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace tfjob::control {
 // also omits the pod templates, which neither its clean-up nor its TTL needs.
 std::shared_ptr<const objects::PackedResource> PackJob(const objects::CustomResource& job);
 
-// Returns the object as a packed job. Packs a CustomResource, and returns a PackedResource as it
-// is. Returns nullptr for anything else.
+// Returns the object as a packed job. Packs a CustomResource; returns a PackedResource unchanged,
+// and nullptr for any other object.
 std::shared_ptr<const objects::PackedResource> AsPackedJob(const client::Object& object);
 
-// Packs a TFJob; returns any other object as it is. For kube::ReflectorOptions::pack.
+// Packs a TFJob; returns any other object unchanged. Used as kube::ReflectorOptions::pack.
 client::Object PackIfJob(client::Object object);
 
 }  // namespace tfjob::control

@@ -56,7 +56,7 @@ TEST(PackJob, KeepsAJobThatHasNotEnded) {
   EXPECT_TRUE(Admit(*unpacked, AdmissionRules{}).verdict.ok());
 }
 
-// The remaining fields lead to the same clean-up and TTL as the whole job.
+// The packed fields must lead to the same clean-up and TTL as the whole job.
 TEST(PackJob, KeepsNoTemplatesOfAJobThatHasEnded) {
   for (const char* end : {"Succeeded", "Failed"}) {
     const CustomResource job = JobIn(end);

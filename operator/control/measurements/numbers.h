@@ -1,5 +1,5 @@
 // Defines a snapshot of the control loop's statistics (object counts, queue depth, processing
-// times) for gauges.
+// times), which become gauges.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct QueueNumbers {
   int64_t working = 0;
   Duration unfinished{0};  // total time spent so far on the keys being worked on
   Duration longest{0};     // the longest time spent so far on one of these keys
-  // The longest time for which a worker has held a key without completing a call for it.
+  // The longest time for which a worker has been processing a key without completing a call for it.
   Duration longest_call{0};
 };
 

@@ -18,11 +18,11 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // Reports that the server has acknowledged a change of the status of `job` from `before` to
+  // Called when the server has acknowledged a change of the status of `job` from `before` to
   // `after`.
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/) {}
-  // Report that objects of jobs were created or deleted, or could not be created. Deleted objects
+  // Called when objects of jobs were created or deleted, or could not be created. Deleted objects
   // include TFJobs whose TTL has expired.
   virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnCreateFailed(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
@@ -30,8 +30,8 @@ class Observer {
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 
-  // Report what happened in the work queue: a key was added, was taken after waiting, was
-  // processed, or will be retried after a failure.
+  // Called by the work queue when a key was added, was taken after waiting, was processed, or will
+  // be retried after a failure.
   virtual void OnQueueAdd() {}
   virtual void OnQueueGet(Duration /*waited*/) {}
   virtual void OnQueueDone(Duration /*worked*/) {}

@@ -1,8 +1,8 @@
-// Orders the keys that wait for a worker. Namespaces take turns, so that a namespace with thousands
-// of jobs does not delay the few jobs of another. Within a namespace, keys are taken in the order
-// in which they were added. Keys that were added only because a list contains them (thousands at
-// startup) yield to keys with news, but are not starved: after kNewsInARow keys with news, one
-// listed key is taken. Pure, not thread-safe.
+// Orders the keys that are waiting for a worker. Namespaces take turns, so that a namespace with
+// thousands of jobs does not delay the few jobs of another. Within a namespace, keys are taken in
+// the order in which they were added. Keys with news precede keys that were added only because a
+// list contains them (thousands at startup). However, after kNewsInARow keys with news, one listed
+// key is taken, so listed keys are not starved. Pure, not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class FairQueue {
   void Push(const std::string& key, Urgency urgency);
   // Returns whether the keys of a namespace may be taken.
   using MayTake = std::function<bool(const std::string& name_space)>;
-  // Removes and returns the next key; nullopt if there is none. Passes over the namespaces for
-  // which `may_take` returns false; they keep their turns.
+  // Removes and returns the next key; nullopt if there is none. Skips the namespaces for which
+  // `may_take` returns false; they keep their turns.
   std::optional<std::string> Pop(const MayTake& may_take = nullptr);
 
   static std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
@@ -40,7 +40,7 @@ class FairQueue {
   using Keys = std::list<std::string>;
   using Turns = std::list<std::string>;  // namespaces with keys; the next one first
 
-  // The keys with the same urgency.
+  // Contains the keys with the same urgency.
   struct Lane {
     Turns turns;
     std::unordered_map<std::string, Keys> keys;  // by namespace; never empty
@@ -53,7 +53,8 @@ class FairQueue {
   Lane& LaneOf(Urgency urgency) { return urgency == Urgency::kNews ? news_ : listed_; }
   static Keys::iterator AddTo(Lane& lane, const std::string& key);
   static void RemoveFrom(Lane& lane, Keys::iterator key);
-  // Returns the first turn of a namespace whose keys may be taken; turns.end() if there is none.
+  // Returns the first turn of a namespace whose keys may be taken; turns.end() if there is no such
+  // turn.
   static Turns::iterator FindTurn(Lane& lane, const MayTake& may_take);
   std::string TakeFrom(Lane& lane, Turns::iterator turn);
 

@@ -31,7 +31,7 @@ void WorkQueue::AddAfter(const std::string& key, Duration delay) {
     waiting->second = due;
   }
   delayed_.emplace(due, key);
-  // The key is now the next key that is due, so a sleeping worker must wake earlier.
+  // This key is now due before all other delayed keys, so a sleeping worker must shorten its sleep.
   if (delayed_.begin()->second == key) changed_.NotifyOne();
 }
 
@@ -88,7 +88,7 @@ std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     if (std::optional<std::string> key = TakeLocked()) {
-      // The worker that slept until a delayed key was due is now busy, so another worker must wait
+      // The worker that slept until this key was due is now busy, so wake another worker to wait
       // for the next delayed key.
       if (!delayed_.empty()) changed_.NotifyOne();
       return key;

@@ -22,12 +22,12 @@
 
 namespace tfjob::control {
 
-// Thread-safe. All times are monotonic times of the clock. Get() sleeps in real time, so it works
-// only with a real clock.
+// Distributes keys to workers. Thread-safe. All times are monotonic times of the clock. Get()
+// sleeps in real time, so it works only with a real clock.
 class WorkQueue {
  public:
-  // At most `most_per_namespace` keys of a namespace are processed at the same time, so that calls
-  // that hang there, for example in an admission webhook, do not hold up all workers.
+  // At most `most_per_namespace` keys of a namespace are processed at the same time, so calls that
+  // hang there, for example in an admission webhook, do not hold up all workers.
   explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver(),
                      size_t most_per_namespace = std::numeric_limits<size_t>::max())
       : clock_(clock),
@@ -38,21 +38,21 @@ class WorkQueue {
   void Add(const std::string& key, Urgency urgency = Urgency::kNews);
   // Adds the key after `delay`. If the key is already delayed, the earlier time applies.
   void AddAfter(const std::string& key, Duration delay);
-  // Call this after a failure. Adds the key after a backoff that depends on the key's number of
-  // failures so far.
+  // Call this after a failure. Adds the key after a backoff, which depends on how often the key has
+  // failed so far.
   void AddBackedOff(const std::string& key);
   // Call this after a success. Resets the key's number of failures.
   void Forget(const std::string& key);
 
-  // Return a key to process, for which the caller must call Done() afterwards. Get waits for a key,
-  // and returns nullopt once the queue is shut down. TryGet returns nullopt if no key is ready.
+  // Return a key to process. The caller must call Done() afterwards. Get waits for a key, and
+  // returns nullopt once the queue is shut down. TryGet returns nullopt if no key is ready.
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
   // Records that the key's worker has completed a call, so the worker is not stuck.
   void RecordProgress(const std::string& key);
 
-  // Wakes all waiting workers. From then on, no key is returned or added.
+  // Wakes all waiting workers. After this, no key is returned or added.
   void ShutDown();
 
   // Returns the time until the next delayed key is due (0: now); nullopt if none is delayed.
@@ -61,13 +61,13 @@ class WorkQueue {
   QueueNumbers Count();
 
  private:
-  // A key that is in ready_, or that Done() will put there.
+  // Describes a key that is in ready_, or that Done() will put there.
   struct Wanted {
     Duration since{0};
     Urgency urgency = Urgency::kNews;
   };
 
-  // A key that a worker has taken.
+  // Describes a key that a worker has taken.
   struct Working {
     Duration since{0};
     Duration progress{0};  // when the key was taken or its last call was completed

@@ -68,7 +68,8 @@ TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
   EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
 }
 
-// With a slow server, the many calls of one key take a long time, but its worker is not stuck.
+// If the server is slow, the many calls for one key take a long time, but the worker must not count
+// as stuck.
 TEST_F(WorkQueueTest, ACompletedCallShowsThatAWorkerIsNotStuck) {
   queue_.Add("a");
   queue_.Add("b");

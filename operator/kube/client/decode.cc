@@ -99,7 +99,7 @@ std::string_view PlainText(std::string_view object, std::string_view key) {
   return plain ? value.substr(1, value.size() - 2) : std::string_view();
 }
 
-// Names an object that may be unreadable.
+// Returns the kind, namespace and name of an object that may be unreadable.
 std::string Describe(Kind kind, std::string_view object) {
   const std::string_view metadata = FindJsonMember(object, "metadata");
   return client::ToString({kind, std::string(PlainText(metadata, "namespace")),
@@ -122,7 +122,7 @@ StatusOr<Object> DecodeOdd(Kind kind, std::string_view text, std::string_view ap
 }
 
 // Returns true if the object would become a JSON tree with too many values. Pods and services are
-// read without a tree, and only a part of a node becomes a tree.
+// read without a tree, and only part of a node becomes a tree.
 bool IsTooLarge(Kind kind, std::string_view text) {
   const bool becomes_tree = kind != Kind::kPod && kind != Kind::kService && kind != Kind::kNode;
   return becomes_tree && HasTooManyValues(text);
@@ -143,14 +143,14 @@ StatusOr<EventType> ParseEventType(std::string_view text) {
 StatusOr<Object> DecodeObject(Kind kind, const JsonView& object, std::string_view api_version) {
   StatusOr<Object> decoded = DecodeFast(kind, object, api_version);
   if (decoded.ok()) return decoded;
-  // Decodes again with the slower decoder, whose error messages contain the path.
+  // Decode again with the slower decoder, whose error messages contain the path.
   const Status slow = client::Decode(kind, ToJson(object)).status();
   return Annotate(slow.ok() ? decoded.status() : slow, Describe(kind, object));
 }
 
 StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view api_version) {
   if (IsEnvelope(text)) return DecodeProtobufObject(kind, text);
-  // Kept per thread, so that its buffers are reused by all calls of the thread.
+  // There is one document per thread, so all calls of the thread reuse its buffers.
   thread_local JsonDocument document;
   if (!IsTooLarge(kind, text)) {
     const StatusOr<JsonView> object = document.Parse(text);
@@ -162,7 +162,7 @@ StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view
 }
 
 // Splits the text into items first and then parses one item at a time. This saves memory, because a
-// parser needs several times the size of its text.
+// parser needs several times as much memory as its text.
 StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view api_version,
                               const Packer& pack) {
   if (IsEnvelope(text)) return DecodeProtobufPage(kind, text, pack);

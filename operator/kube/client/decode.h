@@ -27,7 +27,8 @@ StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object
 StatusOr<client::Object> DecodeObject(objects::Kind kind, std::string_view text,
                                       std::string_view api_version);
 
-// Converts each object as soon as it is decoded, for example to a form that takes less memory.
+// Converts each object, as soon as it is decoded, to another form, for example one that needs less
+// memory.
 using Packer = std::function<client::Object(client::Object)>;
 
 struct ListPage {
@@ -42,10 +43,10 @@ StatusOr<ListPage> DecodePage(objects::Kind kind, std::string_view text,
                               std::string_view api_version, const Packer& pack = nullptr);
 
 enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
-// Parses "ADDED" and the like. Returns InvalidArgument for any other text.
+// Parses an event type such as "ADDED". Returns InvalidArgument for any other text.
 StatusOr<EventType> ParseEventType(std::string_view text);
 
-// With the value "true", this annotation marks the bookmark that ends the initial list of a stream.
+// An annotation whose value "true" marks the bookmark that ends the initial list of a stream.
 inline constexpr char kInitialEventsEnd[] = "k8s.io/initial-events-end";
 
 struct WatchEvent {

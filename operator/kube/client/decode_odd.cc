@@ -12,11 +12,11 @@
 namespace tfjob::kube {
 namespace {
 
-// How many levels deep to search for the parts that cannot be read. Each level costs another pass
-// over the text. A pod container's environment is eight levels deep.
+// The maximum depth of the search for the parts that cannot be read. Each level requires another
+// pass over the text. The environment of a pod's container is eight levels deep.
 constexpr size_t kMaxSearchDepth = 12;
-// A JSON object or array that cannot be read and has more than kMaxSearchParts members or elements
-// is left out entirely.
+// A JSON object or array that cannot be read completely is omitted if it has more than
+// kMaxSearchParts members or elements.
 constexpr size_t kMaxSearchParts = 1000;
 constexpr size_t kMaxProblems = 5;
 constexpr size_t kMaxKeyInPath = 60;
@@ -25,7 +25,7 @@ bool IsNotSpec(const JsonMember& member) {
   return member.key != "spec";
 }
 
-// Returns at most kMaxKeyInPath bytes of a key, which is UTF-8, not cut within a character.
+// Returns at most kMaxKeyInPath bytes of a key, without cutting within a UTF-8 character.
 std::string BeginningOf(const std::string& key) {
   size_t bytes = std::min(key.size(), kMaxKeyInPath);
   while (bytes < key.size() && (static_cast<uint8_t>(key[bytes]) & 0xc0) == 0x80) --bytes;
@@ -34,7 +34,7 @@ std::string BeginningOf(const std::string& key) {
 
 class OddReader {
  public:
-  // Reads a value, leaving out the parts that cannot be read. Returns null if no part can be read.
+  // Reads a value without the parts that cannot be read. Returns null if no part can be read.
   Json Read(std::string_view text, const std::string& path, size_t depth) {
     const JsonSize size = MeasureJson(text);
     if (const Status limits = Check(text, size, depth); !limits.ok()) {
@@ -58,13 +58,13 @@ class OddReader {
     return InvalidArgument("with it, the object has more than ", kMaxJsonValues, " JSON values");
   }
 
-  // Reads those parts of a JSON object or array that can be read. `why` is the reason why it cannot
+  // Reads the parts of a JSON object or array that can be read. `why` is the reason why it cannot
   // be read completely.
   Json ReadParts(std::string_view text, const std::string& path, size_t depth, const Status& why) {
     if (depth < kMaxSearchDepth && text.front() == '{') {
       if (auto members = SplitJsonObject(text);
           members.ok() && members->size() <= kMaxSearchParts) {
-        // The spec comes last, so that it cannot exhaust kMaxJsonValues before the metadata and the
+        // Read the spec last, so that it cannot exhaust kMaxJsonValues before the metadata and the
         // status have been read.
         if (depth == 0) std::stable_partition(members->begin(), members->end(), IsNotSpec);
         return ReadMembers(*members, path, depth);
@@ -97,7 +97,8 @@ class OddReader {
     return object;
   }
 
-  // An element that cannot be read becomes null, so that the other elements keep their positions.
+  // Replaces an element that cannot be read by null, so that the other elements keep their
+  // positions.
   Json ReadElements(const std::vector<std::string_view>& elements, const std::string& path,
                     size_t depth) {
     Json array = Json::array();
@@ -121,7 +122,8 @@ class OddReader {
 }  // namespace
 
 bool HasTooManyValues(std::string_view text) {
-  // Does not measure short text, because a value takes at least one byte.
+  // Do not measure a short text: it cannot contain too many values, because each value has at least
+  // one byte.
   return text.size() > kMaxJsonValues && MeasureJson(text).values > kMaxJsonValues;
 }
 

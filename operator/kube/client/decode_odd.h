@@ -1,7 +1,7 @@
-// Reads objects that the fast reader rejects or that would take too much memory. API servers store
-// more than any reader here accepts: nesting up to 10,000 levels, numbers of any size, more than a
-// megabyte of empty objects. The part that cannot be read is left out, so that the object can still
-// be named, reported on and cleaned up.
+// Reads objects that the fast reader rejects or that would need too much memory. API servers store
+// objects that no reader here accepts completely: nesting up to 10,000 levels, numbers of any size,
+// more than a megabyte of empty objects. The parts that cannot be read are omitted, so that the
+// operator can still name, report and clean up the object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,9 +12,9 @@
 
 namespace tfjob::kube {
 
-// The largest number of values read from an object; further values are left out. A value takes
-// about 80 bytes of memory, but as few as 3 bytes of text. Ordinary objects have fewer than 5,000
-// values.
+// The maximum number of values that are read from an object; further values are omitted. A value
+// needs about 80 bytes of memory, but may have as few as 3 bytes of text. Ordinary objects have
+// fewer than 5,000 values.
 inline constexpr size_t kMaxJsonValues = 50'000;
 
 // Returns true if the text may contain more than kMaxJsonValues values. Cheap for short texts.
@@ -22,7 +22,7 @@ bool HasTooManyValues(std::string_view text);
 
 struct OddJson {
   Json object;  // without metadata.managedFields and without the parts that cannot be read
-  // OK, or InvalidArgument with one line for each of the first few parts that were left out, as in
+  // OK, or InvalidArgument with one line for each of the first few omitted parts, such as
   // "spec.template.x: nested deeper than 200 levels".
   Status problem;
 };

@@ -13,8 +13,8 @@ namespace {
 using client::Object;
 using objects::Kind;
 
-// Returns the bytes of the last field with this number; "" if there is none or the message is
-// malformed before it.
+// Returns the bytes of the last field with this number; "" if there is no such field or the message
+// is malformed before it.
 std::string_view FindField(std::string_view message, uint32_t field) {
   ProtobufReader reader(message);
   std::string_view found;
@@ -61,7 +61,7 @@ StatusOr<Object> DecodeMessage(Kind kind, std::string_view message) {
                                                      std::move(identity.name)}));
 }
 
-// Opens an envelope that must contain `wanted`, such as "PodList".
+// Opens an envelope whose content must be a `wanted`, such as "PodList".
 StatusOr<std::string_view> OpenAs(Kind kind, std::string_view bytes, std::string_view wanted) {
   if (!HasProtobuf(kind)) {
     return InvalidArgument("protobuf: not used for ", client::Name(kind), " objects");

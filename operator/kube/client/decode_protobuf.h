@@ -1,5 +1,5 @@
-// Decodes pods and services that an API server sends as protobuf. As in decode.h, if one object
-// cannot be read, the other objects of its list or stream still can.
+// Decodes pods and services that an API server sends as protobuf. As in decode.h, an object that
+// cannot be read does not affect the other objects of its list or stream.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace tfjob::kube {
 
-// Returns whether objects of the kind can be read from protobuf. Only pods and services can: there
-// are many of them, and custom resources have no protobuf form.
+// Returns whether objects of the kind can be read from protobuf. This is true only of pods and
+// services: they are numerous, and custom resources have no protobuf form.
 bool HasProtobuf(objects::Kind kind);
 
 // Decode an envelope (operator/kube/rest/envelope.h) that contains an object or a page of a list.

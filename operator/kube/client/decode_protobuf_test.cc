@@ -1,5 +1,5 @@
 // Tests that protobuf and JSON are read as the same objects. The files in testdata are responses of
-// an API server (Kubernetes 1.36), each requested once as JSON and once as protobuf.
+// an API server (Kubernetes 1.36) to the same requests, once as JSON and once as protobuf.
 #include "operator/kube/client/decode_protobuf.h"
 
 #include <gmock/gmock.h>

@@ -168,7 +168,7 @@ const Odd kOdd[] = {
     {"\"\xff\xfe\"", ": not valid UTF-8"},
     {"[" + Repeated("{},", 450'000) + "{}]", "has more than 50000 JSON values"},
     {"{\"a\":1e999}", ".a: the value is not valid JSON: "},
-    // A long key is cut, but not within a character.
+    // A long key must be cut, but not within a character.
     {"{\"" + Repeated("a", 59) + "é\":1e999}",
      "." + Repeated("a", 59) + ": the value is not valid"},
 };
@@ -187,7 +187,7 @@ void ExpectOddJob(const StatusOr<Object>& object, const Odd& odd) {
   EXPECT_TRUE(problem.starts_with("spec.tfReplicaSpecs.Worker.template.odd")) << problem;
   EXPECT_NE(problem.find(odd.problem), std::string::npos) << problem;
   EXPECT_EQ(problem.find('\n'), std::string::npos) << problem;
-  // The rest of the spec is kept.
+  // The other fields of the spec must be kept.
   const Json& spec = (*job.object)["spec"];
   EXPECT_EQ(spec["runPolicy"]["cleanPodPolicy"], "All");
   EXPECT_EQ(spec["tfReplicaSpecs"]["Worker"]["replicas"], 2);
@@ -215,7 +215,7 @@ TEST(DecodeOdd, TheStatusIsReadHoweverLargeTheSpecIs) {
   EXPECT_GE((*JobIn(object).object)["spec"].size(), 3u);
 }
 
-// Pods are read without a tree, so their size does not matter.
+// Pods are read without a tree, so they may have any number of values.
 TEST(DecodeOdd, APodMayHaveAnyNumberOfValues) {
   std::string pod = kPod;
   const std::string container = R"({"name":"tensorflow"})";

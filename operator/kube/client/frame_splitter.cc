@@ -31,7 +31,7 @@ Status FrameSplitter::Split(std::string_view& bytes, const FrameHandler& frame) 
 }
 
 Status FrameSplitter::Add(std::string_view piece, const FrameHandler& frame) {
-  // Completes the frame in carry_: first its length, then its bytes.
+  // Complete the frame in carry_: first its length, then its content.
   while (!carry_.empty() && !piece.empty()) {
     ASSIGN_OR_RETURN(const size_t size, FrameSize(carry_));
     const size_t wanted = (size == 0 ? kLengthBytes : size) - carry_.size();

@@ -10,7 +10,7 @@ namespace {
 
 using Frames = std::vector<std::string>;
 
-// Two frames, an empty frame, and the beginning of a fourth frame.
+// Contains two frames, an empty frame, and the beginning of a fourth frame.
 const std::string kBytes("\0\0\0\3abc\0\0\0\1d\0\0\0\0\0\0\0\2e", 21);
 
 TEST(FrameSplitter, GivesTheSameFramesHoweverTheyArePieced) {

@@ -84,8 +84,8 @@ KubeClient::KubeClient(std::unique_ptr<Transport> transport,
     : rest_(std::move(transport), std::move(credentials), options.rest),
       watch_(Seeded(options.watch)) {}
 
-// Asks the server whether it serves the kind in this version. The server lists the resources of a
-// version at the version's path.
+// Queries whether the server serves the kind in this version. A GET for the version's path lists
+// its resources.
 StatusOr<bool> KubeClient::Serves(Kind kind, const std::string& version) {
   JsonDocument document;
   ASSIGN_OR_RETURN(const std::string text, GetText(VersionPath(version)));
@@ -167,7 +167,7 @@ StatusOr<std::optional<HttpResponse>> KubeClient::GetPage(Kind kind, const std::
     objects.clear();
     return std::nullopt;
   }
-  // If a single object or a whole list is too long, the error is returned.
+  // If a single object or a whole list is too long, a smaller page would not help.
   if (!IsTooLong(error) || step.page_size <= 1) return error;
   step.page_size /= 2;
   return std::nullopt;
@@ -214,8 +214,8 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
   StatusOr<Object> created =
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
-  // A 404 that does not name an object is Unavailable, because it may come from a proxy. A cluster
-  // may lack gang kinds, so for these, the server is asked whether it serves the kind.
+  // A 404 that does not name an object becomes Unavailable, because it may come from a proxy. For a
+  // gang kind, which the cluster may lack, query whether the server serves the kind.
   if (objects::IsGangKind(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;

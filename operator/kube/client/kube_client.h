@@ -28,8 +28,9 @@ struct KubeClientOptions {
   ReflectorOptions watch;  // if seed is 0, a random seed is used
 };
 
-// Thread-safe. Subscriptions must be destroyed before the client. To renew a lease, use a separate
-// client with a short deadline and no rate limit.
+// Implements the calls, the watches and the discovery. Thread-safe. Subscriptions must be destroyed
+// before the client. To renew a lease, use a separate client with a short deadline and no rate
+// limit.
 class KubeClient : public client::Client, public client::Discovery {
  public:
   static StatusOr<std::unique_ptr<KubeClient>> Create(const ClusterConfig& config,
@@ -37,8 +38,9 @@ class KubeClient : public client::Client, public client::Discovery {
   KubeClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
              const KubeClientOptions& options);
 
-  // Makes all current and future calls fail with Cancelled. For a process that is about to exit or
-  // has lost its lease. Subscriptions no longer report changes, but must still be destroyed.
+  // Makes all current and later calls fail with Cancelled. Call this if the process is about to
+  // exit or has lost its lease. Subscriptions no longer report changes, but must still be
+  // destroyed.
   void Stop() { rest_.Stop(); }
 
   StatusOr<client::Object> Get(const client::Key& key) override;
@@ -58,25 +60,26 @@ class KubeClient : public client::Client, public client::Discovery {
   // Returns the subscriptions that are currently not working, and why.
   std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
 
-  // Asks the server on every call.
+  // Queries the server on every call.
   StatusOr<std::string> ApiVersion(objects::Kind kind) override;
 
-  // Sends a GET for a path that does not name an object ("/version", "/readyz"). Returns the
-  // response.
+  // Sends a GET for a path that does not belong to an object, such as "/version" or "/readyz", and
+  // returns the response.
   StatusOr<std::string> GetText(const std::string& path);
 
  private:
-  // Returns the API version to use in paths. For kinds with several versions, asks the server the
-  // first time and remembers the answer.
+  // Returns the API version to use in paths. For kinds with several versions, queries the server
+  // the first time and caches the answer.
   StatusOr<std::string> VersionFor(objects::Kind kind);
   StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();
   // Sends a GET for an object. `accept` is the value of the Accept header.
   StatusOr<HttpResponse> GetObject(const client::Key& key, const char* accept);
-  // Requests a page of a list. Returns nullopt if the page must be requested differently, and
-  // changes `step` accordingly. If the page is too long, `step` then asks for half as many objects.
-  // If the list's continuation has expired, `step` then asks for the whole list, and `objects` is
-  // emptied.
+  // Requests a page of a list. Returns nullopt if the page must be requested in another way, and
+  // changes `step` accordingly:
+  //  - If the page is too long, `step` then requests half as many objects.
+  //  - If the list's continuation has expired, `step` then requests the whole list, and `objects`
+  //    is cleared.
   StatusOr<std::optional<HttpResponse>> GetPage(objects::Kind kind, const std::string& path,
                                                 const client::LabelSelector& selector,
                                                 WatchStep& step,

@@ -18,7 +18,7 @@ using objects::Kind;
 constexpr char kPod[] =
     R"({"kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}})";
 
-// Records the requests, and returns the answers in order. The last answer is repeated.
+// Records the requests, and returns the answers in order, repeating the last answer.
 class Requests {
  public:
   explicit Requests(std::deque<FakeAnswer> answers) : answers_(std::move(answers)) {}
@@ -181,7 +181,7 @@ constexpr char kGroups[] =
         {"groupVersion":"scheduling.k8s.io/v1beta1"}]}]})";
 
 TEST_F(KubeClientTest, FindsTheVersionThatTheServerHas) {
-  // v1beta1 exists, but serves other resources.
+  // The server has v1beta1, but with other resources.
   Serve({Answer(200, kGroups), Answer(200, R"({"resources":[{"name":"priorityclasses"}]})"),
          Answer(200, R"({"resources":[{"name":"podgroups"},{"name":"workloads"}]})"),
          Answer(200, R"({"metadata":{"name":"a"}})")});
@@ -217,7 +217,7 @@ TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   }
 }
 
-// Records the calls to the sink: "replaced a b", "upserted a", "deleted a".
+// Records the calls to the sink as notes such as "replaced a b", "upserted a" and "deleted a".
 class NotingSink : public client::WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override {
@@ -231,7 +231,7 @@ class NotingSink : public client::WatchSink {
   void OnDeleted(Object object) override {
     Note(StrCat("deleted ", client::MetadataOf(object).name));
   }
-  // Waits for `count` notes, at most 10 s, and returns all notes.
+  // Waits at most 10 s for `count` notes, and returns all notes.
   std::vector<std::string> Await(size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     MutexLock lock(mutex_);
@@ -263,7 +263,7 @@ std::string ListEnd(const std::string& version) {
 
 class ReflectorTest : public KubeClientTest {
  protected:
-  // Subscribes, waits for `count` notes and returns them. requests_ then contains the requests.
+  // Subscribes, waits for `count` notes and returns them. Leaves the requests in requests_.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count,
                                  KubeClientOptions options = QuickOptions()) {
     Serve(std::move(answers), options);
@@ -445,7 +445,7 @@ TEST_F(ReflectorTest, TellsOfItsTroubleUntilItIsOver) {
     sink.Await(1);
     EXPECT_TRUE(client_->Troubles().empty());
   }
-  // The permission to list is revoked during a watch, which then ends cleanly.
+  // The permission to list is revoked while a watch is open. The stream then ends cleanly.
   Serve({StreamOf({ListEnd("3")}, FakeAnswer::End::kClean), Answer(403, forbidden)}, options);
   const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
   const auto deadline = std::chrono::steady_clock::now() + 10s;

@@ -20,7 +20,7 @@ Status LineSplitter::TooLong() const {
 Status LineSplitter::Add(const std::string& piece, const LineHandler& line) {
   size_t begin = 0;
   if (!carry_.empty()) {
-    // The rest of an incomplete line is appended to carry_, so that the line is contiguous.
+    // Append the next part of an incomplete line to carry_, so that the line is contiguous.
     const size_t end = piece.find('\n');
     carry_.append(piece, 0, end);
     if (carry_.size() > max_line_bytes_ + 1) return TooLong();

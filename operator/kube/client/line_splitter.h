@@ -9,7 +9,7 @@
 
 namespace tfjob::kube {
 
-// Not thread-safe.
+// Splits one stream. Not thread-safe.
 class LineSplitter {
  public:
   // Lines of more than `max_line_bytes` are an error.
@@ -19,10 +19,10 @@ class LineSplitter {
   // Calls `line` for each line that is now complete, without its terminator ("\n" or "\r\n"). Skips
   // empty lines. kReadPadding bytes after each line are readable, so `piece` must have kReadPadding
   // bytes of spare capacity, as strings returned by HttpStream::Read do. Stops at the first error
-  // that `line` returns; the splitter must not be used after that.
+  // that `line` returns. Do not use the splitter after an error.
   Status Add(const std::string& piece, const LineHandler& line);
 
-  // Returns true if the bytes so far end in the middle of a line.
+  // Returns true if the bytes received so far end in the middle of a line.
   bool within_line() const { return !carry_.empty(); }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace tfjob::kube {
 
-// Not thread-safe.
+// Collects one list. Not thread-safe.
 class ListCollector {
  public:
   void Clear() { *this = ListCollector(); }

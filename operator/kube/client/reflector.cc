@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 const Logger kWatchLog("kube");
 
-// Failures are logged as warnings once there have been this many in a row.
+// From this number of consecutive failures on, failures are logged as warnings.
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {
@@ -117,7 +117,7 @@ void Reflector::End(const WatchEnd& end) {
   if (Stopping()) return;
   state_.OnEnd(end, Now());
   if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
-  // Cancelled means that the client was stopped and this subscription is about to end.
+  // Do not log Cancelled: the client was stopped, and this subscription is about to end.
   if (end.kind == WatchEnd::Kind::kClean || end.status.code() == StatusCode::kCancelled) return;
   health_.Fails(number_, end.status);
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};

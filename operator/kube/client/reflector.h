@@ -32,12 +32,12 @@ struct ReflectorOptions {
   size_t max_page_bytes = size_t{64} << 20;
   size_t max_error_bytes = size_t{1} << 20;
   uint64_t seed = 0;  // for the jitter
-  // Applied to every object before it is collected or passed to the sink; may be null. Called on
-  // the thread of the watch.
+  // Converts every object before it is collected or passed to the sink; may be null. Called on the
+  // thread of the watch.
   Packer pack;
 };
 
-// Runs a thread, `watch`, that reads and decodes the responses and calls the sink.
+// Keeps the sink up to date on a thread called `watch`, which reads and decodes the responses.
 class Reflector : public client::Subscription {
  public:
   // `rest`, `sink` and `health` must outlive the reflector, which reports its state to `health`.
@@ -55,16 +55,16 @@ class Reflector : public client::Subscription {
   void ReadPage(const WatchStep& step);
   void Probe(const WatchStep& step);
   void Watch(const WatchStep& step);
-  // Sends the step's request and returns the response, whose body is still to be read. If the
-  // request fails, or if the response is compressed or its code is not 200, ends the step with
-  // End() and returns nullopt. `method` is for the observer.
+  // Sends the step's request and returns the response without its body. If the request fails, or if
+  // the response is compressed or its code is not 200, ends the step with End() and returns
+  // nullopt. `method` is the method to report to the observer.
   std::optional<RestClient::Opened> Open(const WatchStep& step, std::string_view method);
-  // Reads the whole body. Returns ResourceExhausted if it is longer than `most`, and another error
-  // if it breaks off or takes longer than the policy's `patience`.
+  // Reads the whole body. Returns ResourceExhausted if the body is longer than `most`, and another
+  // error if it breaks off or its transfer lasts longer than the policy's `patience`.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(RestClient::Opened& watch, SteadyTime deadline);
-  // Handles one event of a watch. An error ends the stream. For an ERROR event, `ended` is set to
-  // the result of EndOf().
+  // Handles one event of a watch. An error ends the stream. If the event is an ERROR event, sets
+  // `ended` to the result of EndOf().
   Status OnEvent(WatchEvent event, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
   // Passes the complete list to the sink.

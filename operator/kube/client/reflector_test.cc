@@ -25,7 +25,7 @@ class OddReflectorTest : public ::testing::Test {
   }
 
   // Watches TFJobs until the sink has been called `count` times, and returns the calls. The server
-  // gives the answers in order; the last answer is repeated.
+  // sends the answers in order, and then repeats the last one.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count) {
     {
       MutexLock lock(mutex_);
@@ -67,7 +67,7 @@ std::string JobEvent(const char* type, const char* name, const char* version,
                 R"(","resourceVersion":")", version, R"("},"spec":)", spec, "}}\n");
 }
 
-// The stream continues and delivers the other objects, regardless of what one object contains.
+// An odd object must not end the stream, which must still deliver the other objects.
 TEST_F(OddReflectorTest, AnOddObjectDoesNotEndTheStream) {
   std::string odd;
   for (int i = 0; i < 300; ++i) odd += "{\"x\":";

@@ -1,4 +1,4 @@
-// Tests which calls ask for protobuf, and that the client reads the representation that the server
+// Tests which calls request protobuf, and that the client reads the representation that the server
 // chose.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ constexpr char kProtobufStream[] = "application/vnd.kubernetes.protobuf;stream=w
 
 class RepresentationTest : public ::testing::Test {
  protected:
-  // Makes a client for a server that gives the answers in order; the last answer is repeated.
+  // Creates a client for a server that sends the answers in order, and then repeats the last one.
   void Serve(std::vector<FakeAnswer> answers) {
     KubeClientOptions options;
     options.rest.qps = 0;
@@ -119,7 +119,7 @@ TEST_F(RepresentationTest, WatchesInProtobufAndListsAgainWhenItsVersionExpires) 
 }
 
 // If a stream breaks off within a frame, the reader must not mistake the beginning of the next
-// stream for the rest of that frame.
+// stream for the missing part of that frame.
 TEST_F(RepresentationTest, GoesOnAfterAStreamThatBreaksWithinAFrame) {
   const std::string half = Frame("ADDED", "b", "2").substr(0, 9);
   Serve(

@@ -1,5 +1,5 @@
-// Records which watches of a client are not working, since when, and why. A leader checks this, so
-// that it does not keep its lease while it cannot see changes.
+// Records which watches of a client are not working, since when, and why. A leader checks this
+// record and gives up its lease if it cannot see changes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tfjob::kube {
 
-// A watch that has no list yet, or cannot receive changes.
+// Describes a watch that has no list yet or cannot receive changes.
 struct WatchTrouble {
   objects::Kind kind = objects::Kind::kPod;
   std::string name_space;  // "": all
@@ -21,18 +21,19 @@ struct WatchTrouble {
   Status why;              // the last error; Unavailable if no attempt has ended yet
 };
 
-// Thread-safe.
+// Records the state of each watch. Thread-safe.
 class WatchHealth {
  public:
   explicit WatchHealth(Clock& clock = RealClock()) : clock_(clock) {}
 
-  // Registers a watch, which is in trouble until Works() is called. Returns the watch's number.
+  // Registers a watch, which counts as not working until Works() is called. Returns the watch's
+  // number.
   int64_t Begin(objects::Kind kind, const std::string& name_space);
   void End(int64_t watch);
   // Reports that the watch has received its complete list, or has opened a stream of later changes.
   void Works(int64_t watch);
   void Fails(int64_t watch, const Status& why);
-  // Reports that a part of the list has arrived. The time in trouble starts again from zero.
+  // Reports that a part of the list has arrived. WatchTrouble::lasting then starts again from zero.
   void Progresses(int64_t watch);
 
   // Returns one entry for each watch that is not working.

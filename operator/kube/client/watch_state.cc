@@ -103,8 +103,8 @@ WatchState::Action WatchState::OnPage(const std::string& resource_version,
 WatchState::Action WatchState::OnEvent(const WatchEvent& event) {
   saw_event_ = true;
   if (resource_version_.empty()) {
-    // The initial objects are not ordered by version. The bookmark after them has the version of
-    // the list.
+    // The versions of the initial objects are not in order. The bookmark after these objects has
+    // the version of the list.
     if (event.type != EventType::kBookmark) {
       if (collecting_) return Action::kCollect;
       collecting_ = true;
@@ -135,8 +135,9 @@ void WatchState::StartOver() {
   collecting_ = probe_ = false;
 }
 
-// Any connection may break. But if several in a row break before the list is complete, a proxy in
-// between probably does not allow streams to last long enough, so pages are requested instead.
+// Counts a streaming list that broke off. Any connection may break. However, if several lists in a
+// row break off, a proxy in between probably does not let streams last long enough, so pages are
+// requested from then on.
 void WatchState::ListBroke() {
   if (streaming_ && open_ && ++broken_lists_ >= policy_.broken_lists) streaming_ = false;
 }
@@ -154,7 +155,7 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
   probe_ = listed;
   switch (end.kind) {
     case WatchEnd::Kind::kClean:
-      // A streaming list that ended before it was complete has failed.
+      // A streaming list that ends before it is complete has failed.
       if (!listed) ListBroke();
       if (!listed || !lasted) Fail(end.retry_after, now);
       break;
@@ -169,16 +170,16 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kTooLong:
-      // The pages read so far stay valid: a continue token does not depend on the page size. A
-      // single object that is too long remains an error, because no request can skip it.
+      // The pages read so far stay valid: a continue token does not depend on the page size. If a
+      // single object is too long, the step fails, because no request can skip the object.
       if (listed || whole_list_ || page_size_ == 1) Fail(end.retry_after, now);
       if (!whole_list_) page_size_ = std::max(1, page_size_ / 2);
       whole_list_ = false;
       break;
     case WatchEnd::Kind::kExpired:
     case WatchEnd::Kind::kTooNew:
-      // If the continue token expired before the last page was read, the whole list is requested as
-      // one response.
+      // If the continue token expired before the last page was read, request the whole list as one
+      // response.
       whole_list_ = !listed && !continue_token_.empty();
       if (!whole_list_ && !(listed && lasted)) Fail(end.retry_after, now);
       StartOver();

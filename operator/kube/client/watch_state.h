@@ -25,18 +25,17 @@ namespace tfjob::kube {
 
 struct WatchPolicy {
   int page_size = 500;
-  // True to request the initial list as a stream, which takes less memory in the server and in this
-  // process. If the server turns out not to support streaming lists, if a streaming list is not
-  // complete in time, or if `broken_lists` streaming lists in a row break off, pages are requested
-  // from then on.
+  // True to request the initial list as a stream, which needs less memory in the server and in this
+  // process. The reflector changes to pages if the server does not support streaming lists, a
+  // streaming list is not complete in time, or `broken_lists` streaming lists in a row break off.
   bool streaming_list = true;
   int broken_lists = 3;
-  // The server is asked to end a watch after a random time between `watch_time` and twice
-  // `watch_time`. If the watch has not ended `margin` after that, it is considered dead.
+  // Each watch requests that the server end it after a random time between `watch_time` and twice
+  // `watch_time`. A watch that is still open `margin` after this time is considered dead.
   Duration watch_time{300s};
   Duration margin{10s};
-  // The longest time to wait for the response to a request, for a page, or for a streaming list to
-  // be complete.
+  // How long to wait for the response to a request, for a page, or for a streaming list to be
+  // complete.
   Duration patience{60s};
   BackoffPolicy backoff{800ms, 30s, 2.0, 1.0};
   Duration backoff_reset{120s};  // after this time without failures, the backoff starts again
@@ -48,7 +47,7 @@ struct WatchStep {
     kWait,        // for `time`
     kListPage,    // one page of the list, starting at `continue_token`
     kStreamList,  // the list as a stream, which then continues as the watch
-    kProbe,       // asks whether the server knows `resource_version`
+    kProbe,       // checks whether the server knows `resource_version`
     kWatch,       // from `resource_version` on
   };
   Kind kind = Kind::kWait;
@@ -61,7 +60,7 @@ struct WatchStep {
 // Returns the query part of the step's request.
 std::string QueryOf(const WatchStep& step, const client::LabelSelector& selector);
 
-// How a step ended.
+// Describes how a step ended.
 struct WatchEnd {
   enum class Kind {
     kClean,        // the server ended the stream as requested
@@ -79,19 +78,19 @@ struct WatchEnd {
   std::optional<Duration> retry_after;
   Status status;  // for logs
 };
-// Returns how `error` ends a step. If `in_stream`, the error arrived in an ERROR event, otherwise
-// as an error response.
+// Returns how `error` ends a step. `in_stream` is true if the error arrived in an ERROR event, and
+// false if it arrived as an error response.
 WatchEnd EndOf(const ApiError& error, bool in_stream);
 
 class WatchState {
  public:
   WatchState(const WatchPolicy& policy, uint64_t seed);
 
-  // Returns the next step. Call it again once the step has ended.
+  // Returns the next step. Call this again once the step has ended.
   WatchStep Next(Duration now);
 
   // The functions below report the results of the step that Next() returned last. For a page or an
-  // event, the returned action determines what to do with its objects.
+  // event, the returned action says what to do with its objects.
   enum class Action {
     kNothing,  // for bookmarks
     kDiscard,  // discard the collected objects and start again with these
@@ -102,9 +101,9 @@ class WatchState {
   Action OnPage(const std::string& resource_version, const std::string& continue_token);
   Action OnEvent(const WatchEvent& event);
   void OnProbed();
-  // Reports that a stream has begun, with response code 200.
+  // Reports that a stream has started, with response code 200.
   void OnOpened(Duration now);
-  // Reports that the step has ended. For pages and probes, call it only if they failed.
+  // Reports that the step has ended. For pages and probes, call this only if they failed.
   void OnEnd(const WatchEnd& end, Duration now);
 
   // Returns the number of consecutive failures, for logs.
@@ -128,13 +127,13 @@ class WatchState {
   int broken_lists_ = 0;          // number of streaming lists in a row that broke off
   bool probe_ = false;            // a probe is needed before the next watch
 
-  // State of the list in progress.
+  // The state of the list in progress.
   std::string continue_token_;
   bool collecting_ = false;
   bool whole_list_ = false;  // the pages expired before the last was read: request one big page
   int page_size_;            // the policy's, until a page of this size is too long
 
-  // State of the current stream.
+  // The state of the current stream.
   Duration opened_{0};
   bool open_ = false;
   bool saw_event_ = false;

@@ -9,7 +9,7 @@ using Action = WatchState::Action;
 using End = WatchEnd::Kind;
 using Kind = WatchStep::Kind;
 
-// Drives a WatchState, with a clock that the test advances.
+// Drives a WatchState. The test advances the clock.
 class Script {
  public:
   explicit Script(bool streaming = true, uint64_t seed = 1) : state_(Policy(streaming), seed) {}
@@ -21,8 +21,8 @@ class Script {
   }
 
   WatchStep Next() { return state_.Next(now_); }
-  // Waits for as long as the state requests, and returns the step that follows. `waited` receives
-  // the time waited.
+  // Waits for as long as the state requests, and returns the next step. Stores the time waited in
+  // `waited`.
   WatchStep AfterWait(Duration* waited = nullptr) {
     const Duration start = now_;
     WatchStep step = Next();
@@ -58,7 +58,7 @@ class Script {
     EXPECT_EQ(watch.resource_version, probe.resource_version);
     return watch;
   }
-  // Goes from the start to an open watch at version 10.
+  // Completes all steps up to an open watch at version 10.
   void Watch() {
     Next();
     Opened();

@@ -139,7 +139,7 @@ class ExecPlugin : public Credentials {
 
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text,
                                              const std::string& api_version) {
-  // The parser's message is not passed on: it would quote the output, which may contain secrets.
+  // Omit the parser's message, because it would quote the output, which may contain secrets.
   const StatusOr<Json> document = ParseJson(text, "its output");
   if (!document.ok()) return InvalidArgument("expected an ExecCredential as JSON in its output");
   const JsonField root(*document);

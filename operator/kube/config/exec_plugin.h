@@ -22,8 +22,8 @@ enum class InteractiveMode { kNever, kIfAvailable, kAlways };
 
 struct ExecConfig {
   std::string where;  // for errors: "FILE: users[0].user.exec"
-  // A name to look up in PATH or, if it contains a slash, a path (absolute or relative to the
-  // working folder).
+  // The name of a program to look up in PATH or, if it contains a slash, a path (absolute or
+  // relative to the working folder).
   std::string command;
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;  // in addition to the process's own
@@ -37,14 +37,15 @@ struct ExecConfig {
 struct ExecOptions {
   Clock* clock = &RealClock();
   Duration timeout{60s};
-  // After a failure, the program is not run again for this long, and callers get the same error.
+  // The pause after a failure. During this time, the program is not run again, and callers get the
+  // same error.
   Duration pause_after_failure{5s};
   bool terminal = false;  // standard input is a terminal
   std::function<StatusOr<std::string>(const ProgramOptions&)> run = RunProgram;  // tests replace it
   std::vector<std::string> environment;                                          // this process's
 };
 
-// The program's output.
+// Contains the program's output.
 struct ExecCredential {
   std::string token;
   std::shared_ptr<const CertificatePair> certificate;

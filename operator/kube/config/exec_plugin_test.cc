@@ -22,7 +22,7 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// Tests a plugin whose program is a function.
+// Tests a plugin whose program is replaced by a function.
 class ExecTest : public ::testing::Test {
  protected:
   ExecTest() {

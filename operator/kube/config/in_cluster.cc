@@ -23,7 +23,7 @@ std::string TokenPath(const InClusterOptions& options) {
   return StrCat(options.folder, "/token");
 }
 
-// Returns OK if this process is in a cluster, and otherwise the reason why it is not.
+// Returns OK if this process runs in a cluster, and an error with the reason if it does not.
 Status CheckInCluster(const InClusterOptions& options) {
   for (const char* name : {kHost, kPort}) {
     if (Value(options, name).empty()) {
@@ -39,8 +39,8 @@ Status CheckInCluster(const InClusterOptions& options) {
 
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
-  // Replaces an IPv6 address, which the transport does not support, with a name for which the
-  // server's certificate is also valid.
+  // Replace an IPv6 address, which the transport does not support, by a name for which the server's
+  // certificate is also valid.
   if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));

@@ -56,8 +56,8 @@ class Parser {
       if (entries.count(name) > 0) {
         return InvalidArgument(element["name"].path(), ": \"", name, "\" is used twice");
       }
-      // Passes the field rather than its value: even if the member is missing, the field has a path
-      // that errors can name.
+      // Pass the field rather than its value: even a missing member has a path that errors can
+      // contain.
       const JsonField field = element[member];
       ASSIGN_OR_RETURN(T entry, read(field));
       entry.where = StrCat(path_, ": ", element.path(), ".", member);
@@ -124,8 +124,8 @@ class Parser {
     return context;
   }
 
-  // Inconsistent settings do not make the file invalid. The error is stored in `problem`, and is
-  // reported only if the entry is used.
+  // Stores inconsistent settings as an error in `problem` and does not reject the file: the error
+  // is reported only if the entry is used.
   StatusOr<ExecConfig> ReadExec(const JsonField& field, Status& problem) {
     ExecConfig exec;
     exec.where = StrCat(path_, ": ", field.path());

@@ -22,8 +22,8 @@
 
 namespace tfjob::kube {
 
-// File paths in the entries are absolute or, if the kubeconfig's own path is relative, relative to
-// the working folder.
+// A `cluster` entry. File paths in entries are absolute or, if the kubeconfig's own path is
+// relative, relative to the working folder.
 struct KubeconfigCluster {
   std::string where;  // "FILE: clusters[0].cluster"
   std::string server;
@@ -70,11 +70,11 @@ struct Kubeconfig {
 
 // Parses the text of a kubeconfig. `path` names the file in errors, and relative paths in the text
 // are relative to its folder. Empty text yields an empty Kubeconfig. Returns InvalidArgument if the
-// text is not YAML, is not of kind Config and version v1, or contains a member of the wrong type,
-// two entries with the same name, or malformed base64.
+// text is not YAML or not of kind Config and version v1, or if it contains a member of the wrong
+// type, two entries with the same name, or malformed base64.
 StatusOr<Kubeconfig> ParseKubeconfig(std::string_view text, const std::string& path);
 
-// Merges kubeconfigs. Each entry, and current-context, is taken from the first file that has it.
+// Merges kubeconfigs. Takes each entry, and current-context, from the first file that contains it.
 Kubeconfig MergeKubeconfigs(std::vector<Kubeconfig> files);
 
 struct ResolveOptions {
@@ -83,8 +83,8 @@ struct ResolveOptions {
   Clock* clock = &RealClock();
 };
 
-// Resolves the context's cluster, user and namespace. Files that these refer to are read now, so
-// that a missing or broken file is reported immediately. Exec plugins run later.
+// Resolves the context's cluster, user and namespace. Reads the files to which these refer now, so
+// that a missing or malformed file is reported immediately. Exec plugins run later.
 StatusOr<ClusterConfig> ResolveKubeconfig(const Kubeconfig& config, const ResolveOptions& options);
 
 }  // namespace tfjob::kube

@@ -52,7 +52,7 @@ StatusOr<ClusterConfig> Resolve(const std::string& text, const std::string& cont
   return ResolveKubeconfig(config, options);
 }
 
-// Returns a kubeconfig with one cluster and one user that have the given members.
+// Returns a kubeconfig with one cluster and one user that have these members.
 std::string Config(const std::string& cluster, const std::string& user) {
   return StrCat("{\"current-context\": c, clusters: [{name: c, cluster: {", cluster,
                 "}}], users: [{name: u, user: {", user,

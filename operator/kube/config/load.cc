@@ -22,7 +22,7 @@ class Loader {
     if (!list.empty()) {
       const std::vector<std::string> files = absl::StrSplit(list, ':', absl::SkipEmpty());
       StatusOr<ClusterConfig> config = FromFiles(files, false);
-      // If KUBECONFIG is set, a controller does not try other places.
+      // If KUBECONFIG is set, a controller does not try any other place.
       if (config.status().code() != StatusCode::kNotFound || controller) return Or(config);
     }
     const auto in_cluster = [this] { return FromPod(); };
@@ -34,7 +34,8 @@ class Loader {
   }
 
  private:
-  // Returns `config` or, if no configuration was found, an error that lists the places tried.
+  // Returns `config` or, if no configuration was found, an error that lists the places that were
+  // tried.
   StatusOr<ClusterConfig> Or(StatusOr<ClusterConfig> config) {
     if (config.status().code() != StatusCode::kNotFound) return config;
     return NotFound("no cluster is configured: ", absl::StrJoin(tried_, "; "),

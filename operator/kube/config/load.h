@@ -1,4 +1,4 @@
-// Finds the configuration of the cluster to use.
+// Finds the configuration that says which cluster to use.
 #pragma once
 
 #include <string>
@@ -9,11 +9,10 @@
 namespace tfjob::kube {
 
 enum class LoadOrder {
-  // The order that controllers use: --kubeconfig, KUBECONFIG, the pod's service account,
-  // ~/.kube/config.
+  // The order for controllers: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.
   kController,
-  // The order that kubectl uses: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service
-  // account.
+  // The order for command lines such as kubectl: --kubeconfig, KUBECONFIG, ~/.kube/config, the
+  // pod's service account.
   kCommandLine,
 };
 
@@ -26,9 +25,9 @@ struct LoadOptions {
 
 // Returns the first configuration that exists, in the given order. KUBECONFIG is a colon-separated
 // list of files, which are merged; files that do not exist are skipped. If KUBECONFIG is set,
-// ~/.kube/config is not tried, and with kController, neither is the service account. If there is no
-// configuration, returns NotFound with a message that lists the places tried. Every other error
-// contains the file and the path of the member in it.
+// ~/.kube/config is not tried; with kController, the service account is not tried either. If there
+// is no configuration, returns NotFound with a message that lists the places that were tried. Every
+// other error contains the file and the path of the member in it.
 StatusOr<ClusterConfig> LoadClusterConfig(const LoadOptions& options = {});
 
 }  // namespace tfjob::kube

@@ -177,7 +177,8 @@ TEST_F(LoadTest, WithoutAnythingThePlacesAreNamed) {
   EXPECT_NE(Load().find("/serviceaccount/token does not exist"), std::string::npos) << Load();
 }
 
-// Relative paths of certificates, which some tools write, are relative to the kubeconfig's folder.
+// Relative paths of certificates, which some tools write, must be relative to the kubeconfig's
+// folder.
 TEST_F(LoadTest, CertificatesBesideTheKubeconfigAreRead) {
   const CertificatePair pair = authority_.IssueClient("me");
   Write("k/ca.crt", authority_.certificate());

@@ -15,7 +15,7 @@ Bio Open(std::string_view text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Prevents OpenSSL from asking for a passphrase on the terminal.
+// Prevents OpenSSL from prompting for a passphrase on the terminal.
 int NoPassphrase(char*, int, int, void*) {
   return -1;
 }

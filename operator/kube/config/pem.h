@@ -1,5 +1,5 @@
-// Checks PEM text, so that a malformed certificate is reported as an error in its file rather than
-// as a connection error.
+// Checks PEM text, so that a malformed certificate causes an error about its file rather than a
+// connection error.
 #pragma once
 
 #include <string>

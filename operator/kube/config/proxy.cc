@@ -14,7 +14,7 @@
 namespace tfjob::kube {
 namespace {
 
-// An IP address of 4 or 16 bytes.
+// Represents an IP address of 4 or 16 bytes.
 struct Address {
   std::array<unsigned char, 16> bytes{};
   int bits = 0;
@@ -58,8 +58,8 @@ bool InNetwork(const std::string& entry, const std::string& host) {
          SharePrefix(*network, *address, bits);
 }
 
-// Removes a ":port" suffix and enclosing brackets from an entry. Returns the port; 0 if there was
-// none.
+// Removes a ":port" suffix and enclosing brackets from an entry. Returns the port; 0 if the entry
+// has no port.
 int TakePort(std::string& entry) {
   const bool bracketed = entry[0] == '[';
   const size_t colon = entry.rfind(':');
@@ -122,8 +122,9 @@ StatusOr<std::string> ParseProxyUrl(std::string_view text) {
     return InvalidArgument("expected a proxy http://host:port, got one of scheme \"", url.scheme,
                            "\", which is not supported");
   }
-  // Rejects a path that contains an '@', because the path may be the end of a password with a '/',
-  // whose beginning then looks like a port. Ignores any other path, for which a proxy has no use.
+  // Reject a path that contains an '@': the path may be the end of a password that contains a '/'
+  // and whose beginning looks like a port. Ignore any other path, because a proxy does not need
+  // one.
   if (url.path.find('@') != url.path.npos) {
     return InvalidArgument(
         "expected a proxy http://user:password@host:port, got a '/' before '@': "

@@ -1,6 +1,5 @@
 // Determines the proxy, if any, through which a server is reached: the kubeconfig's proxy-url or,
-// if there is none, the proxy that the environment specifies, which is interpreted as in Go's
-// net/http.
+// if there is none, the proxy in the environment variables, interpreted as in Go's net/http.
 #pragma once
 
 #include <string>
@@ -18,8 +17,8 @@ namespace tfjob::kube {
 StatusOr<std::string> ParseProxyUrl(std::string_view text);
 
 // Reads HTTPS_PROXY (for https) or HTTP_PROXY (for http) and NO_PROXY. The variables in upper case
-// take precedence over those in lower case. Returns "" if the server should be reached directly, as
-// loopback addresses and "localhost" always are. Errors name the variable.
+// take precedence over those in lower case. Returns "" if the server should be reached directly.
+// Loopback addresses and "localhost" are always reached directly. Errors name the variable.
 StatusOr<std::string> ProxyFromEnvironment(const Url& server, const EnvironmentLookup& environment);
 
 // Returns whether the list `no_proxy` covers host:port. Entries are:

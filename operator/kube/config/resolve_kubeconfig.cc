@@ -72,7 +72,7 @@ class Resolver {
                            "\" (available: ", Names(config_.clusters), ")");
   }
 
-  // A context without a user makes anonymous requests.
+  // Returns the context's user. If the context names no user, requests are anonymous.
   StatusOr<const KubeconfigUser*> FindUser(const KubeconfigContext& context) {
     if (context.user.empty()) return &nobody_;
     const auto found = config_.users.find(context.user);
@@ -241,7 +241,7 @@ class Resolver {
 
   Status UseExec(const KubeconfigUser& user, const KubeconfigCluster& cluster) {
     if (!user.exec_problem.ok()) {
-      // Shortens "FILE: users[0].user" to "FILE", because the problem already contains the path.
+      // Shorten "FILE: users[0].user" to "FILE", because the problem already contains the path.
       return Annotate(user.exec_problem, user.where.substr(0, user.where.rfind(": ")));
     }
     ExecConfig exec = *user.exec;
@@ -251,7 +251,7 @@ class Resolver {
     ExecOptions options;
     options.clock = options_.clock;
     options.terminal = isatty(STDIN_FILENO) != 0;
-    // Allows for the time that the user may need to log in.
+    // Allow for the time that the user may need to log in.
     if (options.terminal) options.timeout = 5min;
     options.environment = EnvironmentBlock();
     result_.credentials = ExecCredentials(std::move(exec), std::move(options));

@@ -42,7 +42,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A pipe for the child's output. The read end, which this process keeps, is non-blocking.
+// Represents a pipe for the child's output. The read end, which this process keeps, is
+// non-blocking.
 struct Pipe {
   Descriptor read;
   Descriptor write;
@@ -114,8 +115,8 @@ class Program {
         return FailedPrecondition("it wrote more than ", options_.max_output, " bytes");
       }
     }
-    // Processes that the program started may keep the pipes open, so only output written before the
-    // program's exit is read.
+    // Read only the output written before the program's exit: other processes that the program
+    // started may keep the pipes open.
     Drain();
     return Result();
   }
@@ -133,8 +134,8 @@ class Program {
     posix_spawn_file_actions_adddup2(&actions, output_.write.get(), 1);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 
-    // In its own process group, the program can be killed together with its children, but cannot
-    // read from the terminal.
+    // A program in its own process group can be killed together with its children, but cannot read
+    // from the terminal.
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     if (!options_.interactive) flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, flags);

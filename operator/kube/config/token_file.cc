@@ -7,7 +7,7 @@
 namespace tfjob::kube {
 namespace {
 
-// kTokenPeriod is, as in client-go, one minute minus a margin of ten seconds.
+// kTokenPeriod is one minute minus a margin of ten seconds, as in client-go.
 constexpr Duration kTokenPeriod = 50s;
 constexpr Duration kCertificatePeriod = 5min;
 

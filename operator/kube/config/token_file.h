@@ -1,6 +1,6 @@
 // Reads credentials (bearer tokens and client certificates) from files that are renewed in place,
 // following the rules of client-go. Kubernetes replaces such files by changing a symbolic link
-// (..data), so they are always opened by their path.
+// (..data), so each read opens them by their path.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace tfjob::kube {
 
-// A bearer token in a file. Thread-safe.
+// Reads a bearer token from a file. Thread-safe.
 class TokenFile {
  public:
   // `initial`, which may be "", is used until the file can be read.
@@ -28,11 +28,11 @@ class TokenFile {
 
   // Returns the token, without surrounding white space. Reads the file again if the token was read
   // more than 50 s ago (one minute minus a margin of 10 s) or was rejected. If the file cannot be
-  // read, is empty or does not contain a token, the previous token remains valid. If there is none,
-  // returns Unauthenticated with the path.
+  // read, is empty or does not contain a token, the previous token remains valid. If there is no
+  // previous token, returns Unauthenticated with the path.
   StatusOr<Token> Get();
-  // Reports that a server rejected this version of the token, so the next Get() reads the file. A
-  // version that is no longer current is ignored.
+  // Reports that a server rejected this version of the token. The next Get() then reads the file.
+  // Ignores a version that is no longer current.
   void Refuse(uint64_t version);
 
  private:
@@ -45,14 +45,15 @@ class TokenFile {
   std::optional<Duration> fresh_until_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A client certificate and its key, at least one of them in a file. Thread-safe.
+// Reads a client certificate and its key, at least one of them from a file. Thread-safe.
 class CertificateFiles {
  public:
   CertificateFiles(PemSource certificate, PemSource key, Clock& clock);
 
-  // Returns the pair, which is read again every 5 minutes. The pointer changes only if the contents
-  // do. If the files cannot be read or do not match (perhaps because one was replaced before the
-  // other), the old pair remains valid. If there is none, returns Unauthenticated with the path.
+  // Returns the pair. Reads the files again every 5 minutes. The pointer changes only if the
+  // contents do. If the files cannot be read or do not match (perhaps because one was replaced
+  // before the other), the old pair remains valid. If there is no old pair, returns Unauthenticated
+  // with the path.
   StatusOr<std::shared_ptr<const CertificatePair>> Get();
 
  private:

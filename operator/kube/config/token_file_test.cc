@@ -13,7 +13,7 @@
 namespace tfjob::kube {
 namespace {
 
-// A folder like those that the kubelet writes: the files are links through ..data, which is
+// Simulates a folder as the kubelet writes it: the files are links through ..data, which is
 // replaced atomically.
 class ProjectedFolder {
  public:

@@ -89,8 +89,8 @@ StatusOr<Url> ParseUrl(std::string_view text) {
     authority.remove_prefix(at + 1);
   }
   if (SplitAuthority(authority, url)) return url;
-  // Does not print the authority if an '@' follows it, because the authority may then be a user and
-  // the beginning of a password.
+  // If an '@' follows the authority, do not print the authority: it may be a user and the beginning
+  // of a password.
   const bool cut = path.find('@') != path.npos;
   const std::string got = cut ? "a '/' before '@': write '/' in a user or password as %2F"
                               : StrCat("\"", authority, "\"");

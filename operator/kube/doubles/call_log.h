@@ -1,4 +1,4 @@
-// Defines a WatchSink for tests that records the calls it gets.
+// Defines a WatchSink for tests that records the calls to it.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace tfjob::kube {
 
-// Thread-safe. Describes each call: "replaced a b", "upserted a".
+// Records each call as text: "replaced a b", "upserted a". Thread-safe.
 class CallLog : public client::WatchSink {
  public:
   void OnReplaced(std::vector<client::Object> objects) override {

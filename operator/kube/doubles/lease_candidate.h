@@ -1,5 +1,5 @@
-// Provides a candidate for the lease, for tests. The test can make the candidate's calls to the
-// server fail, and sets its clock.
+// Provides a candidate for the lease, for tests. The test sets the candidate's clock, and can make
+// its calls to the server fail.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace tfjob::kube {
 
 inline const client::Key kLeaseKey{objects::Kind::kLease, "tfjob-system", "tfjob-operator"};
 
-// A clock whose wall time and monotonic time the test sets independently of each other.
+// Returns the wall time and the monotonic time that the test sets, independently of each other.
 class TestClock : public Clock {
  public:
   Time Now() override { return wall; }
@@ -56,7 +56,7 @@ class Candidate {
 
   bool leads() const { return election->leading(); }
   std::optional<Duration> Step() { return election->Step(); }
-  // Makes every call from now on fail before it reaches the server.
+  // Makes every later call fail before it reaches the server.
   void Cut() {
     client.Inject({[](const client::Call&) { return true; }, 1, 1 << 30,
                    Unavailable("connection refused"), false, nullptr});

@@ -10,11 +10,11 @@
 
 namespace tfjob::kube {
 
-// Return the content of the JSON object without an envelope. The kind is kPod or kService.
+// Return the encoded message of the JSON object, without an envelope. The kind is kPod or kService.
 std::string WriteProtobuf(objects::Kind kind, const Json& object);
 
-// Return an envelope that contains the object, the list (an object with the members "items" and
-// "metadata"), the metav1.Status, or the protobuf message, respectively.
+// Return an envelope that contains, respectively: the object; the list (an object with the members
+// "items" and "metadata"); the metav1.Status; the protobuf message.
 std::string WriteEnvelope(objects::Kind kind, const Json& object);
 std::string WriteListEnvelope(objects::Kind kind, const Json& list);
 std::string WriteStatusEnvelope(const Json& status);

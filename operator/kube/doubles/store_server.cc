@@ -52,7 +52,7 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   return parts;
 }
 
-// A parsed request target.
+// Contains the parts of a request target.
 struct Route {
   Key key;
   std::string subresource;
@@ -128,8 +128,8 @@ int64_t VersionOf(const Object& object) {
   return version;
 }
 
-// Returns the object as a watch reports it. If the stored object has since changed or been deleted,
-// returns only the part that `object` still contains: the metadata and, for a pod, the status.
+// Returns the object as a watch reports it. If the stored object has changed or been deleted in the
+// meantime, returns only the parts that `object` contains: the metadata and, for a pod, the status.
 Json Print(store::Store& store, Kind kind, const Object& object) {
   const objects::ObjectMeta& metadata = client::MetadataOf(object);
   StatusOr<Json> whole = store.GetJson({kind, metadata.name_space, metadata.name});
@@ -161,7 +161,7 @@ class EventLog : public client::WatchSink {
   void OnUpserted(Object object) override { Note(false, std::move(object)); }
   void OnDeleted(Object object) override { Note(true, std::move(object)); }
 
-  // Returns the entries from `next` on, and advances `next` past them.
+  // Returns the entries from index `next` on, and advances `next` past them.
   std::vector<Entry> Read(size_t& next) {
     MutexLock lock(mutex_);
     std::vector<Entry> entries(entries_.begin() + static_cast<std::ptrdiff_t>(next),
@@ -187,7 +187,7 @@ class EventLog : public client::WatchSink {
 // The objects that were reported to a watcher: (namespace, name) → UID.
 using Known = std::map<std::pair<std::string, std::string>, std::string>;
 
-// Writes objects of one kind in the representation that a request asked for.
+// Writes objects of one kind in the representation that a request accepts.
 class Representation {
  public:
   Representation(Kind kind, bool protobuf) : kind_(kind), protobuf_(protobuf) {}
@@ -287,8 +287,8 @@ class StoreServer::Impl {
     return Json{{"kind", "Status"}, {"status", "Success"}};
   }
 
-  // The continue token is a position in the list, which is sufficient if nothing changes between
-  // pages.
+  // Uses a position in the list as the continue token. This is sufficient if the objects do not
+  // change between pages.
   StatusOr<Json> List(const Route& route) {
     ASSIGN_OR_RETURN(const auto objects,
                      store_.List(route.key.kind, route.key.name_space, route.selector()));
@@ -304,8 +304,7 @@ class StoreServer::Impl {
     return Json{{"kind", "List"}, {"metadata", metadata}, {"items", items}};
   }
 
-  // Returns the newest resourceVersion of all objects of all kinds, because the kinds share one
-  // sequence of versions.
+  // Returns the newest resourceVersion of all objects. All kinds share one sequence of versions.
   int64_t NewestVersion() {
     int64_t newest = 0;
     for (const Kind kind : kKinds) {

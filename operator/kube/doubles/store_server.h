@@ -1,6 +1,6 @@
-// Implements an API server for tests. It serves the objects of the in-memory store through the REST
-// interface, so that the contract of client::Client can be tested over HTTP without a cluster.
-// Supports only what KubeClient uses.
+// Implements an API server for tests. The server serves the objects of the in-memory store through
+// the REST interface, so that tests can check the contract of client::Client over HTTP without a
+// cluster. Supports only what KubeClient uses.
 #pragma once
 
 #include <memory>

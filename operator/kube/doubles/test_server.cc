@@ -47,7 +47,7 @@ TestRequest ToTest(const http::request<http::string_body>& request) {
   return test;
 }
 
-// A connection over a plain socket or a TLS stream.
+// Implements a connection over a plain socket or a TLS stream.
 template <typename Channel>
 class Connection : public TestConnection {
  public:

@@ -18,14 +18,14 @@ struct TestRequest {
   std::string method;
   std::string target;
   std::map<std::string, std::string> headers;  // by name in lower case; the last value of each name
-  // Every header line as it arrived, in order: "impersonate-group", "a".
+  // Every header line in the order of arrival, as name and value: "impersonate-group", "a".
   std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;
   int connection = 0;       // number of the connection on which it arrived, from 1
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection on which a request arrived. Must be used only on the handler's thread.
+// The connection on which a request arrived. Use it only on the handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;

@@ -5,7 +5,7 @@
 namespace tfjob::kube {
 namespace {
 
-// Returns "Pod ns/name" for a JSON object. Parts that its metadata lacks are empty.
+// Returns "Pod ns/name" for a JSON object. A name or namespace that the metadata lacks is empty.
 std::string Describe(objects::Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
   return client::ToString({kind, metadata["namespace"].StringOr("").value_or(""),

@@ -1,5 +1,5 @@
-// Implements a Client that passes on writes only while this process leads. It always passes on
-// reads and watches.
+// Implements a Client that passes on writes only while this process leads. Reads and watches always
+// pass.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tfjob::kube {
 
-// Thread-safe. Unless this process leads, every write fails immediately with FailedPrecondition,
-// without a call to the server. When the lease is lost, LeaseCallbacks::on_lost must cancel writes
-// that have already been passed to `inner`.
+// Checks the leadership before each write. If this process does not lead, the write fails
+// immediately with FailedPrecondition, without a call to the server. Thread-safe. When the lease is
+// lost, LeaseCallbacks::on_lost must cancel writes that have already been passed to `inner`.
 class LeaderGate : public client::ForwardingClient {
  public:
   // Both arguments must outlive the gate.

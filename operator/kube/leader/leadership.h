@@ -1,5 +1,5 @@
-// Holds the time until which this process may act as the leader. Writers check this before
-// each write.
+// Stores the time until which this process may act as the leader. Writers check this before each
+// write.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,9 @@
 
 namespace tfjob::kube {
 
-// Thread-safe. A check costs one atomic load and one read of the clock. Initially, leadership is
-// not held. It ends automatically if it is not extended in time, and cannot be regained after it
-// has ended.
+// Tracks whether this process leads. Thread-safe. A check costs one atomic load and one read of the
+// clock. Initially, leadership is not held. Leadership ends automatically if it is not extended in
+// time, and cannot be regained after it has ended.
 class Leadership {
  public:
   explicit Leadership(Clock& clock) : clock_(clock) {}

@@ -146,8 +146,8 @@ Duration LeaderElection::TimeToExpiry() const {
   const Duration left = held_by_other
                             ? observed_at_ + Validity(*observed_) - options_.clock->Monotonic()
                             : Duration(0);
-  // If the lease is free or has expired, the attempt to take it has just failed, and the next
-  // attempt follows at the usual time.
+  // If the lease is free or has expired, the attempt to acquire it has just failed, so make the
+  // next attempt at the usual time.
   return left > Duration(0) ? left : Duration::max();
 }
 
@@ -156,8 +156,8 @@ Duration LeaderElection::Validity(const LeaseRecord& record) const {
 }
 
 StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
-  // A leader renews without reading first. This succeeds as long as no other process writes
-  // the lease.
+  // A leader renews the lease without reading it first. This succeeds as long as no other process
+  // writes the lease.
   if (led() && observed_) {
     const StatusOr<Try> renewed = Write(*observed_);
     if (renewed.ok() || !IsLostTry(renewed.status())) return renewed;
@@ -185,9 +185,9 @@ StatusOr<LeaderElection::Try> LeaderElection::Create() {
   record.acquire_time = record.renew_time = options_.clock->Now();
   StatusOr<client::Object> stored =
       client_.Create(Kind::kLease, ToJson(record, options_.name_space, options_.name));
-  // If this process leads, someone has deleted its lease and another process has recreated it.
-  // Leadership then lasts until the next step reads the lease, so two processes may lead for up to
-  // a retry period. client-go accepts the same risk.
+  // If this process leads and the lease exists after all, someone deleted the lease and another
+  // process recreated it. Leadership then lasts until the next step reads the lease, so two
+  // processes may lead for up to a retry period. client-go accepts the same risk.
   if (IsLostTry(stored.status()) && stored.status().code() != StatusCode::kNotFound) {
     return Try::kNotHeld;
   }
@@ -240,7 +240,7 @@ Status LeaderElection::Note(const client::Object& stored) {
 }
 
 void LeaderElection::Renewed(Duration started) {
-  // The deadline counts from the start of the call, because no other candidate can have seen the
+  // Count the deadline from the start of the call, because no other candidate can have seen the
   // record change earlier.
   const bool in_time = leadership_.Extend(started + options_.renew_deadline);
   bool first = false;
@@ -287,8 +287,8 @@ void LeaderElection::Lose(const Status& why) {
   if (callbacks_.on_lost) callbacks_.on_lost(why);
 }
 
-// Releases the lease, so that another process can take it immediately. If another process has
-// already taken it, nothing is written.
+// Releases the lease, so that another process can acquire it immediately. If another process has
+// already acquired the lease, writes nothing.
 void LeaderElection::Release() {
   for (int i = 0; i < kReleaseTries; ++i) {
     if (!observed_ || observed_->holder != options_.identity) return;

@@ -32,14 +32,14 @@ StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object) {
   LeaseRecord record;
   ASSIGN_OR_RETURN(record.holder, spec["holderIdentity"].StringOr(""));
   ASSIGN_OR_RETURN(const int64_t seconds, spec["leaseDurationSeconds"].IntOr(0));
-  // A day is longer than any real lease, yet small enough that adding it to a time does
-  // not overflow.
+  // The maximum duration: one day, which is longer than any real lease, but short enough that
+  // adding it to a time does not overflow.
   constexpr int64_t kMaxSeconds = 24 * 3600;
   record.duration = std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kMaxSeconds));
   ASSIGN_OR_RETURN(record.acquire_time, ReadTime(spec["acquireTime"]));
   ASSIGN_OR_RETURN(record.renew_time, ReadTime(spec["renewTime"]));
   ASSIGN_OR_RETURN(const int64_t transitions, spec["leaseTransitions"].IntOr(0));
-  // Clamps the number, because an API server stores it in 32 bits.
+  // Clamp the number, because an API server stores it in 32 bits.
   record.transitions = std::clamp<int64_t>(transitions, 0, std::numeric_limits<int32_t>::max());
   ASSIGN_OR_RETURN(record.resource_version, root["metadata"]["resourceVersion"].StringOr(""));
   record.object = std::move(object);

@@ -20,15 +20,15 @@ struct LeaseRecord {
   std::string resource_version;        // that of `object`; "" if the lease is not stored yet
   std::shared_ptr<const Json> object;  // what was read, kept for its unknown members; may be null
 
-  // Returns true if the specs are the same, that is, if the lease was neither renewed nor taken in
-  // between.
+  // Returns true if the specs are the same, that is, if the lease was neither renewed nor acquired
+  // between the two reads.
   bool SameAs(const LeaseRecord& other) const;
 };
 
-// Parses a Lease object. Missing members are left empty. Returns InvalidArgument, with the path, if
-// a member has the wrong type.
+// Parses a Lease object. Leaves missing members empty. Returns InvalidArgument, with the path, if a
+// member has the wrong type.
 StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object);
-// Returns the whole object to send: `record.object`, or a new object if that is null, with the spec
+// Returns the whole object to send: `record.object` (or a new object if it is null), with the spec
 // and metadata set from the arguments.
 Json ToJson(const LeaseRecord& record, const std::string& name_space, const std::string& name);
 

@@ -9,8 +9,8 @@ namespace {
 
 using client::Verb;
 
-// Simulates three candidates in steps of 100 ms. Each may pause or lose its connection for a while,
-// and individual requests or responses may be lost.
+// Simulates three candidates in steps of 100 ms. Each candidate may pause or lose its connection
+// for a while, and individual requests or responses may be lost.
 class Simulation {
  public:
   explicit Simulation(unsigned seed) : random_(seed) {
@@ -66,7 +66,7 @@ class Simulation {
     }
     const std::optional<Duration> delay = member.candidate->Step();
     if (!delay) {
-      // A process that lost its lease exits, and another one starts.
+      // A process that has lost its lease exits, and another process starts.
       EXPECT_EQ(member.candidate->lost, 1);
       const std::string name = StrCat("new", ++restarts_);
       member = {MakeCandidate(name), now + 1s, {}};

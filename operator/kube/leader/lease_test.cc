@@ -151,14 +151,14 @@ TEST_F(LeaseTest, NeverComparesTheTimesInTheRecordWithItsOwnClock) {
   Candidate a(server_, "a", clock_);
   Candidate b(server_, "b", clock_);
   a.Step();
-  // A holder whose clock is a year behind, but which renews the lease, is considered alive.
+  // A holder that renews the lease must count as alive, even if its clock is a year behind.
   for (int i = 0; i < 20; ++i) {
     Overwrite("c", clock_.wall - 24h * 365);
     clock_.Advance(5s);
     b.Step();
     EXPECT_FALSE(b.leads());
   }
-  // A holder whose clock is a year ahead, but which no longer renews the lease, is considered gone.
+  // A holder that no longer renews the lease must count as gone, even if its clock is a year ahead.
   Overwrite("c", clock_.wall + 24h * 365);
   b.Step();
   clock_.Advance(15s);

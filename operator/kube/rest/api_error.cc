@@ -35,8 +35,8 @@ StatusCode CodeOf(const ApiError& error) {
       return error.HasCause("NamespaceTerminating") ? StatusCode::kFailedPrecondition
                                                     : StatusCode::kPermissionDenied;
     case 404:
-      // A 404 without the name of an object means that the server has no such path, that is, no
-      // such resource.
+      // A 404 without the name of an object means that the server does not have this path, that is,
+      // this resource.
       return error.name.empty() ? StatusCode::kUnavailable : StatusCode::kNotFound;
     case 409:
       return error.reason == "AlreadyExists" ? StatusCode::kAlreadyExists : StatusCode::kAborted;

@@ -1,5 +1,4 @@
-// Describes an error response: a metav1.Status from the API server, or the response of a proxy in
-// between.
+// Describes an error response: a metav1.Status from the API server, or the response of a proxy.
 #pragma once
 
 #include <optional>
@@ -34,11 +33,11 @@ struct ApiError {
 ApiError ParseApiError(const HttpResponse& response);
 // Parses the object of an ERROR event in a watch.
 ApiError ParseApiError(const JsonView& status);
-// Parses a Status in its envelope (envelope.h), in a response or in an ERROR event. Returns
-// InvalidArgument for anything else.
+// Parses a Status in its envelope (envelope.h), from a response or from an ERROR event. Returns
+// InvalidArgument for any other input.
 StatusOr<ApiError> ParseApiErrorProtobuf(std::string_view bytes);
 
-// Returns a status with one of the codes in operator/client/client.h, or OutOfRange for 410.
+// Returns a status whose code is one of those in operator/client/client.h, or OutOfRange for 410.
 Status ToStatus(const ApiError& error);
 
 }  // namespace tfjob::kube

@@ -13,8 +13,8 @@ namespace streams = concurrency::streams;
 using web::http::http_response;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// The buffer to which cpprestsdk writes a body, with one call per chunk and without a copy. The
-// other operations of a stream buffer are not used.
+// Receives a body from cpprestsdk, with one call per chunk and without a copy. Does not implement
+// the other operations of a stream buffer.
 class BodyBuffer : public streams::details::streambuf_state_manager<uint8_t> {
  public:
   explicit BodyBuffer(std::shared_ptr<Exchange> exchange)
@@ -208,7 +208,7 @@ std::optional<StatusOr<HttpResponse>> Exchange::AwaitHead(SteadyTime deadline) {
   while (!head_ && !end_) {
     if (!changed_.WaitUntil(mutex_, deadline) && !head_ && !end_) return std::nullopt;
   }
-  // If the response has broken off in the meantime, AwaitBytes reports it.
+  // If the response has broken off in the meantime, AwaitBytes reports this.
   const bool cancelled = end_ && end_->code() == StatusCode::kCancelled;
   if (!head_ || cancelled) return StatusOr<HttpResponse>(*end_);
   return StatusOr<HttpResponse>(*head_);
@@ -220,8 +220,8 @@ std::optional<StatusOr<std::string>> Exchange::AwaitBytes(SteadyTime deadline) {
   while (!ready()) {
     if (!changed_.WaitUntil(mutex_, deadline) && !ready()) return std::nullopt;
   }
-  // A cancelled stream returns no more data. If a stream broke off, the data that had arrived is
-  // returned before the error.
+  // A cancelled stream returns no more data. A stream that broke off returns the data that had
+  // arrived before it returns the error.
   if (end_ && (body_.empty() || end_->code() == StatusCode::kCancelled)) {
     if (!end_->ok()) return StatusOr<std::string>(*end_);
     return StatusOr<std::string>(std::string());

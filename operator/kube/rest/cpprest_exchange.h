@@ -1,5 +1,5 @@
-// Holds the state of one cpprestsdk request and its response. The waiting caller and the network
-// thread share this state. Private to the transport.
+// Contains the state of one cpprestsdk request and its response, which the waiting caller and the
+// network thread share. Private to the transport.
 //
 // All of cpprestsdk, including cancellations, must run on the single thread of its pool. With more
 // threads, or if another thread cancels, cpprestsdk closes sockets while operations on them are in
@@ -22,9 +22,8 @@ namespace tfjob::kube {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Options {
-    // If `stream` is false, the whole body is kept, up to `max_bytes`, and the caller is woken only
-    // at the end. If it is true, up to `max_bytes` are buffered for the reader; after that, the
-    // server has to wait.
+    // If false, the whole body is kept, up to `max_bytes`, and the caller is woken only at the end.
+    // If true, up to `max_bytes` are buffered for the reader; beyond that, the server has to wait.
     bool stream = false;
     size_t max_bytes = 0;
     // Converts an exception from cpprestsdk to an error.
@@ -36,15 +35,15 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Sends the request. Must be called only once.
   void Start(web::http::client::http_client& client, web::http::http_request request);
 
-  // Returns the whole response; nullopt if it is not complete by the deadline.
+  // Waits for the whole response and returns it; nullopt if it is not complete by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitEnd(std::chrono::steady_clock::time_point deadline);
-  // Used for streams. Return the status line and headers, or the next bytes; nullopt if they have
-  // not arrived by the deadline.
+  // Wait for the head (the status line and headers) or the next bytes of a stream. Return nullopt
+  // if they have not arrived by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitHead(std::chrono::steady_clock::time_point deadline);
   std::optional<StatusOr<std::string>> AwaitBytes(std::chrono::steady_clock::time_point deadline);
 
-  // Ends the exchange. Waiting callers get `why` immediately; the connection is closed
-  // soon afterwards.
+  // Ends the exchange. Waiting callers return `why` immediately. The connection is closed soon
+  // afterwards.
   void Cancel(const Status& why);
 
   // Called by the body's stream buffer on the pool's thread. The task completes when more bytes can
@@ -65,8 +64,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string body_ ABSL_GUARDED_BY(mutex_);
   std::optional<Status> end_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // on_end was called
-  // Set while the server has to wait for the reader. Completing it with the count resumes
-  // the transfer.
+  // Set while the server has to wait for the reader. To resume the transfer, complete the event
+  // with the count.
   std::optional<pplx::task_completion_event<size_t>> paused_ ABSL_GUARDED_BY(mutex_);
   size_t paused_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

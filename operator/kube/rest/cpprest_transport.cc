@@ -20,7 +20,8 @@ using web::http::client::http_client;
 using web::http::client::http_client_config;
 using SteadyClock = std::chrono::steady_clock;
 
-// kStreamInactivity: a stream may be silent until the server ends it, which it does within an hour.
+// kStreamInactivity is long, because a stream may be silent until the server ends it, which happens
+// within an hour.
 constexpr auto kStreamInactivity = std::chrono::minutes(65);
 constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // the deadlines of calls are shorter
 constexpr size_t kStreamBytes = size_t{4} << 20;
@@ -51,7 +52,7 @@ std::string HostOf(const std::string& server) {
   }
 }
 
-// Opens the socket before cpprestsdk does, and sets its options. cpprestsdk has no interface for
+// Opens the socket before cpprestsdk would, and sets its options. cpprestsdk has no interface for
 // these options, but if a socket is already open, cpprestsdk uses it unchanged.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
@@ -76,7 +77,7 @@ std::string OpenSslReason(int code) {
 }
 
 // Converts an exception from cpprestsdk to a status. cpprestsdk loses the category of the error, so
-// only the two codes below are reliable.
+// only the two codes in this function are reliable.
 Status Translate(std::exception_ptr exception, const std::string& server, TlsSettings* tls) {
   try {
     std::rethrow_exception(exception);
@@ -103,7 +104,7 @@ Status Translate(std::exception_ptr exception, const std::string& server, TlsSet
   }
 }
 
-// The exchanges in progress. They may briefly outlive the transport.
+// Tracks the exchanges in progress, which may briefly outlive the transport.
 struct Register {
   Mutex mutex;
   CondVar ended;
@@ -112,7 +113,7 @@ struct Register {
   std::map<int64_t, std::weak_ptr<Exchange>> exchanges ABSL_GUARDED_BY(mutex);
 };
 
-// The HTTP clients, with their connections, for one client certificate.
+// Contains the HTTP clients, with their connections, for one client certificate.
 struct Clients {
   std::shared_ptr<const CertificatePair> certificate;
   std::shared_ptr<TlsSettings> tls;  // null: plain HTTP
@@ -153,9 +154,9 @@ class Stream : public HttpStream {
   const std::shared_ptr<AddressFamily> family_;
 };
 
-// Adds the headers, several of which may have the same name. cpprestsdk would join their values
-// into one, which would change their meaning: an API server would read two groups as one group "a,
-// b". But cpprestsdk writes a value as it is, so the first header's value can contain the further
+// Adds the headers, some of which may have the same name. cpprestsdk would join the values of such
+// headers, which would change their meaning: an API server would read two groups as one group "a,
+// b". Because cpprestsdk writes a value unchanged, the first header's value can contain the other
 // headers of that name, each after a line break.
 void AddHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
                 web::http::http_headers& message) {
@@ -253,8 +254,8 @@ class CpprestTransport : public Transport {
     return exchange;
   }
 
-  // Values cannot inject headers, because control characters are rejected when the configuration
-  // and the credentials are read, and targets are escaped.
+  // Creates cpprestsdk's form of the request. Values cannot inject headers: control characters are
+  // rejected when the configuration and the credentials are read, and targets are escaped.
   StatusOr<web::http::http_request> ToCpprest(HttpRequest request,
                                               const RequestCredentials& credentials) const {
     web::http::http_request message(request.method);
@@ -268,7 +269,8 @@ class CpprestTransport : public Transport {
     headers.add("User-Agent", options_.user_agent);
     if (!credentials.authorization.empty()) headers.add("Authorization", credentials.authorization);
     AddHeaders(config_.headers, headers);
-    // cpprestsdk verifies the name in the Host header, and sends it as SNI.
+    // cpprestsdk verifies the certificate against the name in the Host header, and sends this name
+    // as SNI.
     if (!config_.tls_server_name.empty()) headers.add("Host", config_.tls_server_name);
     if (!request.body.empty()) message.set_body(std::move(request.body), request.content_type);
     return message;
@@ -277,7 +279,7 @@ class CpprestTransport : public Transport {
   StatusOr<std::shared_ptr<const Clients>> ClientsFor(
       const std::shared_ptr<const CertificatePair>& certificate) {
     MutexLock lock(mutex_);
-    // Connections with another certificate are closed when their last request ends.
+    // Connections with the previous certificate are closed when their last request ends.
     if (clients_ == nullptr || clients_->certificate != certificate) {
       ASSIGN_OR_RETURN(clients_, MakeClients(certificate));
     }
@@ -366,12 +368,12 @@ StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
   RETURN_IF_ERROR(StartPool());
   const std::string host = HostOf(config.server);
   if (host.find(':') != std::string::npos) {
-    // Rejects an IPv6 address, because cpprestsdk would try to resolve it including its brackets.
+    // Reject an IPv6 address, because cpprestsdk would try to resolve it including its brackets.
     return InvalidArgument("server ", config.server,
                            ": IPv6 addresses are not supported; use the server's name");
   }
   for (const auto& [name, value] : config.headers) {
-    // Rejects control characters, because a line break would begin another header.
+    // Reject control characters, because a line break would start another header.
     if (std::any_of(value.begin(), value.end(), IsControl)) {
       return InvalidArgument("control characters in the value of the header ", name);
     }

@@ -28,8 +28,8 @@ Status Stopped() {
   return Cancelled("the client was stopped");
 }
 
-// Returns how long to wait before a retry if the server asks for one; otherwise, nullopt. A 429
-// asks for a retry even if it has no Retry-After.
+// Returns how long to wait before a retry if the server requests a retry; otherwise, nullopt. A 429
+// requests a retry even if it has no Retry-After.
 std::optional<Duration> AskedPatience(const ApiError& error) {
   if (error.code == 429) return error.retry_after.value_or(kDefaultPatience);
   if (error.code >= 500) return error.retry_after;

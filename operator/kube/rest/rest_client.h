@@ -17,8 +17,8 @@
 
 namespace tfjob::kube {
 
-// One attempt to send a request, whether it was answered or failed. For streams, it covers the time
-// until the response began.
+// Describes one attempt to send a request, whether it was answered or failed. For a stream, the
+// attempt covers the time until the response started.
 struct RestCall {
   std::string_view method;  // "POST"; for streams "LIST" or "WATCH"; valid during OnCall
   std::string_view host;    // RestOptions::host; valid during OnCall
@@ -30,7 +30,7 @@ struct RestCall {
   size_t response_bytes = 0;
 };
 
-// Implementations must be thread-safe and fast.
+// Receives every attempt. Implementations must be thread-safe and fast.
 class RestObserver {
  public:
   virtual ~RestObserver() = default;
@@ -41,41 +41,41 @@ struct RestOptions {
   double qps = 300;  // 0: no limit
   int burst = 500;
   int max_in_flight = 64;  // each call in flight uses a connection
-  // The time limit for a call, including all waiting. Longer than the 34 s after which an API
+  // The time limit for a call, including all waiting. It is longer than the 34 s after which an API
   // server abandons a write.
   Duration deadline{45s};
   RestObserver* observer = nullptr;  // must outlive the client
   std::string host;                  // "10.96.0.1:443", for the observer
-  // Called immediately before each request other than GET is sent, after any wait for flow control
-  // or for a retry. If it returns false, the request fails with FailedPrecondition and is not sent.
-  // Must be thread-safe and fast. If empty, all requests may be sent.
+  // Called immediately before each request other than a GET is sent, after any wait for flow
+  // control or a retry. If this returns false, the request fails with FailedPrecondition and is not
+  // sent. Must be thread-safe and fast. If empty, all requests may be sent.
   std::function<bool()> may_write;
 };
 
-// Thread-safe.
+// Sends requests. Thread-safe.
 class RestClient {
  public:
   RestClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
              RestOptions options);
 
-  // Returns the response if its code is 2xx, and otherwise the server's error (api_error.h). A 429,
-  // or a 5xx with Retry-After, is retried after a wait, at most ten times and within the deadline.
-  // A 401 is retried once with renewed credentials.
+  // Returns the response if its code is 2xx, and otherwise the server's error (api_error.h).
+  // Retries after a wait, at most ten times and within the deadline, if the server answers 429, or
+  // 5xx with Retry-After. Retries once, with renewed credentials, if the server answers 401.
   StatusOr<HttpResponse> Call(HttpRequest request);
 
-  // A stream whose response has begun. `head` is its status line and headers, regardless of the
-  // code. Streams are neither delayed by flow control nor retried.
+  // A stream whose response has started. `head` is the status line and the headers, regardless of
+  // the code. Streams are neither delayed by flow control nor retried.
   struct Opened {
     HttpResponse head;
     std::unique_ptr<HttpStream> stream;
   };
-  // Opens a stream and waits for its response to begin, for at most `patience`. Calls `started`
-  // with the stream before waiting, so that another thread can cancel it, and with nullptr if no
-  // response begins. `method` is the method to report to the observer.
+  // Opens a stream and waits at most `patience` for its response to start. Before waiting, calls
+  // `started` with the stream, so that another thread can cancel it. If no response starts, calls
+  // `started` with nullptr. `method` is the method to report to the observer.
   StatusOr<Opened> Open(HttpRequest request, std::string_view method, Duration patience,
                         const std::function<void(HttpStream*)>& started);
 
-  // Makes all calls end with Cancelled, including those that are waiting.
+  // Makes all calls fail with Cancelled, including those that are waiting.
   void Stop();
 
  private:

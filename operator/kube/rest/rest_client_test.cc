@@ -298,7 +298,7 @@ TEST_F(RestClientTest, AsksWhetherItMayWriteWhenAllWaitingIsOver) {
       [&](const TestRequest& request, TestConnection& connection) {
         if (request.method == "GET") return connection.Reply(200, "{}");
         ++writes;
-        // Leadership ends before the client retries.
+        // Leadership ends before the client retries the request.
         leads = false;
         connection.Reply(429, "", "Retry-After: 0\r\n");
       },

@@ -25,12 +25,12 @@ StatusOr<Store> MakeStore(const std::string& pem) {
   return store;
 }
 
-// Returns the file with the system's certificates. The first call hides the file from OpenSSL by
-// pointing OpenSSL's environment variable at /dev/null. Otherwise, cpprestsdk would read the file
-// for every connection, which takes 20 ms of CPU time, and Apply would then replace the result.
-// Exec plugins are not affected: they get the environment that was copied when the kubeconfig was
-// resolved (ExecOptions). Setting a single variable once does not disturb other threads that read
-// the environment.
+// Returns the file with the system's certificates. The first call hides the file from OpenSSL: it
+// sets OpenSSL's environment variable to /dev/null. Otherwise, cpprestsdk would read the file for
+// every connection, which takes 20 ms of CPU time, although Apply then replaces the result. Exec
+// plugins are not affected, because they get the environment that was copied when the kubeconfig
+// was resolved (ExecOptions). Setting a single variable once does not disturb other threads that
+// read the environment.
 const std::string& HiddenSystemFile() {
   static const std::string file = [] {
     const char* name = X509_get_default_cert_file_env();
@@ -96,7 +96,7 @@ Status TlsSettings::LoadAuthority() {
 }
 
 Status TlsSettings::Apply(ssl_ctx_st* context) {
-  // Errors are ignored: a file that is being replaced may be missing for a moment.
+  // Ignore errors: while a file is being replaced, it may be missing for a moment.
   if (impl_->authority.data.empty()) LoadAuthority().IgnoreError();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_cert_verify_callback(context, &TlsSettings::Verify, this);
@@ -121,7 +121,7 @@ int TlsSettings::Verify(x509_store_ctx_st* context, void* settings) {
   const int error = X509_STORE_CTX_get_error(context);
   Impl& impl = *static_cast<TlsSettings*>(settings)->impl_;
   MutexLock lock(impl.mutex);
-  // If OpenSSL does not report a specific error, the check of the server's name has failed.
+  // If OpenSSL reports no specific error, the check of the server's name has failed.
   const bool named = error != X509_V_OK && error != X509_V_ERR_UNSPECIFIED;
   impl.verify_error =
       !named ? "its certificate is for another name" : X509_verify_cert_error_string(error);

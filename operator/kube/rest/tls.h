@@ -1,5 +1,5 @@
 // Configures the client's side of TLS connections: the trusted authorities and the client
-// certificate. They are parsed into OpenSSL objects once and shared by all connections.
+// certificate. They are parsed once, into OpenSSL objects that all connections share.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ struct x509_store_ctx_st;
 
 namespace tfjob::kube {
 
-// Thread-safe. Must outlive the connections to which it was applied.
+// Contains the parsed settings. Thread-safe. Must outlive the connections to which they were
+// applied.
 class TlsSettings {
  public:
   // If `authority` is empty, uses the system's store. `certificate` may be null. Returns
@@ -25,8 +26,8 @@ class TlsSettings {
   ~TlsSettings();
 
   // Prepares a new SSL_CTX: requires at least TLS 1.2, trusts only the authority, and presents the
-  // certificate. If the authority is a file, reads it again and uses the new content. If the file
-  // cannot be read, the last content remains in use.
+  // certificate. If the authority is in a file, reads the file again. If the file cannot be read,
+  // its last content remains in use.
   Status Apply(ssl_ctx_st* context);
 
   // Returns why a server's certificate was last rejected, such as "unable to get local issuer

@@ -7,16 +7,16 @@
 
 namespace tfjob::kube {
 
-// Not thread-safe. Callers are served in the order of their calls.
+// Distributes tokens to callers in the order of their calls. Not thread-safe.
 class TokenBucket {
  public:
-  // The bucket gains `rate` tokens per second and holds at most `burst`. It starts full. If `rate`
+  // The bucket gains `rate` tokens per second, contains at most `burst`, and starts full. If `rate`
   // is 0, there is no limit.
   TokenBucket(double rate, int burst);
 
-  // Takes a token that is available now or later, and returns how long the caller must wait for it.
-  // If the wait is longer than `patience`, takes nothing and returns nullopt. `now` must not
-  // decrease from call to call.
+  // Reserves a token that is available now or later, and returns how long the caller must wait for
+  // it. If the wait is longer than `patience`, reserves no token and returns nullopt. `now` must
+  // not decrease from call to call.
   std::optional<Duration> Take(Duration now, Duration patience);
 
  private:

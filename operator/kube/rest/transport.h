@@ -1,11 +1,10 @@
-// Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control.
-// Except in tests, the only implementation is the one that MakeTransport() creates, which uses
-// cpprestsdk (cpprest_transport.cc). All communication with an API server goes through this
-// interface.
+// Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control. All
+// communication with an API server uses this interface. Except in tests, the only implementation is
+// that of MakeTransport(), which uses cpprestsdk (cpprest_transport.cc).
 //
 // Errors: Unavailable (no connection, a TLS error, a response that breaks off), DeadlineExceeded,
 // Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each message names the
-// server. A response is not an error here, regardless of its code.
+// server. A response is not an error, regardless of its code.
 //
 // If a reused connection turns out to be closed, the request is sent again on a new connection,
 // regardless of its method, so the server may receive it twice.
@@ -49,17 +48,17 @@ Status MarkTooLong(Status error);
 // Returns whether MarkTooLong has marked the error.
 bool IsTooLong(const Status& error);
 
-// A response that arrives in pieces. Must be used by one thread, except for Cancel(). The
-// destructor cancels the request.
+// A response that arrives in pieces. Use it on one thread only, except for Cancel(). The destructor
+// cancels the request.
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
   // Waits for the status line and headers.
   virtual StatusOr<HttpResponse> Head(Duration timeout) = 0;
-  // Returns the bytes of the body that have arrived since the last call; waits for some if there
-  // are none. Returns "" at the end of the body. Returns DeadlineExceeded if nothing arrived within
-  // `timeout`; the caller may then continue reading. Once 4 MiB of data are unread, the server has
-  // to wait. The string has kReadPadding bytes of spare capacity.
+  // Returns the bytes of the body that have arrived since the last call. If there are none, waits
+  // for some. Returns "" at the end of the body. Returns DeadlineExceeded if no bytes arrived
+  // within `timeout`; the caller may then continue reading. If 4 MiB of data are unread, the server
+  // has to wait. The string has kReadPadding bytes of spare capacity.
   virtual StatusOr<std::string> Read(Duration timeout) = 0;
   // Makes current and later calls to Head and Read return Cancelled. May be called from any thread.
   virtual void Cancel() = 0;
@@ -67,11 +66,11 @@ class HttpStream {
 
 inline constexpr size_t kReadPadding = 64;
 
-// Thread-safe.
+// Sends requests to one server. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Sends the request and returns the whole response. The exchange must end within `timeout`.
+  // Sends the request and returns the whole response. The exchange must complete within `timeout`.
   virtual StatusOr<HttpResponse> Send(HttpRequest request, const RequestCredentials& credentials,
                                       Duration timeout) = 0;
   // Starts sending the request and returns immediately; Head() reports the result. Streams do not
@@ -88,14 +87,14 @@ struct TransportOptions {
   // If a response to Send() is longer than this, Send() returns an Unavailable error for which
   // IsTooLong() returns true.
   size_t max_response_bytes = size_t{256} << 20;
-  // On the connections of streams, TCP keepalive probes the peer after this idle time. A peer that
+  // The idle time after which TCP keepalive probes the peer of a stream's connection. A peer that
   // does not answer is considered dead after twice this time.
   Duration keepalive_idle{30s};
 };
 
 // Creates a transport. The caller must log the config's warnings. The first call in a process
-// starts cpprestsdk's single thread; if other code has already started cpprestsdk's pool with more
-// threads, returns FailedPrecondition. Returns InvalidArgument if the server is given as an IPv6
+// starts cpprestsdk's single thread. Returns FailedPrecondition if other code has already started
+// cpprestsdk's pool with more threads. Returns InvalidArgument if the server is given as an IPv6
 // address. Every transport must be destroyed before main returns.
 StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
                                                    const TransportOptions& options = {});

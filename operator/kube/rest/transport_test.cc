@@ -16,7 +16,7 @@ namespace {
 
 const RequestCredentials kNobody;
 
-// A server with the given handler, and a transport that trusts it.
+// Sets up a server with the given handler, and a transport that trusts it.
 class Pair {
  public:
   explicit Pair(TestServer::Handler handler, TestServer::Options options = {},
@@ -46,7 +46,7 @@ HttpRequest Get(std::string target) {
   return {"GET", std::move(target), "", ""};
 }
 
-// The body of a stream, and the status with which it ended.
+// Contains the body of a stream, and the status with which the stream ended.
 struct Streamed {
   std::string body;
   Status end;
@@ -85,8 +85,8 @@ TEST(Transport, CarriesRequestAndAnswerWhole) {
   EXPECT_EQ(response->warnings, std::vector<std::string>{"use \"v2\""});
 }
 
-// Each value must be on its own line: an API server would read the line "a, b" as one group of that
-// name.
+// Each value must be on its own line, because an API server would read the line "a, b" as one group
+// with that name.
 TEST(Transport, SendsHeadersOfOneNameInSeparateLines) {
   Pair pair([](const TestRequest& request, TestConnection& connection) {
     std::string lines;
@@ -415,7 +415,7 @@ TEST(Transport, AReaderThatIsSlowHoldsTheServerUp) {
   });
   auto stream = *pair.transport().Open(Get("/watch"), kNobody);
   ASSERT_TRUE(stream->Head(10s).ok());
-  // Waits until the server stalls because its buffers and those of the client are full.
+  // Wait until the server stalls because its buffers and those of the client are full.
   int before = -1;
   while (written != before) {
     before = written;

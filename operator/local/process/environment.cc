@@ -71,7 +71,8 @@ Status AddFromMap(const EnvFrom& source, const ConfigMapReader& config_maps, Var
   return OkStatus();
 }
 
-// "registry:5000/team/name:tag@sha256:…" → "registry:5000/team/name".
+// Removes the tag and digest: "registry:5000/team/name:tag@sha256:…" becomes
+// "registry:5000/team/name".
 std::string_view Repository(std::string_view image) {
   image = image.substr(0, image.find('@'));
   const size_t colon = image.rfind(':');

@@ -1,4 +1,5 @@
-// Resolves a container's environment and command line, including references, as a kubelet does.
+// Resolves a container's environment and command line, including references to variables, as a
+// kubelet does.
 // https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
 #pragma once
 
@@ -16,7 +17,7 @@ namespace tfjob::process {
 using Variables = std::map<std::string, std::string>;
 
 // Replaces $(NAME) with the variable's value. $$ becomes $, so $$(NAME) yields $(NAME). References
-// to unknown names stay as written.
+// to unknown names remain as written.
 std::string Expand(std::string_view text, const Variables& variables);
 
 // Returns the ConfigMap called `name` in the pod's namespace, as JSON, or NotFound if there
@@ -24,19 +25,19 @@ std::string Expand(std::string_view text, const Variables& variables);
 using ConfigMapReader =
     std::function<StatusOr<std::shared_ptr<const Json>>(const std::string& name)>;
 
-// Returns the value of `key` in `data`, or its decoded value in `binaryData`; NotFound if the
-// ConfigMap does not contain the key.
+// Returns the value of `key` in `data` or, decoded, in `binaryData`; NotFound if the ConfigMap does
+// not contain the key.
 StatusOr<std::string> ConfigMapValue(const Json& config_map, const std::string& key);
 
-// Returns the container's variables: `base` and HOSTNAME, then those of envFrom, then those of env.
-// Later variables replace earlier ones, and values in env may refer to all variables before them.
-// Returns NotFound if a ConfigMap or key is missing and not optional, or Unimplemented, naming the
-// entry, for sources that do not exist on this machine (secrets, resources).
+// Returns the container's variables: `base` and HOSTNAME, then the variables of envFrom, then the
+// variables of env. Later variables replace earlier ones. A value in env may refer to any variable
+// before it. Returns NotFound if a ConfigMap or key is missing and not optional, or Unimplemented,
+// naming the entry, for sources that do not exist on this machine (secrets, resources).
 StatusOr<Variables> ResolveEnvironment(const PodSpec& pod, const Container& container,
                                        const std::string& pod_ip,
                                        const ConfigMapReader& config_maps, const Variables& base);
 
-// An image that is mapped to a program on this machine.
+// Maps an image to a program on this machine.
 struct LocalImage {
   std::string repository;  // such as "tfjob/trainer", which matches any registry, tag and digest
   std::string program;     // absolute path
@@ -47,14 +48,14 @@ struct CommandLine {
   std::vector<std::string> arguments;
 };
 
-// Checks that a container can run here: it must specify a command, or its image must be a local
-// one. Otherwise returns FailedPrecondition, naming the image.
+// Checks that a container can run on this machine: it must specify a command, or its image must be
+// a local one. Otherwise returns FailedPrecondition, naming the image.
 Status CheckCommand(const Container& container, const std::vector<LocalImage>& images);
 
 // Expands command and args. A container without a command runs the program of its image. A command
 // without a slash refers to the local program of that name ("tfjob-trainer") if there is one;
-// otherwise it is looked up in the folders that the variable PATH lists. A command with a slash is
-// used as is.
+// otherwise, it is looked up in the folders that the variable PATH lists. A command with a slash is
+// used unchanged.
 StatusOr<CommandLine> ResolveCommand(const Container& container,
                                      const std::vector<LocalImage>& images,
                                      const Variables& variables);

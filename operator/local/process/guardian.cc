@@ -16,18 +16,18 @@
 namespace tfjob::process {
 namespace {
 
-// A message to the guardian.
+// Represents a message to the guardian.
 struct Word {
   bool protect = false;
   pid_t group = 0;
 };
 
 constexpr size_t kMaximumGroups = 8192;
-// How many files to close without /proc, which lists the open ones.
+// The maximum number of files to close if there is no /proc to list the open ones.
 constexpr long kMostFiles = 1 << 20;
 
-// Runs in the guardian, which is forked but never execs, so it uses only system calls and
-// static memory.
+// Runs in the guardian, a forked process that never calls exec. Therefore, uses only system calls
+// and static memory.
 [[noreturn]] void Watch(int socket) {
   static std::array<pid_t, kMaximumGroups> groups;
   size_t count = 0;
@@ -67,11 +67,12 @@ void CloseEach() {
   close(folder);
 }
 
-// Closes every file except the socket, which becomes standard input. Otherwise the guardian might
-// keep open, for example, the write end of a pipe, and the reader would never see end-of-file.
+// Closes every file except the socket, which becomes standard input. Otherwise, the guardian might
+// keep the write end of a pipe open, for example, and its reader would never reach the end of the
+// file.
 int KeepOnly(int fd) {
   dup2(fd, 0);
-  // Linux before 5.9 lacks close_range, and some containers forbid it.
+  // Linux before 5.9 lacks close_range, and some containers forbid the call.
   if (close_range(1, ~0U, 0) != 0) CloseEach();
   return 0;
 }
@@ -80,8 +81,8 @@ int KeepOnly(int fd) {
 
 StatusOr<std::unique_ptr<Guardian>> Guardian::Create() {
   int ends[2];
-  // A socket that preserves the boundaries of messages. Unlike a pipe, it can be written without
-  // SIGPIPE.
+  // This type of socket preserves the boundaries of messages and, unlike a pipe, can be written
+  // without SIGPIPE.
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return ErrnoStatus(errno, "socketpair");
   }
@@ -104,7 +105,7 @@ Guardian::~Guardian() {
   waitpid(pid_, nullptr, 0);
 }
 
-// If the guardian was killed, sending fails and its groups are no longer protected.
+// If the guardian was killed, the send fails, and its groups are no longer protected.
 void Guardian::Protect(pid_t group) {
   const Word word{true, group};
   if (send(socket_.get(), &word, sizeof(word), MSG_NOSIGNAL) < 0) return;

@@ -1,5 +1,5 @@
-// Runs a helper process that kills the protected process groups once this program has exited, for
-// whatever reason.
+// Runs a helper process, the guardian, that kills the protected process groups once this program
+// has exited, for whatever reason.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +11,8 @@
 
 namespace tfjob::process {
 
-// Thread-safe. The destructor makes the guardian kill the groups that are still protected, and
-// exit.
+// Owns the helper process. Thread-safe. The destructor makes the guardian kill the groups that are
+// still protected, and exit.
 class Guardian {
  public:
   static StatusOr<std::unique_ptr<Guardian>> Create();

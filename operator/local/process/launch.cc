@@ -22,7 +22,7 @@ namespace {
 
 using MountKind = MountAction::Kind;
 
-// The child's report to its parent, sent through a pipe that exec closes.
+// Describes a failure of the child, which reports it to the parent through a pipe that exec closes.
 struct Failure {
   enum class Stage : int { kSetup, kMount, kWorkingDir, kExec };
   Stage stage = Stage::kSetup;
@@ -30,7 +30,8 @@ struct Failure {
   int error = 0;
 };
 
-// The strings of a plan as C strings, made before the fork because the child must not allocate.
+// Contains the strings of a plan as C strings. They are created before the fork, because the child
+// must not allocate.
 struct Prepared {
   explicit Prepared(const LaunchPlan& plan) : plan(plan) {
     for (const std::string& text : plan.programs) programs.push_back(text.c_str());
@@ -66,9 +67,9 @@ bool WriteText(const char* path, const char* text) {
   return written;
 }
 
-// Keeps mounts in this namespace invisible outside it. In a chroot, the root may be a plain folder,
-// whose propagation cannot be set. In that case, it is first made a mount point and entered through
-// "/..", which, unlike "/", leads to what is mounted over it.
+// Makes mounts in this namespace invisible outside it. In a chroot, the root may be a plain folder,
+// whose propagation cannot be set. In that case, first bind-mounts the root over itself and enters
+// the mount through "/..", because "/" would still lead to the folder below.
 bool KeepMountsPrivate() {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
   return errno == EINVAL && mount("/", "/", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
@@ -76,8 +77,8 @@ bool KeepMountsPrivate() {
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// First tries as the current user. If that is not permitted, enters a new user namespace as well,
-// in which mounting is allowed.
+// Enters a new mount namespace. If the current user may not do so, also enters a new user
+// namespace, in which mounting is allowed.
 bool EnterNamespace(const Prepared& prepared) {
   if (unshare(CLONE_NEWNS) != 0) {
     if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
@@ -183,15 +184,16 @@ void SetUp(const Prepared& prepared) {
       dup2(prepared.log.get(), STDERR_FILENO) < 0) {
     Fail(prepared, Failure::Stage::kSetup, 0);
   }
-  // Sets close-on-exec on the files that were opened without it. Kernels before 5.11 cannot do
-  // this, which makes little difference, since few files are opened without close-on-exec.
+  // Set close-on-exec on files that were opened without it. Kernels before 5.11 cannot do this, but
+  // few files are opened without close-on-exec.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
-// Must run after the mounts, since entering a user namespace clears the death signal.
+// Makes the kernel kill this process when the parent dies. Call this after the mounts, because
+// entering a user namespace clears the death signal.
 void DieWithParent(const Prepared& prepared) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(prepared, Failure::Stage::kSetup, 0);
-  // If the parent died before the death signal was set, the signal will never come, so exit now.
+  // If the parent died before the death signal was set, the signal will never arrive, so exit now.
   if (getppid() != prepared.parent) _exit(126);
 }
 
@@ -293,8 +295,8 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
 
 StatusOr<Exit> Collect(const Process& process) {
   int status = 0;
-  // The group is killed before the process is reaped, because neither the process's ID nor the
-  // group's can be reused until then.
+  // Kill the group before reaping the process: until it is reaped, neither its ID nor the group's
+  // can be reused.
   siginfo_t info{};
   if (waitid(P_PID, process.pid, &info, WEXITED | WNOWAIT) != 0)
     return ErrnoStatus(errno, "waitid");
@@ -305,7 +307,8 @@ StatusOr<Exit> Collect(const Process& process) {
 }
 
 void SignalGroup(const Process& process, int signal) {
-  // kill(-1) would signal all processes, and kill(0) this process's own group.
+  // Process IDs up to 1 are invalid: kill(-1) would signal all processes, and kill(0) this
+  // process's own group.
   ENFORCE(process.pid > 1, "a process to signal has been started");
   kill(-process.pid, signal);
 }

@@ -1,5 +1,5 @@
 // Starts one process. Everything is prepared before the fork, and only async-signal-safe system
-// calls run between fork and exec, so multi-threaded programs can use this.
+// calls run between fork and exec, so multi-threaded programs can start processes in this way.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +13,8 @@
 namespace tfjob::process {
 
 // One step of setting up a private mount namespace, executed between fork and exec. `slot` is the
-// index of a file descriptor that one step stores for later ones. `purpose` prefixes error
-// messages: `volume "data" at /data`.
+// index of a file descriptor that one step stores for later steps. `purpose`, such as `volume
+// "data" at /data`, is the prefix of error messages.
 struct MountAction {
   enum class Kind {
     kNamespace,     // enter a private mount namespace, in a new user namespace if necessary
@@ -51,9 +51,9 @@ struct Process {
   FileDescriptor pidfd;
 };
 
-// Starts the process with empty standard input, default signal dispositions and no other open
-// files. The process is killed when the calling thread exits. Errors name what failed: the volume,
-// the working folder or the command.
+// Starts the process with an empty standard input, default signal dispositions and no other open
+// files. The process is killed when the calling thread exits. Errors name the part that failed: the
+// volume, the working folder or the command.
 StatusOr<Process> Launch(const LaunchPlan& plan);
 
 struct Exit {
@@ -61,7 +61,8 @@ struct Exit {
   int signal = 0;
 };
 
-// Reaps a process that has exited (its pidfd is readable), and kills the rest of its process group.
+// Reaps a process that has exited (its pidfd is readable), and kills the other processes of its
+// group.
 StatusOr<Exit> Collect(const Process& process);
 
 // Sends a signal to every process of the group. It is not an error if the group no longer exists.

@@ -160,7 +160,7 @@ TEST_F(LaunchTest, TheDeathOfTheGuardianDoesNotEndTheProgram) {
 }
 
 // Otherwise, the guardian would keep its inherited copy of the program's end of the socket open,
-// and never see that the program has exited.
+// and would never notice that the program has exited.
 TEST_F(LaunchTest, TheGuardianClosesFilesOnAKernelWithoutCloseRange) {
   const pid_t program = fork();
   if (program == 0) {

@@ -170,7 +170,7 @@ void PodLifecycle::RecordEnd(size_t container, int exit_code, Moment now) {
   status.state = ContainerState::kTerminated;
   status.exit_code = exit_code;
   status.finished_at = TruncateToSeconds(now.wall);
-  // The first restart is immediate, as it is with a kubelet.
+  // The first restart is immediate, as with a kubelet.
   const Duration delay = BackoffDelay(options_.crash_backoff, progress.crashes++);
   if (WillRun(container) && delay > Duration::zero()) {
     progress.not_before = now.steady + delay;

@@ -1,5 +1,5 @@
 // Models the lifecycle of one pod on this machine as a state machine without processes, threads or
-// a clock. It takes events and returns actions and the pod's status.
+// a clock. The state machine receives events, and returns actions and the pod's status.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tfjob::process {
 
-// A point in time, read from the wall clock and from the steady clock.
+// Represents a point in time, read from the wall clock and from the steady clock.
 struct Moment {
   Time wall;
   Duration steady{0};
@@ -22,8 +22,8 @@ struct Moment {
 class PodLifecycle {
  public:
   struct Options {
-    // Delay before each restart of a container: none before the first, `initial` before the second,
-    // then twice as long each time, up to `maximum`.
+    // The delay before each restart of a container: none before the first, `initial` before the
+    // second, then twice as long each time, up to `maximum`.
     BackoffPolicy crash_backoff{10s, 300s, 2.0, 0.0};
     Duration backoff_reset{600s};  // a run of at least this long resets the backoff
     std::string ip = "127.0.0.1";
@@ -45,9 +45,8 @@ class PodLifecycle {
   // `spec` must outlive this object.
   PodLifecycle(const PodSpec& spec, objects::Pod observed, Options options, Moment now);
 
-  // Returns the actions to take now. Returns each action only once. Call Advance after every input
-  // and at wake_at(). Respond to a launch with Launched, LaunchFailed or LaunchHeld before the next
-  // call.
+  // Returns the actions to take now, each action only once. Call this after every input and at
+  // wake_at(). Respond to a launch with Launched, LaunchFailed or LaunchHeld before the next call.
   std::vector<Action> Advance(Moment now);
   std::optional<Duration> wake_at() const;  // steady time
 
@@ -59,7 +58,7 @@ class PodLifecycle {
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);
-  // Starts graceful deletion. If Delete is called several times, the earliest deadline applies.
+  // Starts the graceful deletion. If this is called several times, the earliest deadline applies.
   // Once all containers have ended, Advance returns kDeleteObject.
   void Delete(Duration grace, Moment now);
 

@@ -18,7 +18,7 @@ namespace {
 
 using MountKind = MountAction::Kind;
 
-// A mount, with its source on the machine and its target as the container sees it.
+// Describes a mount: its source on the machine, and its target as the container sees it.
 struct Bind {
   std::string source;
   std::string target;
@@ -67,7 +67,8 @@ std::vector<std::string> Components(const std::string& path) {
   return parts;
 }
 
-// Resolves the symbolic links in the part of the path that exists. The rest stays as written.
+// Resolves the symbolic links in the part of the path that exists. The other part remains as
+// written.
 std::string Resolve(const std::string& path) {
   std::string resolved = "/";
   for (const std::string& part : Components(path)) {
@@ -92,13 +93,13 @@ class Planner {
   static Status KeepEntries(const std::string& folder, const std::string& shown_at, int slot,
                             const std::string& purpose, std::vector<MountAction>& actions);
   // Plans the creation of the mount point of `bind`, which is a folder or an empty file, and of the
-  // folders between it and `above`.
+  // folders between the mount point and `above`.
   void MakePath(const std::string& above, const Bind& bind);
   StatusOr<int> NewSlot(const std::string& purpose);
 
   const std::string new_root_;
   std::vector<Bind> binds_;
-  std::vector<MountAction> root_graft_;  // done first, since other grafts are inside the new root
+  std::vector<MountAction> root_graft_;  // done first, because other grafts are inside the new root
   std::vector<MountAction> grafts_;
   std::vector<MountAction> points_;  // mount points to create in grafts
   std::set<std::string> grafted_;
@@ -197,8 +198,8 @@ Status Planner::Graft(const std::string& folder, const std::string& purpose) {
   return OkStatus();
 }
 
-// Outer volumes are mounted before the volumes inside them, so a mount point inside a volume must
-// exist in that volume's source.
+// Creates the mount point inside a volume. Outer volumes are mounted before the volumes inside
+// them, so the mount point must exist in the outer volume's source.
 Status Planner::MakeTargetInVolume(const Bind& bind, const Bind& outer) {
   const std::string inside = Join(outer.source, bind.target.substr(outer.target.size() + 1));
   if (Look(inside) != Existing::kNothing) return OkStatus();
@@ -234,7 +235,7 @@ Status Planner::MakeTarget(const Bind& bind) {
 }
 
 StatusOr<std::vector<MountAction>> Planner::Plan() {
-  // Sort by target, so that a volume precedes those mounted inside it.
+  // Sort by target, so that each volume precedes the volumes mounted inside it.
   std::sort(binds_.begin(), binds_.end(), [](const Bind& a, const Bind& b) {
     return Components(a.target) < Components(b.target);
   });
@@ -244,7 +245,7 @@ StatusOr<std::vector<MountAction>> Planner::Plan() {
   for (const Bind& bind : binds_) {
     RETURN_IF_ERROR(MakeTarget(bind));
     ASSIGN_OR_RETURN(const int slot, NewSlot(bind.purpose));
-    // All sources are opened first, before a mount can hide one of them.
+    // Open all sources first, before a mount can hide one of them.
     actions.push_back({bind.read_only ? MountKind::kOpenReadOnly : MountKind::kOpen, bind.source,
                        "", bind.purpose, slot, 0});
     attachments.push_back({MountKind::kAttach, "", bind.target, bind.purpose, slot, 0});

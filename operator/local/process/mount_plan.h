@@ -2,11 +2,11 @@
 // machine.
 //
 // Every volume is bind-mounted at its mountPath in a mount namespace of the container. If the path
-// does not exist on the machine, a small tmpfs covers the deepest existing folder above it, but
-// only inside that namespace. All entries of the covered folder are made visible again in the tmpfs
-// (a "graft"), and the missing folders are created in it. Nothing is created on the machine, and
-// files that the container creates directly in that folder disappear with the container, as in a
-// cluster. A mountPath inside another volume is created in that volume.
+// does not exist on the machine, a small tmpfs covers the deepest existing folder above the path,
+// but only inside that namespace. All entries of the covered folder are made visible again in the
+// tmpfs (a "graft"), and the missing folders are created there. The machine's own folders do not
+// change. Files that the container creates directly in the covered folder disappear with the
+// container, as in a cluster. A mountPath inside another volume is created in that volume.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@
 namespace tfjob::process {
 
 // Returns the steps that mount the container's volumes; empty if it mounts none. Creates the
-// sources named by subPath, the mount points inside volumes, and the folder `new_root`, over which
-// a new root is built if the top-level folder of a mountPath is missing. Errors name the volume and
-// the mountPath.
+// sources that subPath names, the mount points inside volumes, and the folder `new_root`. If the
+// top-level folder of a mountPath is missing, the steps build a new root over `new_root`. Errors
+// name the volume and the mountPath.
 StatusOr<std::vector<MountAction>> PlanMounts(const Container& container,
                                               const HostVolumes& volumes,
                                               const Variables& variables,

@@ -1,5 +1,5 @@
-// Determines whether the kernel's OOM killer killed a process. The kernel only counts such kills;
-// it does not say which processes it killed.
+// Determines whether the kernel's OOM killer killed a process. The kernel counts such kills, but
+// does not report which processes it killed.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace tfjob::process {
 
-// Not thread-safe.
+// Compares the kernel's count with the kills that callers have claimed. Not thread-safe.
 class OomWatch {
  public:
   // `path` is a file in the format of /proc/vmstat. If it cannot be read, no kill is ever detected.
   explicit OomWatch(std::string path = "/proc/vmstat");
 
-  // Call this when a process has died of SIGKILL. Returns true if, since construction, the OOM
-  // killer has killed more processes than earlier calls have claimed. Each call claims at most
+  // Call this when a process has died of SIGKILL. Returns true if the OOM killer has killed more
+  // processes, counted from construction, than earlier calls have claimed. Each call claims at most
   // one kill.
   bool Claim();
 

@@ -32,12 +32,13 @@ struct RunnerOptions {
   bool adopt_orphans = false;
 };
 
-// Returns the path of a container's log. Restarts, and later pods of the same name, append to it.
+// Returns the path of a container's log. Restarts, and later pods with the same name, append to
+// this file.
 std::string LogPath(const RunnerOptions& options, const std::string& name_space,
                     const std::string& pod, const std::string& container);
 
-// The folder that takes the place of a PersistentVolumeClaim. All pods share it, and it outlives
-// them.
+// Describes the folder that replaces a PersistentVolumeClaim. All pods share the folder, which
+// outlives them.
 struct LocalClaim {
   std::string path;
   bool given =
@@ -46,9 +47,9 @@ struct LocalClaim {
 LocalClaim FindClaim(const RunnerOptions& options, const std::string& name_space,
                      const std::string& claim);
 
-// Checks that a pod template can run here, before anything is started: its fields can be read, and
-// every container has a command or a local image. Returns the template's warnings. `path` is the
-// location of the template, for errors.
+// Checks, before any process is started, that a pod template can run on this machine: its fields
+// can be read, and every container has a command or a local image. Returns the template's warnings.
+// `path` is the location of the template, for errors.
 StatusOr<std::vector<std::string>> CheckTemplate(const RunnerOptions& options,
                                                  const Json& pod_template, const std::string& path);
 

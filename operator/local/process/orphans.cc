@@ -33,8 +33,8 @@ void AdoptOrphans() {
 }
 
 void CollectOrphans(const std::set<pid_t>& known, bool kill) {
-  // When a process is killed, its children become ours and are killed in the next iteration. The
-  // loop eventually gives up if processes fork faster than they are killed.
+  // When a process is killed, this process adopts its children, and the next iteration kills them.
+  // If processes fork faster than they are killed, the loop gives up after this many iterations.
   constexpr int kGenerations = 100;
   for (int generation = 0; generation < kGenerations; ++generation) {
     bool killed = false;

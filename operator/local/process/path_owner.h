@@ -1,4 +1,4 @@
-// Checks which users could replace a path on this machine, before a pod reads and writes there.
+// Checks which users could replace a path on this machine, before a pod reads and writes the path.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,9 @@
 
 namespace tfjob::process {
 
-// Walks along an absolute path, through symbolic links and up to its first part that does not
-// exist. In a folder that everyone may write to, such as /var/tmp, the next part must belong to one
-// of the `trusted` users: any other owner could replace it, for example with a link. If such a part
+// Follows an absolute path, through symbolic links, up to its first part that does not exist. In a
+// folder that everyone may write to, such as /var/tmp, the next part must belong to one of the
+// `trusted` users. Any other owner could replace this part, for example with a link. If such a part
 // belongs to anyone else, returns FailedPrecondition with a message that names the part and its
 // owner.
 Status CheckPathOwners(const std::string& path, const std::set<uid_t>& trusted);

@@ -11,9 +11,9 @@
 namespace tfjob::process {
 namespace {
 
-// A shared folder, like /var/tmp, that contains files of a stranger. Only root can give files to
-// another user. Without root, the test keeps the files, and checks the paths for a different user,
-// who trusts no other user, not even root.
+// Creates a shared folder, like /var/tmp, that contains files of a stranger. Only root can give
+// files to another user. Without root, the files still belong to the test's user, and the test
+// checks the paths for another user, who trusts no one else, not even root.
 class PathOwnerTest : public ::testing::Test {
  protected:
   PathOwnerTest() : shared_(testing::TempDir() + "/shared-XXXXXX") {

@@ -1,5 +1,4 @@
-// Parses the parts of a pod that the process runner uses, from a v1 Pod or a PodTemplateSpec, into
-// plain values.
+// Parses the parts of a pod that the process runner uses from a v1 Pod or a PodTemplateSpec.
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
@@ -14,7 +13,7 @@ namespace tfjob::process {
 
 enum class PodRestartPolicy { kAlways, kOnFailure, kNever };
 
-// An entry of a container's env. `path` is its JSON path, for errors.
+// Represents an entry of a container's env. `path` is its JSON path, for errors.
 struct EnvVar {
   enum class Source { kValue, kField, kConfigMapKey, kUnsupported };
   std::string name;
@@ -26,7 +25,7 @@ struct EnvVar {
   std::string path;
 };
 
-// An entry of a container's envFrom that names a ConfigMap.
+// Represents an entry of a container's envFrom that names a ConfigMap.
 struct EnvFrom {
   std::string prefix;
   std::string config_map;
@@ -58,7 +57,7 @@ struct Container {
 
 struct Volume {
   enum class Kind { kEmptyDir, kHostPath, kConfigMap, kClaim, kUnsupported };
-  // A key of a ConfigMap and the file that contains its value.
+  // Identifies a key of a ConfigMap and the file that contains its value.
   struct Item {
     std::string key;
     std::string path;
@@ -82,19 +81,19 @@ struct PodSpec {
   int64_t grace_period_seconds = 30;
   std::vector<Container> containers;  // init containers first, in order
   std::vector<Volume> volumes;
-  // One sentence, which names the path, for each field that a kubelet honours and this runner
-  // does not.
+  // Warnings: one sentence, which contains the path, for each field that a kubelet honours but this
+  // runner does not.
   std::vector<std::string> warnings;
 
   const Volume* volume(const std::string& name) const;
 };
 
-// Parses a pod. Returns InvalidArgument, naming the path, for wrong types, mounts of volumes that
-// do not exist, and duplicate names. `root` is the path of the object itself ("" for a pod,
+// Parses a pod. Returns InvalidArgument, with the path, for wrong types, mounts of volumes that do
+// not exist, and duplicate names. `root` is the path of the object itself ("" for a pod,
 // "spec.tfReplicaSpecs.Worker.template" for a template).
 StatusOr<PodSpec> ParsePodSpec(const Json& pod, const std::string& root = "");
 
-// A ConfigMap that a pod cannot start without, and the path of the reference to it.
+// A ConfigMap without which a pod cannot start, and the path of the reference to it.
 struct ConfigMapReference {
   std::string name;
   std::string path;

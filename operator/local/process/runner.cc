@@ -30,7 +30,8 @@ bool HasEnded(const objects::Pod& pod) {
   return pod.phase == objects::PodPhase::kSucceeded || pod.phase == objects::PodPhase::kFailed;
 }
 
-// A longer grace period counts as a hundred years, which can be added to any time.
+// Returns the pod's grace period, at most a hundred years, so that adding it to a time does not
+// overflow.
 Duration GraceOf(const objects::Pod& pod) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(30);

@@ -18,13 +18,13 @@
 
 namespace tfjob::process {
 
-// A single thread does all the work. It sleeps until a pod changes, a process exits or a timer
-// expires. Processes of deleted pods get SIGTERM, and SIGKILL after the grace period. If the
-// program exits, for whatever reason, the runner's processes are killed.
+// Runs the pods. A single thread does all the work. It sleeps until a pod changes, a process exits
+// or a timer expires. Processes of deleted pods get SIGTERM, and SIGKILL after the grace period. If
+// the program exits, for whatever reason, the runner's processes are killed.
 class Runner : private client::WatchSink {
  public:
   // `client` must outlive the runner. Returns an error if the state folder cannot be created or the
-  // watch cannot begin.
+  // watch cannot be started.
   static StatusOr<std::unique_ptr<Runner>> Create(client::Client& client, RunnerOptions options,
                                                   Clock& clock = RealClock());
   ~Runner() override;

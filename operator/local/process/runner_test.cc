@@ -48,7 +48,7 @@ class RunnerTest : public ::testing::Test {
   static client::Key KeyOf(const std::string& name) {
     return {objects::Kind::kPod, "default", name};
   }
-  // Returns null if there is no such pod.
+  // Returns the pod; null if it does not exist.
   std::shared_ptr<const objects::Pod> Get(const std::string& name) {
     const auto object = store_.Get(KeyOf(name));
     return object.ok() ? client::As<objects::Pod>(*object) : nullptr;
@@ -185,7 +185,7 @@ TEST_F(RunnerTest, InitContainersAndSidecarsShareVolumes) {
        {"volumeMounts", mounts}}};
   spec["containers"][0]["volumeMounts"] = mounts;
   Create(pod);
-  // The pod waits for its ConfigMap, which may be created later.
+  // The pod must wait for its ConfigMap, which may be created later.
   Eventually(
       [&] {
         const auto pod = Get("pod");
@@ -262,8 +262,8 @@ TEST_F(RunnerTest, EveryRunOfAContainerBeginsWithAnEmptyTerminationMessage) {
   Eventually([&] { return Get("pod")->containers[0].message.ends_with(": words"); }, "no words");
 }
 
-// If a container replaces its termination log with anything but a regular file, the log is not
-// read.
+// If a container replaces its termination log by anything other than a regular file, the runner
+// must not read it.
 TEST_F(RunnerTest, ATerminationMessageIsReadFromARegularFileOnly) {
   Start();
   Create(PodJson("pod", "f=$TFJOB_TERMINATION_LOG; rm $f; ln -s /etc/passwd $f; exit 1", "Always"));

@@ -21,8 +21,8 @@ namespace {
 
 constexpr Duration kWriteRetry = 1s;
 
-// Returns whether the cause of the error may go away: a missing ConfigMap may still be created. All
-// other errors are permanent.
+// Returns whether the cause of the error may disappear: a missing ConfigMap may still be created.
+// All other errors are permanent.
 bool MayHeal(const Status& status) {
   return absl::IsNotFound(status) && Message(status).find("ConfigMap") != std::string_view::npos;
 }

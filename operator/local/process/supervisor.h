@@ -17,7 +17,7 @@
 
 namespace tfjob::process {
 
-// Shared by all pods. Everything it refers to must outlive them.
+// Contains what all pods share. The referenced objects must outlive the pods.
 struct Shared {
   client::Client& client;
   const RunnerOptions& options;
@@ -32,7 +32,7 @@ void DeletePod(client::Client& client, const objects::ObjectMeta& metadata);
 
 class Supervisor {
  public:
-  // `spec` must be parsed from the same pod. Nothing is started before the first Step.
+  // `spec` must be parsed from the same pod. The first Step starts the first containers.
   Supervisor(Shared shared, PodSpec spec, const objects::Pod& pod);
   ~Supervisor();  // kills processes that are still running
   Supervisor(const Supervisor&) = delete;
@@ -43,12 +43,12 @@ class Supervisor {
   std::optional<Duration> wake_at() const;
 
   void Delete(Duration grace);
-  // Call this when the object is gone from the store. Kills all processes immediately; nothing more
-  // is written.
+  // Call this when the object is gone from the store. Kills all processes immediately, and writes
+  // no more statuses.
   void Abandon();
-  // Call this when the process of a container (given by its index) has exited.
+  // Call this when the process of a container, given by its index, has exited.
   void OnEnded(size_t container);
-  // Returns whether no process is left and the object has been deleted.
+  // Returns whether no process is left and the object has been deleted from the store.
   bool finished() const { return object_gone_ && !lifecycle_.running(); }
 
   // Returns the pidfd of a container's process; -1 if there is none.

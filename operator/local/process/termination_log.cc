@@ -20,16 +20,16 @@ constexpr off_t kMaxMessage = 4096;
 
 Status CreateTerminationLog(const std::string& path) {
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
-  // Removes the file first, because an earlier run of the container may have replaced it with a
-  // link or a pipe.
+  // Remove the file first, because an earlier run of the container may have replaced it with a link
+  // or a pipe.
   unlink(path.c_str());
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   return file.valid() ? OkStatus() : ErrnoStatus(errno, StrCat("open ", path));
 }
 
 std::string ReadTerminationLog(const std::string& path) {
-  // Follows no link and waits for no writer, because the container may have replaced the file with
-  // anything, such as a pipe.
+  // Do not follow a link or wait for a writer, because the container may have replaced the file
+  // with anything, such as a pipe.
   const FileDescriptor file(
       open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info{};

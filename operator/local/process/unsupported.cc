@@ -38,14 +38,15 @@ constexpr std::array kContainerFields = {
     Unsupported{"volumeDevices", "no device is mapped"},
 };
 
-// The members of a security context that only remove rights or only concern a cluster's volumes.
+// The members of a security context that only remove rights or concern only a cluster's volumes.
 constexpr std::array<std::string_view, 9> kRestrictions = {
     "allowPrivilegeEscalation", "appArmorProfile",        "fsGroup",
     "fsGroupChangePolicy",      "readOnlyRootFilesystem", "runAsNonRoot",
     "seLinuxOptions",           "seccompProfile",         "supplementalGroups"};
 
-// Returns whether the security context grants no right and names no user. Here, containers have the
-// rights of the user who started the program, so only a program that needs other rights can fail.
+// Returns whether the security context grants no right and names no user. On this machine,
+// containers have the rights of the user who started this program, so ignoring such a context
+// affects only programs that need other rights.
 bool OnlyRestricts(const JsonField& context) {
   const auto members = context.Members();
   if (!members.ok()) return false;

@@ -1,4 +1,4 @@
-// Lists the pod fields that a kubelet honours and the process runner does not.
+// Lists the pod fields that a kubelet honours but the process runner does not.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tfjob::process {
 
-// Returns one sentence, which names the path, for each such field that the pod (or pod
-// template) sets.
+// Returns one sentence, which contains the path, for each such field that the pod (or pod template)
+// sets.
 std::vector<std::string> UnsupportedFields(const JsonField& pod);
 
 }  // namespace tfjob::process

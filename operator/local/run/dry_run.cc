@@ -10,8 +10,8 @@
 namespace tfjob::local {
 namespace {
 
-// Returns the verdict (the operator's decision) to create the first service and the first pod of
-// each replica type, as it would be made for a running job.
+// Returns a verdict that creates the first service and the first pod of each replica type, as for a
+// running job.
 policy::Verdict FirstOfEachType(const api::TFJob& job) {
   policy::Verdict verdict;
   for (const auto& [type, spec] : job.spec.replicas) {

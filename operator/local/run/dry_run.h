@@ -1,6 +1,6 @@
 // Checks whether the cluster of `tfjob run` will accept the objects of a manifest and those that
-// the operator creates for its jobs. Creates all of them in a store that is then thrown away, so
-// that no rule of the store has to be implemented twice.
+// the operator creates for its jobs. Creates all of them in a temporary store, so the rules of the
+// store need not be implemented twice.
 #pragma once
 
 #include <map>
@@ -11,8 +11,9 @@
 
 namespace tfjob::local {
 
-// Objects must have a namespace. `where` identifies them in messages. Every rejection is an
-// InvalidArgument such as "job.yaml, document 2 (ConfigMap "A"): … metadata.name: …".
+// Creates objects on trial. Objects must have a namespace. `where` identifies them in messages.
+// Every rejection is an InvalidArgument such as "job.yaml, document 2 (ConfigMap "A"): …
+// metadata.name: …".
 class DryRun {
  public:
   Status AddConfigMap(const Json& object, const std::string& where);

@@ -1,5 +1,5 @@
 // Groups warnings about fields of pods. The pods of a job usually resemble each other, so the same
-// warning would otherwise appear once for every replica type and container.
+// warning would otherwise appear for every replica type and container.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace tfjob::local {
 
-// Returns the path with which a warning starts: everything up to the first space.
+// Returns the path with which a warning starts, which is the text up to the first space.
 std::string PathOf(std::string_view warning);
 
 class FieldWarnings {
@@ -20,8 +20,8 @@ class FieldWarnings {
   // Warnings about the same object are grouped if they differ only in the part of the path before
   // the field's name.
   void Add(const std::string& where, const std::string& warning);
-  // Returns one line per group, in the order in which the groups began: `where: warning (and in 2
-  // other places)`.
+  // Returns one line per group, in the order in which the groups were started: `where: warning (and
+  // in 2 other places)`.
   std::vector<std::string> Lines() const;
 
  private:

@@ -19,9 +19,9 @@
 namespace tfjob::local {
 namespace {
 
-// Returns a function that provides, for the pod of a job with a single task, the variable
-// TFJOB_ADDRESS: the address at which the trainer is to serve its progress. Such a job has no
-// TF_CONFIG from which the trainer could read the address.
+// Returns a function that provides the variable TFJOB_ADDRESS for the pod of a job with a single
+// task: the address at which the trainer must serve its progress. Such a job has no TF_CONFIG from
+// which the trainer could read the address.
 std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
     const Workload& workload, const render::AddressScheme& address) {
   std::map<std::string, std::string> addresses;  // by namespace/job
@@ -37,7 +37,7 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
   };
 }
 
-// Returns a key ring that contains one random key, which is used only during this run.
+// Returns a key ring with one random key, which is used only in this run.
 StatusOr<std::shared_ptr<const keys::KeyRing>> KeyOfThisRun() {
   ASSIGN_OR_RETURN(const std::string secret, keys::RandomSecret());
   auto ring = std::make_shared<keys::KeyRing>();
@@ -47,7 +47,7 @@ StatusOr<std::shared_ptr<const keys::KeyRing>> KeyOfThisRun() {
 
 }  // namespace
 
-// The parts of the cluster. Each may use those declared before it.
+// Contains the parts of the cluster. Each part may use those declared before it.
 struct LocalCluster::Parts {
   wire::LoopbackPorts ports;
   render::AddressScheme address;

@@ -31,7 +31,7 @@ class LocalCluster {
   client::Client& client();
   // Creates the ConfigMaps, then the jobs.
   Status Submit(const Workload& workload);
-  // Returns the address at which a task of the job listens: "127.0.0.1:port".
+  // Returns the address at which a task of the job listens, such as "127.0.0.1:4711".
   std::string AddressOf(const api::TFJob& job, const api::ReplicaId& slot) const;
 
  private:

@@ -11,8 +11,8 @@
 namespace tfjob::local {
 namespace {
 
-// Creates a folder with programs and points PATH there. The first tfjob-trainer in PATH cannot
-// be executed.
+// Creates a folder with programs and adds it to PATH. The first tfjob-trainer in PATH cannot be
+// executed.
 class ProgramsTest : public ::testing::Test {
  protected:
   ProgramsTest() {

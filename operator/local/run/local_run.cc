@@ -47,12 +47,12 @@ class LocalRun {
   bool all_succeeded() const;
 
  private:
-  // A job as last seen. The entry remains if the job is deleted after it has ended.
+  // Describes a job as last seen. The entry remains if the job is deleted after it has ended.
   struct JobState {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
     std::string training_address, evaluation_address;  // "" if unknown
-    bool deleted = false;  // before it had ended, and not by this run's end
+    bool deleted = false;  // deleted before it had ended, and not by the end of this run
 
     bool ended() const { return deleted || api::IsFinished(job.status); }
   };
@@ -63,7 +63,7 @@ class LocalRun {
   void ReportChanges();
   void RememberFailedLogs(const objects::Pod& pod);
   void ReportProgress();
-  // Reports each problem of a running job once, and "problem solved" once none is left.
+  // Reports each problem of a running job once, and "problem solved" when no problem is left.
   void ReportProblems(const std::string& key, const view::JobView& view);
   void ReportLine(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);
@@ -257,7 +257,7 @@ void LocalRun::ReportLine(const std::string& name, const std::string& text) {
   screen_.Line(StrCat(Elapsed(), name, name.empty() ? "" : ": ", text));
 }
 
-// Deletes the jobs and waits for their pods, which terminate gracefully, as in a cluster.
+// Deletes the jobs and waits until their pods have terminated gracefully, as in a cluster.
 Status LocalRun::TakeDown(bool stopped) {
   taking_down_ = true;
   for (const auto& [key, state] : states_) {

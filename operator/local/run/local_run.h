@@ -1,5 +1,5 @@
 // Executes one `tfjob run`: starts the cluster, reports what happens, waits for the jobs to end,
-// and takes everything down.
+// and deletes everything.
 #pragma once
 
 #include "runtime/base/status.h"

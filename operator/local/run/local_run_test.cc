@@ -80,7 +80,7 @@ TEST_F(LocalRunTest, PrintsTheLogsOfTheFailedPodsOfEachJobOnce) {
   EXPECT_EQ(CountLines(out, "  violet"), 1) << out;
 }
 
-// The store deletes an object whose owner does not exist.
+// The store deletes the job, because its owner does not exist.
 TEST_F(LocalRunTest, EndsWhenAJobIsDeleted) {
   Workload workload = Make(FailingJob("red", "rose"));
   auto owned = std::make_shared<Json>(*workload.jobs.at(0).object);
@@ -91,7 +91,8 @@ TEST_F(LocalRunTest, EndsWhenAJobIsDeleted) {
   EXPECT_NE(out.find("mnist: deleted before it had ended\n"), std::string::npos) << out;
 }
 
-// Logs continue in the same files if a state folder is used again.
+// If a state folder is used again, the logs continue in the same files. The run must not report the
+// lines of earlier runs.
 TEST_F(LocalRunTest, ReportsNothingOfEarlierRuns) {
   const std::string first = Fail(Make(FailingJob("red", "eval accuracy=0.5")));
   EXPECT_NE(first.find("mnist: test accuracy 0.5\n"), std::string::npos) << first;

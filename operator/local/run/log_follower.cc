@@ -15,7 +15,7 @@ namespace tfjob::local {
 
 namespace {
 
-// Calls `take` with the names of the pod and the log and the log's path, for each log in `folder`.
+// Calls `take` for each log in `folder`, with the names of the pod and the log, and the log's path.
 void ForEachLog(const std::string& folder,
                 const std::function<void(const std::string& pod, const std::string& log,
                                          const std::string& path)>& take) {

@@ -11,8 +11,8 @@
 
 namespace tfjob::local {
 
-// How many bytes of each log, by path, were written by earlier runs with the same state folder: a
-// log continues in the same file.
+// Maps the path of each log to the number of bytes that earlier runs with the same state folder
+// wrote, because a log continues in the same file.
 using LogSizes = std::map<std::string, int64_t>;
 
 // Returns the sizes of the logs in `folder`, which contains <pod>/<container>.log; empty if the
@@ -25,8 +25,8 @@ std::string ReadLog(const std::string& path, const LogSizes& earlier);
 
 class LogFollower {
  public:
-  // `folder` contains <pod>/<container>.log; it need not exist yet. `print` receives whole lines
-  // without line ends, but not those that earlier runs wrote.
+  // `folder` contains <pod>/<container>.log, but need not exist yet. `print` receives whole lines
+  // without line ends, except those that earlier runs wrote.
   LogFollower(std::string folder, const LogSizes& earlier,
               std::function<void(std::string_view)> print);
 
@@ -49,7 +49,7 @@ class LogFollower {
 std::vector<std::string> LastLines(std::string_view log, size_t count);
 
 // Returns the last value of a metric, written `name=0.88`, `name: 0.88` or `name 0.88`, in those
-// lines of a log that contain `word` ("" matches every line). Returns "" if there is none.
+// lines of a log that contain `word` ("" matches every line). Returns "" if there is no such value.
 std::string LastMetric(std::string_view log, std::string_view metric, std::string_view word);
 
 }  // namespace tfjob::local

@@ -15,7 +15,7 @@
 
 namespace tfjob::local {
 
-// Thread-safe.
+// Polls tasks until it is destroyed. Thread-safe.
 class ProgressPoller {
  public:
   // Returns the key of the job to which the task at `address` belongs, nullopt if the job has none,
@@ -23,7 +23,7 @@ class ProgressPoller {
   using KeyOf = std::function<StatusOr<std::optional<wire::JobKey>>(const std::string& address)>;
 
   // Polls every address, waits for `interval`, and repeats. A task that does not answer is polled
-  // again the next time. If a task rejects the key, the next poll calls `key_of` for a new one.
+  // again the next time. If a task rejects the key, the next poll gets a new key from `key_of`.
   ProgressPoller(std::vector<std::string> addresses, KeyOf key_of, Duration interval);
   ~ProgressPoller();
 
@@ -36,7 +36,7 @@ class ProgressPoller {
   // `client` is null until the task's key is known.
   StatusOr<progress::Progress> Fetch(const std::string& address,
                                      std::unique_ptr<progress::ProgressClient>& client);
-  // Record and Pause return whether to continue.
+  // Record and Pause return whether to continue polling.
   bool Record(const std::string& address, StatusOr<progress::Progress> progress);
   bool Pause();
 

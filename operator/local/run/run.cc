@@ -17,7 +17,8 @@
 namespace tfjob::local {
 namespace {
 
-// A claim's data must survive the run, as it does in a cluster, so it is not in the state folder.
+// Returns the folder for claims. A claim's data must survive the run, as in a cluster, so this is
+// not in the state folder.
 std::string ClaimsDir(const RunOptions& options) {
   std::string folder = options.claims_dir;
   if (folder.empty()) {
@@ -41,7 +42,7 @@ StatusOr<process::RunnerOptions> ProcessOptions(const RunOptions& options) {
 }
 
 // Returns whether this run will create the folder. A folder that already exists was kept by an
-// earlier run, so it is left alone.
+// earlier run, so this run does not remove it.
 bool WillCreate(const std::string& folder) {
   std::error_code ignored;
   return !std::filesystem::exists(std::filesystem::symlink_status(folder, ignored));

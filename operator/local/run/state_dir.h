@@ -1,4 +1,4 @@
-// The folder of one `tfjob run`: its logs and emptyDirs.
+// Manages the folder of one `tfjob run`, with its logs and emptyDirs.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace tfjob::local {
 
-// Holds a lock on the folder as long as it exists, since each run deletes the emptyDirs of its pods
-// at the end, and another run's pods may have the same names.
+// Locks the folder as long as this object exists: at its end, each run deletes the emptyDirs of its
+// pods, and another run's pods may have the same names.
 class StateDir {
  public:
-  // Uses the folder `given`, which is created if it does not exist, or, if `given` is "", a new
+  // Uses the folder `given`, and creates it if it does not exist. If `given` is "", creates a new
   // folder in $TMPDIR (or /tmp) whose name contains `job`. Returns FailedPrecondition if another
   // run holds the lock.
   static StatusOr<StateDir> Create(const std::string& given, const std::string& job);
 
-  // An absolute path.
+  // Returns the absolute path of the folder.
   const std::string& path() const { return path_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace tfjob::local {
 namespace {
 
-// Runs in a new folder, since some paths are relative.
+// Runs in a new folder, because some paths are relative.
 class StateDirTest : public ::testing::Test {
  protected:
   StateDirTest() {

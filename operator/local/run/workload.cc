@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kDefaultNamespace[] = "default";
 
-// Fields of metadata that refer to objects or controllers which a run does not have.
+// Describes a field of metadata that refers to objects or controllers that do not exist in a run.
 struct ForeignField {
   const char* name;
   const char* consequence;
@@ -36,7 +36,7 @@ constexpr ForeignField kFinalizers = {
 constexpr char kClaimKind[] = "PersistentVolumeClaim";
 
 // Returns what is wrong with the apiVersion or kind of a ConfigMap or claim, as "path: message": a
-// version or a capitalisation that no API server accepts. Returns "" if nothing is wrong or if the
+// version or a capitalisation that no API server accepts. Returns "" if they are right or the
 // object is neither a ConfigMap nor a claim.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
@@ -60,10 +60,10 @@ class Builder {
 
  private:
   void AddJob(manifest::ManifestObject& object);
-  // Returns the object as it will be created: with a namespace, and without a status and the fields
-  // that a run cannot honour.
+  // Returns the object as it will be created: with a namespace, but without a status and without
+  // the fields that a run cannot honour.
   std::shared_ptr<const Json> ForThisMachine(const manifest::ManifestObject& object);
-  // Removes the field from an object or template. Adds a warning if it was not empty.
+  // Removes the field from an object or template. If the field was not empty, adds a warning.
   void LeaveOut(const ForeignField& field, const std::string& where, Json& object);
   void AddClaim(const manifest::ManifestObject& object);
   void CheckTemplates(const api::TFJob& job, const std::string& where);
@@ -110,7 +110,7 @@ std::shared_ptr<const Json> Builder::ForThisMachine(const manifest::ManifestObje
   LeaveOut(kOwnerReferences, object.where + ": ", *copy);
   LeaveOut(kFinalizers, object.where + ": ", *copy);
   if (!object.job) return copy;
-  // The templates' owners have no effect in a cluster either.
+  // Keep the templates' owners, which have no effect in a cluster either.
   for (auto& [type, replica] : (*copy)["spec"]["tfReplicaSpecs"].items()) {
     if (!replica.is_object() || !replica.contains("template")) continue;
     LeaveOut(kFinalizers, StrCat(object.where, ": spec.tfReplicaSpecs.", type, ".template."),
@@ -181,8 +181,8 @@ void Builder::CheckTemplates(const api::TFJob& job, const std::string& where) {
   }
 }
 
-// Adds an error for each ConfigMap that is required but missing: the pod would wait for it forever,
-// since no ConfigMap is created later.
+// Adds an error for each ConfigMap that is required but missing. The pod would wait for it forever,
+// because no ConfigMap is created later.
 void Builder::CheckConfigMaps(const Workload::Job& job) {
   std::set<std::string> known;
   for (const auto& map : workload_.config_maps) {
@@ -205,7 +205,7 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
 }
 
 // Adds the warnings about the job's templates, except those about claims that the manifest itself
-// contains: a manifest with its own claims is also written for a cluster, where the warnings do not
+// contains: a manifest with its own claims is also meant for a cluster, where these warnings do not
 // apply.
 void Builder::WarnOfFields(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
@@ -250,7 +250,7 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
 }
 
 // Returns the `model_dir` from the first file in the ConfigMap that has this key, as a training
-// file does; "" if no file has it.
+// file does; "" if no file has the key.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";
@@ -278,8 +278,8 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// Returns the mount that provides `path` in the `tensorflow` container: the innermost mount that
-// contains it; nullptr if there is none.
+// Returns the innermost mount that contains `path` in the `tensorflow` container; nullptr if there
+// is no such mount.
 const process::VolumeMount* MountOf(const process::PodSpec& pod, const std::string& path) {
   const process::VolumeMount* innermost = nullptr;
   for (const process::Container& container : pod.containers) {
@@ -295,7 +295,7 @@ const process::VolumeMount* MountOf(const process::PodSpec& pod, const std::stri
 }
 
 // Maps a path in the container to a path on this machine. Returns "" if neither a hostPath volume
-// nor a claim contains the path, since files elsewhere do not outlive the run.
+// nor a claim contains the path, because files elsewhere do not outlive the run.
 std::string OnThisMachine(const process::PodSpec& pod, const std::string& name_space,
                           const std::string& path, const process::RunnerOptions& options) {
   const process::VolumeMount* mount = MountOf(pod, path);

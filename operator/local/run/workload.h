@@ -1,4 +1,4 @@
-// Extracts what `tfjob run` needs from a manifest, and checks all of it before anything is started.
+// Extracts what `tfjob run` needs from a manifest, and checks all of it before any job is created.
 #pragma once
 
 #include <map>
@@ -40,8 +40,8 @@ StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
 
 // Returns the folder that `model_dir` in the training file names, as a path on this machine. Looks
 // for the training file in the ConfigMap volumes of the job's chief, or else its master, or else
-// its worker, and maps the path through the hostPath volumes and claims of the same pod. Returns ""
-// if the folder cannot be determined.
+// its worker. Maps the path through the hostPath volumes and claims of the same pod. Returns "" if
+// the folder cannot be determined.
 std::string FindModelDir(const api::TFJob& job,
                          const std::vector<std::shared_ptr<const Json>>& config_maps,
                          const process::RunnerOptions& options);

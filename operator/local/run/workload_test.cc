@@ -10,7 +10,8 @@
 namespace tfjob::local {
 namespace {
 
-// Returns a job with one worker. `extra` goes into the pod's spec, `container` into the container.
+// Returns a job with one worker. `extra` is added to the pod's spec, and `container` to the
+// container.
 std::string Manifest(const std::string& extra = "",
                      const std::string& container = "command: [train]") {
   return StrCat(R"(
@@ -200,8 +201,8 @@ TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
             "PersistentVolumeClaims are used on this machine");
 }
 
-// Either field would keep the run from ending: the store would delete the owned object at once, and
-// would keep what has finalizers.
+// Either field would prevent the run from ending: the store would delete an object with an owner at
+// once, and would keep an object with finalizers.
 TEST_F(WorkloadTest, LeavesOutOwnersAndFinalizers) {
   const std::string foreign =
       "ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}], finalizers: [a/b]";

@@ -35,8 +35,7 @@ class DisturbedTest : public ::testing::Test {
   static client::Key Key(const std::string& name) { return {Kind::kPod, "ns", name}; }
 
   void Create(const std::string& name) { ASSERT_TRUE(store_.Create(Kind::kPod, Pod(name)).ok()); }
-  // Delivers the waiting events and returns the calls that the sink has received since the
-  // previous News().
+  // Delivers the waiting events and returns the calls to the sink since the previous News().
   Notes News() {
     store_.Deliver();
     const Notes all = sink_.Notes();

@@ -38,7 +38,7 @@ std::string PrintBody(const Json& object) {
   return text;
 }
 
-// Returns whether `b` has every body member (not metadata or status) of `a`, with the same value.
+// Returns whether `b` has all members of `a` except metadata and status, with the same values.
 bool BodyIn(const Json& a, const Json& b) {
   for (const auto& [key, value] : a.items()) {
     if (!IsBody(key)) continue;
@@ -70,7 +70,7 @@ const Json& CustomOf(const Record& record) {
   return *std::get<std::shared_ptr<const CustomResource>>(record.object)->object;
 }
 
-// Stores a pod. Its decoded form keeps only one annotation, the id of its key.
+// Stores a pod. The decoded form keeps only one annotation, the id of the pod's key.
 void StorePod(Record& record, Pod pod, ObjectMeta metadata) {
   pod.key_id = objects::KeyIdOf(metadata);
   record.annotations = std::exchange(metadata.annotations, {});
@@ -153,8 +153,8 @@ StatusOr<Record> ServiceWithBody(Record record, const Json& object, ObjectMeta m
 }
 
 size_t JsonBytes(const Json& value) {
-  // The bytes of a node in the map of members (the links of the red-black tree, the key and the
-  // value), rounded up as malloc does.
+  // The bytes that malloc needs for a node in the map of members: the links of the red-black tree,
+  // the key and the value.
   constexpr size_t kMember = 96;
   size_t bytes = 0;
   if (value.is_object()) {

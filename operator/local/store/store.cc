@@ -18,8 +18,8 @@ using client::Object;
 using objects::Kind;
 using objects::ObjectMeta;
 
-// An API server accepts any grace period. Here, a longer one counts as a hundred years, which can
-// be added to any time.
+// The maximum grace period: a hundred years, so that adding it to a time does not overflow. An API
+// server accepts any grace period.
 constexpr int64_t kLongestGraceSeconds = 100LL * 366 * 24 * 3600;
 
 // Returns the key that the object's own metadata specifies.
@@ -51,8 +51,8 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
-// Returns the last version of a pod that is deleted immediately. As on an API server, it has a
-// deletion timestamp.
+// Returns the last version of a pod that is deleted immediately. This version has a deletion
+// timestamp, as on an API server.
 Record DeletedAtOnce(const Record& pod, ObjectMeta metadata, Time now) {
   metadata.deletion_timestamp = TruncateToSeconds(now);
   metadata.deletion_grace_period_seconds = 0;
@@ -60,7 +60,7 @@ Record DeletedAtOnce(const Record& pod, ObjectMeta metadata, Time now) {
 }
 
 // Returns whether the record is a pod that is bound to a node and has not finished. A kubelet must
-// end such a pod first.
+// stop such a pod before it can be removed.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
   return pod != nullptr && !(*pod)->node_name.empty() &&
@@ -191,7 +191,7 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   Unindex(found->first, held);
   Index(found->first, metadata);
   Object stored = Commit(found, std::move(next));
-  // An object that was being deleted, and that only its finalizers kept, is removed with the last
+  // If only its finalizers kept a terminating object, remove the object together with the last
   // finalizer.
   const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
   if (metadata.terminating() && metadata.finalizers.empty() &&
@@ -246,7 +246,7 @@ void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_pe
 
 void Store::Terminate(Records::iterator found, int64_t grace_period_seconds) {
   ObjectMeta metadata = MetadataOf(found->second);
-  // A shorter grace period is also counted from the first request.
+  // A shorter grace period also starts at the time of the first request.
   const Time requested =
       metadata.terminating()
           ? *metadata.deletion_timestamp -

@@ -5,14 +5,14 @@
 //   that changes nothing.
 // - UIDs consist of a prefix and a counter, and creation times come from the clock, so two runs of
 //   a script with the same prefix yield the same objects.
-// - Deleting a pod that is bound to a node and has not finished marks it as terminating. It is
-//   removed when it is deleted with grace period 0, as a kubelet deletes it. Other pods are removed
+// - A deleted pod that is bound to a node and has not finished is marked as terminating. It is
+//   removed when it is deleted with grace period 0, as by a kubelet. Other pods are removed
 //   immediately.
 // - An object whose owners are all gone is deleted in the same step as the last owner (background
 //   propagation).
 // - A new pod starts in phase Pending.
-// - A deleted object with finalizers stays, marked as terminating, until an update has removed the
-//   last of them.
+// - A deleted object with finalizers remains, marked as terminating, until an update has removed
+//   the last finalizer.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ namespace tfjob::store {
 
 struct StoreOptions {
   Clock* clock = &RealClock();
-  // Start no thread. Watch events wait until Deliver() is called.
+  // If true, the store starts no thread, and watch events wait until Deliver() is called.
   bool deliver_by_hand = false;
-  // Keep changes until Compact(), so that watches can be cut and mended.
+  // If true, the store keeps changes until Compact(), so that watches can be cut and mended.
   bool keep_changes = false;
-  // New pods without spec.nodeName are immediately bound to this node. If the name is "", such pods
-  // wait until a patch sets spec.nodeName.
+  // The node to which new pods without spec.nodeName are immediately bound. If "", such pods wait
+  // until a patch sets spec.nodeName.
   std::string node_name;
-  // The first part of every UID. It is followed by the counter as twelve hexadecimal digits.
-  // Stores whose objects leave traces outside (folders, checkpoints) need different prefixes:
-  // see RandomUidPrefix().
+  // The first part of every UID, which the counter follows as twelve hexadecimal digits. Stores
+  // whose objects leave traces outside (folders, checkpoints) need different prefixes: see
+  // RandomUidPrefix().
   std::string uid_prefix = "00000000-0000-4000-8000-";
 };
 
@@ -52,7 +52,7 @@ struct StoreOptions {
 // random bits.
 std::string RandomUidPrefix();
 
-// Thread-safe. Subscriptions must be destroyed before the store.
+// Stores objects in memory. Thread-safe. Subscriptions must be destroyed before the store.
 class Store : public client::Client, public client::Discovery {
  public:
   explicit Store(StoreOptions options = {});
@@ -76,23 +76,23 @@ class Store : public client::Client, public client::Discovery {
     return std::string(client::NewestApiVersion(kind));
   }
 
-  // For stores with deliver_by_hand: passes waiting events to the sinks, in the caller's thread,
+  // For stores with deliver_by_hand. Passes waiting events to the sinks in the caller's thread,
   // with at most `most` calls. Returns the number of calls.
   size_t Deliver(size_t most = SIZE_MAX) { return hub_.Deliver(most); }
 
-  // Like Deliver(1), but each watch is a separate stream, as on an API server: delivers the oldest
-  // event of one of the watches that have waiting events. `choice`, which may be any number,
+  // Like Deliver(1), but each watch is a separate stream, as on an API server. Delivers the oldest
+  // event of one of the watches that have waiting events; `choice`, which may be any number,
   // selects the watch. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice) { return hub_.DeliverFromOne(choice); }
 
-  // For stores with keep_changes, which only tests use: these functions simulate the broken watches
-  // of an API server. They belong to the store, rather than to a test double, because a watch must
-  // break between two changes, under the same lock; without keep_changes, they cost nothing.
+  // These functions simulate the broken watches of an API server, for stores with keep_changes,
+  // which only tests use. They are in the store, not in a test double, because a watch must break
+  // between two changes, under the store's lock. Without keep_changes, they cost nothing.
   // CutWatches breaks all watches, or those of a kind; CutWatch breaks one, which `choice` selects.
   // Broken watches lose their undelivered events. After MendWatches, each watch continues after the
-  // last change that it has seen or, if the history has been compacted since then (410 on an API
-  // server), receives a whole list. A bookmark tells up-to-date watches that they have missed
-  // nothing.
+  // last change that it has seen. If the history has been compacted in the meantime (410 on an API
+  // server), the watch instead receives a whole list. A bookmark confirms to up-to-date watches
+  // that they have not missed any change.
   void CutWatches() { hub_.Cut(); }
   void CutWatches(client::Kind kind) { hub_.CutKind(kind); }
   void CutWatch(uint64_t choice) { hub_.CutOne(choice); }
@@ -109,7 +109,7 @@ class Store : public client::Client, public client::Discovery {
 
   StatusOr<Records::iterator> Find(const client::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the record of `key`. Returns an error if the preconditions in `object`
-  // (metadata.resourceVersion, metadata.uid) do not hold.
+  // (metadata.resourceVersion, metadata.uid) are not met.
   StatusOr<Records::iterator> FindForWrite(const client::Key& key, const Json& object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<client::Object> Replace(Records::iterator found, const Json& object)

@@ -21,7 +21,8 @@ bool IsAlphanumeric(char c) {
   return IsLower(c) || IsDigit(c) || (c >= 'A' && c <= 'Z');
 }
 
-// Checks one part of a subdomain. Only the length of the whole subdomain is limited.
+// Checks one part of a subdomain. Limits only its characters, because the length limit applies to
+// the whole subdomain.
 bool IsDnsPart(std::string_view text) {
   if (text.empty() || text.front() == '-' || text.back() == '-') return false;
   return std::all_of(text.begin(), text.end(),

@@ -56,7 +56,7 @@ std::string RefusalOf(const std::string& list, const Json& name) {
   return std::string(Message(ValidateNew(objects::Kind::kPod, pod, Labelled("a", "b"))));
 }
 
-// These names become parts of paths.
+// The names of containers and volumes become parts of paths, so they must be DNS labels.
 TEST(Validation, NamesOfContainersAndVolumesAreDnsLabels) {
   for (const std::string list : {"containers", "initContainers", "volumes"}) {
     for (const std::string& good : {std::string("1-a"), std::string(63, 'a')}) {

@@ -24,7 +24,7 @@ class WatchHub::Watch {
   const std::string name_space;
   const client::LabelSelector selector;
   client::WatchSink& sink;
-  // Protected by the hub's mutex.
+  // True while the watch is cut. Protected by the hub's mutex.
   bool cut = false;
   std::optional<int64_t> seen;  // the newest version seen; nullopt before the first list
 };

@@ -3,10 +3,10 @@
 // within each watch.
 //
 // With `keep_changes`, watches can break like those of an API server. A watch that is cut receives
-// nothing, and its undelivered events are lost. A mended watch continues after the last change that
-// it has seen or, if the history no longer reaches back that far, receives a new list (after an API
-// server's 410). A bookmark tells an up-to-date watch that it has missed nothing, so that a later
-// compaction does not affect it.
+// no events, and loses its undelivered events. A mended watch continues after the last change that
+// it has seen. If the history no longer contains this change, the watch receives a new list (as
+// after an API server's 410). A bookmark confirms to an up-to-date watch that it has not missed any
+// change, so that a later compaction does not affect the watch.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class WatchHub {
   // All subscriptions must be destroyed first.
   ~WatchHub();
 
-  // Adds a watch. Its sink first receives those of `objects` that match, as they were at `version`,
-  // and then all later changes.
+  // Adds a watch. Its sink first receives the matching objects among `objects`, in their states at
+  // `version`, and then all later changes.
   std::unique_ptr<client::Subscription> Subscribe(objects::Kind kind, std::string name_space,
                                                   client::LabelSelector selector,
                                                   client::WatchSink& sink,
@@ -40,21 +40,21 @@ class WatchHub {
 
   // Reports a change to the matching watches. `before` and `after` are the states of the object, or
   // null if it did not exist before or does not exist after the change. `version` is the version of
-  // the change. Call it in commit order.
+  // the change. Must be called in commit order.
   void Publish(objects::Kind kind, const client::Object* before, const client::Object* after,
                int64_t version);
 
   // Calls sinks at most `most` times, in commit order. Returns the number of calls.
   size_t Deliver(size_t most);
-  // Passes on the oldest waiting event of one of the watches that have any; `choice` determines
-  // which. Returns false if no event is waiting.
+  // Delivers the oldest waiting event of one of the watches that have waiting events; `choice`
+  // selects the watch. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice);
 
-  // Cut all watches, the watches of a kind, or a single watch, which `choice` determines.
+  // Cut all watches, the watches of a kind, or a single watch, which `choice` selects.
   void Cut();
   void CutKind(objects::Kind kind);
   void CutOne(uint64_t choice);
-  // Returns whether a watch that still exists is cut.
+  // Returns whether any existing watch is cut.
   bool HasCut();
   // Mends all watches. `list` returns all objects of a kind, as of `version`.
   void Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list, int64_t version);
@@ -70,7 +70,7 @@ class WatchHub {
     std::vector<client::Object> objects;
     int64_t version = 0;
   };
-  // A change to an object, kept for mended watches.
+  // Records a change to an object, for mended watches.
   struct Kept {
     int64_t version = 0;
     objects::Kind kind = objects::Kind::kPod;

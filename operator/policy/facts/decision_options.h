@@ -1,4 +1,4 @@
-// Holds the operator's settings that affect decisions, and converts seconds from specs.
+// Contains the operator's settings that affect decisions, and converts seconds from specs.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tfjob::policy {
 
 struct DecisionOptions {
-  // Gang settings for jobs that specify none.
+  // The gang settings for jobs that specify none.
   Gang gang;
   NetworkPolicies network_policies = NetworkPolicies::kNone;
   // The first recreation of a replica is not delayed. The second is delayed by restart_delay, the
@@ -21,23 +21,24 @@ struct DecisionOptions {
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
   // How long the status keeps the UID of a counted pod (in `replacing`) after the pod is gone. An
-  // operator whose watch delivers nothing stops acting sooner than this (service::kStaleAfter).
+  // operator whose watch does not deliver any events stops acting sooner than this
+  // (service::kStaleAfter).
   Duration keep_counted = 5min;
-  // How often the creation of a pod or service is retried while an object of another owner holds
-  // its name.
+  // How often the creation of a pod or service is retried while its name belongs to an object of
+  // another owner.
   Duration blocked_retry = 2s;
-  // How long an operator waits for a key that is not in its mounted folder of keys yet, counted
-  // from when it first saw the job, and how often it checks. A kubelet takes about a minute to
-  // update a mount.
+  // How long an operator waits for a key that is not in its mounted folder of keys yet, and how
+  // often it checks the folder. The wait starts when the operator first sees the job. A kubelet
+  // takes about a minute to update a mount.
   Duration key_patience = 2min;
   Duration key_retry = 10s;
-  // A terminating pod whose node is not Ready, or is gone, counts as lost this long after the end
-  // of its grace period.
+  // How long after the end of its grace period a terminating pod counts as lost if its node is not
+  // Ready or is gone.
   Duration lost_pod_after = 60s;
 };
 
-// Converts seconds from a user's spec to a duration that can be added to a time without overflow,
-// by limiting them to the range from 0 (now) to a hundred years (never).
+// Converts seconds from a user's spec to a duration, limited to the range from 0 (now) to a hundred
+// years (never), so that adding it to a time does not overflow.
 inline Duration Seconds(int64_t seconds) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));

@@ -1,7 +1,7 @@
-// Describes the gang schedulers, which place either all pods of a job or none. Each is a row of a
-// table. Code that depends on the scheduler looks up its row, so a new scheduler only needs a new
-// row. The API of Kubernetes' own scheduler differs in form from those of the other schedulers;
-// policy/native_gang.h and render/native_group.h handle the differences.
+// Describes the gang schedulers, which place either all pods of a job or none. Each scheduler is a
+// row of a table. Code that depends on the scheduler looks up its row, so a new scheduler needs
+// only a new row. The API of Kubernetes' own scheduler differs in form from those of the other
+// schedulers; policy/native_gang.h and render/native_group.h handle the differences.
 #pragma once
 
 #include <map>
@@ -34,32 +34,33 @@ enum class GangScheduler {
 
 struct GangTraits {
   GangScheduler scheduler = GangScheduler::kNone;
-  // The name in the annotation tfjob.dev/gang-scheduler: "volcano".
+  // The scheduler's name in the annotation tfjob.dev/gang-scheduler, such as "volcano".
   std::string_view name;
   // The schedulerName for pods whose template has none.
   std::string_view scheduler_name;
-  // Users may deploy this scheduler under any name, so an unknown name in --gang-scheduler-name is
-  // taken to be this scheduler's name.
+  // True if users may deploy this scheduler under any name. An unknown name in
+  // --gang-scheduler-name is then taken to be this scheduler's name.
   bool has_any_name = false;
   objects::Kind pod_group_kind = objects::Kind::kPodGroup;
   // True if a Workload must be created before the pod group.
   bool has_workload = false;
-  // True if no pods or services are created until the group's status.phase shows that the queue has
-  // admitted the group.
+  // True if no pods or services may be created until the group's status.phase shows that the queue
+  // has admitted the group.
   bool waits_for_admission = false;
-  // Each is true if the spec of this scheduler's PodGroup has the optional field with the
+  // Each of these is true if the spec of this scheduler's PodGroup has the optional field with the
   // corresponding name.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;
   bool has_schedule_timeout = false;
-  // The keys under which a pod of the group carries the group's name (as a label or an annotation)
-  // and its own replica type (as an annotation); "" if the scheduler does not use them.
+  // The keys under which a pod of the group has the group's name (as a label or an annotation) and
+  // its own replica type (as an annotation); "" if the scheduler does not use them.
   std::string_view group_label;
   std::string_view group_annotation;
   std::string_view type_annotation;
-  // The job's annotations whose keys belong to this DNS domain, or to a subdomain of it, are copied
-  // onto the group, because the scheduler reads them there. If "", no annotations are copied.
+  // The DNS domain of the annotations that the scheduler reads from the group: the job's
+  // annotations whose keys belong to this domain, or to a subdomain of it, are copied to the group.
+  // If "", no annotations are copied.
   std::string_view annotation_domain;
 };
 
@@ -71,7 +72,7 @@ const GangTraits* FindGangScheduler(std::string_view name);
 const GangTraits* FindGangSchedulerOfGroup(std::string_view api_version);
 
 std::string_view Name(GangScheduler scheduler);  // "volcano"
-// Returns the scheduler that uses this kind of pod group; kNone if it is not a pod group.
+// Returns the scheduler that uses this kind of pod group; kNone if the kind is not a pod group.
 GangScheduler SchedulerOf(objects::Kind pod_group_kind);
 // Returns the kinds of objects that make up a gang, in the order in which they are created.
 std::vector<objects::Kind> GangKindsOf(GangScheduler scheduler);
@@ -89,13 +90,13 @@ struct Gang {
   bool operator==(const Gang&) const = default;
 };
 
-// Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" are
-// recognised in any letter case. Any other value is the name of a scheduler that supports the
-// PodGroup of scheduler-plugins.
+// Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" may have
+// any letter case. Any other value is the name of a scheduler that supports the PodGroup of
+// scheduler-plugins.
 Gang GangFromFlag(std::string_view name);
 
-// The fields of a PodGroup's spec that are derived from the job. A field that the scheduler's
-// PodGroup does not have is empty.
+// Contains the fields of a PodGroup's spec that are derived from the job. A field that the
+// scheduler's PodGroup does not have is empty.
 struct PodGroupSpec {
   int64_t min_member = 0;
   std::string queue;

@@ -19,8 +19,8 @@ TEST(GangTraits, AnswersAllQuestions) {
     const char* name;
     const char* scheduler_name;
     std::vector<Kind> kinds;
-    // The values of the bool members, in the order of the struct: any name, workload, admission,
-    // resources, queue, priority class, timeout.
+    // The bool members, in the order of the struct: any name, workload, admission, resources,
+    // queue, priority class, timeout.
     std::vector<bool> flags;
     std::vector<std::string> marks;  // group label, group annotation, type annotation
   } kCases[] = {
@@ -79,8 +79,8 @@ TEST(GangTraits, AreFoundByNameByKindAndByApiGroup) {
   EXPECT_EQ(FindGangSchedulerOfGroup("v1"), nullptr);
 }
 
-// Validation has its own list of names, because api/ does not depend on this table. It must accept
-// every scheduler in the table.
+// Validation has its own list of names, because api/ does not depend on the table of schedulers.
+// That list must contain every scheduler in the table.
 TEST(GangTraits, ValidationAcceptsEveryName) {
   api::TFJob job = testing::MakeJob({{}});
   for (const GangScheduler scheduler : {kNone, kVolcano, kCoscheduling, kNative}) {

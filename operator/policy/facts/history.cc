@@ -15,9 +15,9 @@ namespace {
 
 using State = objects::ContainerStatus::State;
 
-// Updates index.run. Returns how long the `tensorflow` container has been seen running. Once it has
-// terminated, returns how long it ran by its node's clock, if that is shorter or if the container
-// was never seen running.
+// Updates index.run. Returns how long the `tensorflow` container has been seen running. Once the
+// container has terminated, returns how long it ran by its node's clock, if that is shorter or if
+// the container was never seen running.
 Duration RecordRun(const objects::Pod& pod, Duration now, IndexHistory& index) {
   const objects::ContainerStatus* container = Tensorflow(pod);
   if (container == nullptr || container->state == State::kWaiting) return Duration::zero();

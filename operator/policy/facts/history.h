@@ -1,8 +1,8 @@
-// Holds what the control loop remembers about a job between two reconciles. If the operator
-// restarts, this memory is lost, which does no harm. Decide uses it to delay the recreation of a
-// replica that fails repeatedly, to space out retries of names that other owners hold, and to avoid
-// sending an event about a standing condition (such as an image that cannot be pulled) at every
-// reconcile.
+// Contains what the control loop remembers about a job between two reconciles. If the operator
+// restarts, this memory is lost, which does no harm. Because of this memory, Decide can delay the
+// recreation of a replica that fails repeatedly, and space out retries of names that belong to
+// other owners' objects. It can also report a lasting problem, such as an image that cannot be
+// pulled, only once instead of at every reconcile.
 //
 // The loop owns one History per job, discards it together with the job, and passes it to each
 // reconcile through Snapshot::history:
@@ -29,13 +29,13 @@ namespace tfjob::policy {
 
 struct Snapshot;
 
-// The history of one slot, that is, of one index of a replica type.
+// Contains the history of one slot, that is, of one index of a replica type.
 struct IndexHistory {
   std::string uid;        // UID of the last pod seen in the slot; "" if none yet
   int32_t attempt = 0;    // that pod's attempt
   bool alive = false;     // whether that pod was alive at the last reconcile
   bool vanished = false;  // the pod was alive at one reconcile and gone at the next
-  // When the slot was first seen without a live pod; nullopt while it has one.
+  // When the slot was first seen without a live pod; nullopt while it has a live pod.
   std::optional<Duration> lost_at;
   int32_t recreations = 0;  // reset once a pod has run for restart_delay_reset
   // The last run of the `tensorflow` container; nullopt if the container was not seen running.
@@ -49,7 +49,7 @@ struct IndexHistory {
   bool operator==(const IndexHistory&) const = default;
 };
 
-// Records that an object of another owner holds the name of a wanted pod or service.
+// Records that the name of a wanted pod or service belongs to an object of another owner.
 struct BlockedName {
   std::string holder;      // the object's controller ("ReplicaSet web-5d9"), or "nobody"
   std::string holder_uid;  // UID of the object itself
@@ -59,40 +59,40 @@ struct BlockedName {
 struct History {
   std::optional<Duration> first_seen;  // when this operator first saw the job
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
-  // The pods in status.replicaStatuses[T].replacing that are gone: for each UID, when the pod was
-  // first found to be gone.
+  // The pods in status.replicaStatuses[T].replacing that are gone. Maps each UID to the time when
+  // the pod was first found to be gone.
   std::map<std::string, Duration, std::less<>> counted_and_gone;
   // The blocked pods and services, by name. If a create fails with AlreadyExists and the existing
-  // object has another controller or none, the loop adds an entry (or updates it) and reconciles
-  // the job again. It erases the entry once a create succeeds or the object that holds the name is
+  // object has another controller or none, the loop adds (or updates) an entry and reconciles the
+  // job again. The loop erases the entry once a create succeeds or the object with the name is
   // gone.
   std::map<std::string, BlockedName> blocked_pods;
   std::map<std::string, BlockedName> blocked_services;
   // The causes of the standing events (JobEvent::standing) that have been sent. The loop inserts
-  // them; Remember removes those that cannot occur again (reported_causes.h).
+  // causes; Remember removes causes that cannot occur again (reported_causes.h).
   std::set<std::string> reported;
-  // The API server's message if it refused to create an object of the job when the loop last tried;
-  // "" otherwise. Maintained by the loop.
+  // The API server's message if it refused an object of the job when the loop last tried to create
+  // the object; "" otherwise. Maintained by the loop.
   std::string refusal;
-  // How many times the loop has changed the job's NetworkPolicy, when it first did (by the wall
-  // clock), and when it last did. The loop calls RecordPolicyChange; Remember sets the number to 0
-  // once the last change was restart_delay_reset ago.
+  // How many times the loop has changed the job's NetworkPolicy, and the times of the first change
+  // (by the wall clock) and of the last change. The loop calls RecordPolicyChange; Remember sets
+  // the number to 0 once the last change was restart_delay_reset ago.
   int32_t policy_changes = 0;
   Time policy_changes_since;
   Duration policy_changed_at{0};
 
   // Returns the history of the slot; nullptr if no pod has been seen in the slot yet.
   const IndexHistory* Find(const Slot& slot) const;
-  // Returns true if an object of another owner holds the name of the slot's pod.
+  // Returns true if the name of the slot's pod belongs to an object of another owner.
   bool BlocksPod(const api::TFJob& job, const Slot& slot) const;
   void RecordPolicyChange(Time now, Duration steady_now);
 };
 
-// Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
-// the history of every slot if the job is to be suspended, is still marked Suspended, or has ended;
-// otherwise, drops the history of those slots that the spec no longer has. Also drops the causes of
-// events about objects that no longer matter, and records when counted pods were first found to be
-// gone.
+// Updates `history` from the pods in the snapshot. Call this once per reconcile, before Decide.
+// Drops the history of every slot if the job is to be suspended, is still marked Suspended, or has
+// ended; otherwise, drops the history of those slots that the spec no longer has. Also drops the
+// causes of events about objects that no longer matter, and records when counted pods were first
+// found to be gone.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history);
 

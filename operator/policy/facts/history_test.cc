@@ -43,13 +43,13 @@ TEST_F(HistoryTest, CountsRecreations) {
   EXPECT_EQ(See(3), (IndexHistory{.uid = "uid-1", .lost_at = Steady(2)}));
   scene_.Put(Incarnation(2, PodPhase::kPending));
   EXPECT_EQ(See(4), (IndexHistory{.uid = "uid-2", .alive = true, .recreations = 1}));
-  // A pod that failed before any reconcile saw it alive also counts.
+  // A pod that failed before any reconcile saw it alive counts, too.
   scene_.Put(Incarnation(3, PodPhase::kFailed));
   EXPECT_EQ(See(5), (IndexHistory{.uid = "uid-3", .lost_at = Steady(5), .recreations = 2}));
 }
 
 // A pod that has run for ten minutes resets the recreation count, whether a reconcile sees it while
-// it still runs or after it has ended.
+// it is still running or after it has ended.
 TEST_F(HistoryTest, ForgetsAfterTenMinutesOfRunning) {
   for (const PodPhase phase : {PodPhase::kRunning, PodPhase::kFailed}) {
     scene_.Put(Incarnation(1, PodPhase::kRunning));
@@ -64,7 +64,7 @@ TEST_F(HistoryTest, ForgetsAfterTenMinutesOfRunning) {
 }
 
 // Setting the wall clock neither ends nor extends a run. When the container is restarted in place,
-// a new run begins.
+// a new run starts.
 TEST_F(HistoryTest, MeasuresRunsOnTheSteadyClock) {
   objects::Pod pod = Incarnation(1, PodPhase::kRunning);
   scene_.Put(pod);
@@ -83,8 +83,8 @@ TEST_F(HistoryTest, MeasuresRunsOnTheSteadyClock) {
   EXPECT_EQ(See(900).recreations, 0);
 }
 
-// The causes of events that have been sent are forgotten together with the objects that they are
-// about. For each container, only the cause of the last exit is kept.
+// The causes of sent events are forgotten when the objects that they refer to disappear. For each
+// container, only the cause of the last exit is kept.
 TEST_F(HistoryTest, ForgetsSettledCauses) {
   scene_.Put(RestartedTimes(Incarnation(1, PodPhase::kRunning), 3));
   See(0);
@@ -106,7 +106,7 @@ TEST_F(HistoryTest, ForgetsSettledCauses) {
   }
   See(1);
   EXPECT_EQ(scene_.history.reported, standing);
-  // The history of the slot still names the pod that has vanished.
+  // The history of the slot still contains the pod that has vanished.
   scene_.Remove("mnist-worker-0");
   See(2);
   EXPECT_TRUE(scene_.history.reported.contains("restart/uid-1"));

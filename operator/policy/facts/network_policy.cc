@@ -14,7 +14,7 @@ namespace {
 
 constexpr int32_t kLastPort = 65535;
 
-// Returns what the job's annotation asks for; nullopt if the job has no such annotation or if its
+// Returns what the job's annotation requests; nullopt if the job has no such annotation or its
 // value is invalid.
 std::optional<bool> AnnotatedWish(const api::TFJob& job) {
   const auto annotation = job.metadata.annotations.find(api::kNetworkPolicyAnnotation);
@@ -24,7 +24,7 @@ std::optional<bool> AnnotatedWish(const api::TFJob& job) {
   return std::nullopt;
 }
 
-// Returns the rule's ports: the ranges between the closed ports, for every protocol.
+// Returns the ports of the rule: the ranges between the closed ports, for every protocol.
 Json OpenPorts(const std::vector<int32_t>& closed) {
   Json ports = Json::array();
   for (const char* protocol : {"TCP", "UDP", "SCTP"}) {
@@ -42,7 +42,8 @@ Json OpenPorts(const std::vector<int32_t>& closed) {
   return ports;
 }
 
-// Returns whether a field that the rules lack leaves the meaning of its parent unchanged.
+// Returns whether adding a field that `rules` does not have leaves the meaning of its parent
+// unchanged.
 bool IsHarmless(std::string_view parent, std::string_view name, const Json& value) {
   static constexpr std::array<std::string_view, 6> kSelecting = {
       "matchExpressions", "namespaceSelector", "podSelector", "ipBlock", "from", "ports"};

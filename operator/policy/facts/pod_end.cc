@@ -38,7 +38,7 @@ bool IsDisrupted(const objects::Pod& pod) {
   return IsDisruption(pod.reason) || DisruptionTarget(pod) != nullptr;
 }
 
-// Returns whether the container is known to have exited before a stop that began at `began` could
+// Returns whether the container is known to have exited before a stop that started at `began` could
 // have reached it. `began` is Time() if that time is unknown.
 bool ExitedBefore(const objects::Pod& pod, Time began) {
   const objects::ContainerStatus* container = Tensorflow(pod);
@@ -46,9 +46,9 @@ bool ExitedBefore(const objects::Pod& pod, Time began) {
          container->finished_at != Time() && container->finished_at < began - kClockSkew;
 }
 
-// Returns the time at which the deletion of the pod was requested; Time() if it is unknown, or if
-// none was requested. An API server adds the grace period as nanoseconds in 64 bits, so the
-// timestamp is wrong if the period does not fit.
+// Returns the time at which the deletion of the pod was requested; Time() if this is unknown, or if
+// no deletion was requested. An API server adds the grace period as nanoseconds in 64 bits, so the
+// timestamp is wrong if the period is too long for this.
 Time DeletionBegan(const objects::Pod& pod) {
   constexpr int64_t kLongestGrace = INT64_MAX / 1'000'000'000;
   const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(0);
@@ -56,8 +56,8 @@ Time DeletionBegan(const objects::Pod& pod) {
   return *pod.metadata.deletion_timestamp - std::chrono::seconds(grace);
 }
 
-// Returns the time at which the pod's disruption began; Time() if it is unknown. If status.reason
-// names a disruption, a condition that does not come from the kubelet is ignored, because it may
+// Returns the time at which the pod's disruption started; Time() if it is unknown. If status.reason
+// names a disruption, ignores a condition that does not come from the kubelet, because it may
 // belong to a later disruption.
 Time DisruptionBegan(const objects::Pod& pod) {
   const objects::PodCondition* condition = DisruptionTarget(pod);
@@ -68,7 +68,7 @@ Time DisruptionBegan(const objects::Pod& pod) {
 
 enum class Stop { kNone, kDisruption, kDeletion };
 
-// Returns what stopped the pod, or is stopping it.
+// Returns what stopped the pod or is stopping it.
 Stop StopOf(const objects::Pod& pod) {
   const bool ended_first = pod.ended_before_deletion || ExitedBefore(pod, DeletionBegan(pod));
   if (pod.metadata.terminating() && !ended_first) return Stop::kDeletion;
@@ -95,7 +95,7 @@ PodEnd JudgeFailure(const objects::Pod& pod, const RestartBehavior& behavior) {
   return permanent ? PodEnd::kFailed : PodEnd::kRetryable;
 }
 
-// Judges a pod that was not stopped: it ended on its own, or has not ended.
+// Judges a pod that was not stopped: it ended by itself, or has not ended.
 PodEnd JudgeOwnEnd(const objects::Pod& pod, const RestartBehavior& behavior) {
   if (behavior.completes_for_good && ExitCode(pod) == 0 && !IsOverdue(pod)) return PodEnd::kDone;
   switch (pod.phase) {

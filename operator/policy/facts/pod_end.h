@@ -26,36 +26,37 @@ enum class PodEnd {
   kDeleted,           // is being deleted, and did not end before that
 };
 
-// Judges how the pod ended, given its replica's restart policy. No other function judges this.
+// Determines how the pod ended, given its replica's restart policy. No other function decides this.
 //
-// An exit may be the program's response to being stopped. That is the case if it came
+// An exit may be the program's response to being stopped. This is the case if the exit came
 //  * after the deletion of the pod was requested (deletionTimestamp less the grace period), or
-//  * after the pod's disruption began (the last transition of the condition DisruptionTarget). If
+//  * after the pod's disruption started (the last transition of the condition DisruptionTarget). If
 //    the pod was disrupted but this time is unknown, every exit counts as a response.
-// Both times are taken to be kClockSkew earlier than recorded. An exit without a time also counts
+// Both times are assumed to be kClockSkew earlier than recorded. An exit without a time also counts
 // as a response. If ended_before_deletion is set, no exit was a response to the deletion.
 //
 //  * If the exit was a response to a deletion, the pod is kDeleted, regardless of its exit code.
-//  * If it was a response to a disruption, the pod is kDisrupted once its phase is Failed or
-//    Succeeded, regardless of its exit code; under Never, it is kFailed.
+//  * If the exit was a response to a disruption, the pod is kDisrupted once its phase is Failed or
+//    Succeeded, regardless of its exit code; under Never, the pod is kFailed.
 //  * Otherwise, exit code 0 means kDone in every phase. Under Always, the kubelet starts the
-//    container again, so the pod is never done. Exit code 0 does not mean kDone, either, if the
-//    pod's own activeDeadlineSeconds stopped it.
-//  * Any other end in phase Failed is a failure. Under Never, it is permanent; under Always and
-//    OnFailure, it is retryable; under ExitCode, it is permanent if the exit code is below 128, and
-//    retryable if the code is 128 or above (signals; 138 is reserved for users) or unknown.
+//    container again, so the pod is never done. Nor is it done if the pod's own
+//    activeDeadlineSeconds stopped it.
+//  * Any other end in phase Failed is a failure. Under Never, the failure is permanent; under
+//    Always and OnFailure, it is retryable; under ExitCode, it is permanent if the exit code is
+//    below 128, and retryable if the code is 128 or above (signals; 138 is reserved for users) or
+//    unknown.
 PodEnd JudgeEnd(const objects::Pod& pod, api::RestartPolicy policy);
 
 // Returns the `tensorflow` container; nullptr if the pod has no status for it.
 const objects::ContainerStatus* Tensorflow(const objects::Pod& pod);
 
-// Returns the exit code of the `tensorflow` container; nullopt if it has not terminated, or if the
+// Returns the exit code of the `tensorflow` container; nullopt if it has not terminated, or if its
 // node never reported how it terminated.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
-// Returns why the cluster stopped the pod although its program did nothing wrong ("Evicted: the
-// node was low on memory"): the pod was evicted or preempted, or its node shut down, was lost, or
-// could not admit the pod. Returns nullopt if the pod was not disrupted, or had ended before the
+// Returns why the cluster stopped the pod, for example "Evicted: the node was low on memory", if
+// the program was not the cause: the pod was evicted or preempted, or its node shut down, was lost,
+// or could not admit the pod. Returns nullopt if the pod was not disrupted, or had ended before the
 // disruption.
 std::optional<std::string> Disruption(const objects::Pod& pod);
 

@@ -79,11 +79,11 @@ TEST(JudgeEnd, FollowsThePolicy) {
   }
 }
 
-// The decision table of JudgeEnd. Each combination of the facts below must match exactly one row.
+// The decision table of JudgeEnd. Each combination of the values below must match exactly one row.
 enum Exit { kRuns = 1, kNoStatus = 2, kCode0 = 4, kCode1 = 8, kCode137 = 16 };
 enum Phase { kPending = 1, kRunning = 2, kSucceeded = 4, kFailed = 8, kUnknown = 16 };
-// When the deletion was requested, or the condition DisruptionTarget became True, relative to the
-// exit: never, more than the skew later, at most the skew later, or earlier.
+// The time when the deletion was requested, or when the condition DisruptionTarget became True,
+// relative to the exit: never, more than the skew later, at most the skew later, or earlier.
 enum Deletion {
   kNotDeleted = 1,
   kDeletedLater = 2,
@@ -201,7 +201,7 @@ objects::Pod PodWith(int exit, int phase, int deletion, int disruption, int dead
     container.exit_code = exit == kCode0 ? 0 : exit == kCode1 ? 1 : 137;
     container.finished_at = At(kExitAt);
   }
-  // The skew is 3 s.
+  // Deleted 4 s after the exit, which is more than the skew of 3 s.
   if (deletion == kDeletedLater) pod = Terminating(pod, kExitAt + 4);
   if (deletion == kDeletedAtExit) pod = Terminating(pod, kExitAt + 3);
   if (deletion == kDeletedBefore) pod = Terminating(pod, kExitAt - 10);
@@ -248,7 +248,7 @@ void ExpectRow(int exit, int phase, int deletion, int disruption, int deadline) 
   EXPECT_EQ(JudgeEnd(pod, RestartPolicy::kExitCode), row->exit_code) << row->what;
 }
 
-// Checks every combination of phase, reason, condition, deletion, exit code and time, under every
+// Checks every combination of phase, reason, condition, deletion, exit code and time under every
 // policy.
 TEST(JudgeEnd, FollowsTheTable) {
   for (int exit = 1; exit <= kCode137; exit *= 2) {
@@ -264,7 +264,7 @@ TEST(JudgeEnd, FollowsTheTable) {
   }
 }
 
-// If the node of an evicted pod is drained later, the time of the drain says nothing about the
+// If the node of an evicted pod is drained later, the time of the drain has nothing to do with the
 // eviction.
 TEST(JudgeEnd, DoesNotTakeADrainForTheEviction) {
   objects::Pod pod = Exited("p", 0);
@@ -276,7 +276,7 @@ TEST(JudgeEnd, DoesNotTakeADrainForTheEviction) {
   EXPECT_EQ(JudgeEnd(pod, RestartPolicy::kOnFailure), PodEnd::kDone);
 }
 
-// A container whose end has no time may have been stopped.
+// A container without an end time may have been stopped.
 TEST(JudgeEnd, TakesAnExitWithoutATimeForAnAnswer) {
   objects::Pod pod = Terminating(Exited("p", 0), 5);
   pod.containers[0].finished_at = Time();
@@ -284,6 +284,7 @@ TEST(JudgeEnd, TakesAnExitWithoutATimeForAnAnswer) {
 }
 
 // The grace period comes from the pod's template, and an API server accepts any number of seconds.
+// If the period is impossible, the exit counts as a response to the deletion.
 TEST(JudgeEnd, TakesTheDeletionForTheCauseIfItsGracePeriodIsImpossible) {
   constexpr int64_t kLongest = INT64_MAX / 1'000'000'000;
   EXPECT_EQ(JudgeEnd(Terminating(Exited("p", 0), 5, kLongest), RestartPolicy::kNever),
@@ -297,7 +298,7 @@ TEST(JudgeEnd, TakesTheDeletionForTheCauseIfItsGracePeriodIsImpossible) {
 }
 
 // A pod counts as disrupted if it has one of the cluster's reasons or the condition
-// DisruptionTarget, but not if its program ended on its own.
+// DisruptionTarget, but not if its program ended by itself.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);

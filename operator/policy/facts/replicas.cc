@@ -18,7 +18,8 @@ const api::ReplicaStatus* StatusOf(const api::TFJobStatus& status, api::ReplicaT
   return found == status.replica_statuses.end() ? nullptr : &found->second;
 }
 
-// Invalid text, which the operator cannot have written, is ignored.
+// Returns the completed indexes of the type. Ignores invalid text, which the operator cannot have
+// written.
 api::IndexSet CompletedIndexes(const api::TFJobStatus& status, api::ReplicaType type) {
   const api::ReplicaStatus* replica = StatusOf(status, type);
   if (replica == nullptr) return {};
@@ -32,7 +33,7 @@ bool IsReplacing(const api::TFJobStatus& status, api::ReplicaType type, const st
 }
 
 // Returns the state of a replica whose pod ended in this way, as long as the status does not record
-// this end; kMissing if the end alone does not determine the state.
+// this end. Returns kMissing if the end alone does not determine the state.
 ReplicaState StateAfter(PodEnd end) {
   switch (end) {
     case PodEnd::kDone:
@@ -92,8 +93,8 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// Returns the replica for an empty slot whose last pod was `pod`; an empty replica if that pod no
-// longer matters.
+// Returns the replica for an empty slot whose last pod was `pod`, or an empty replica if that pod
+// no longer matters.
 Replica AfterDeparture(const objects::Pod& pod, const ReplicaGroup& group,
                        const api::TFJobStatus& status, DepartedPods departed) {
   if (IsReplacing(status, group.type, pod.metadata.uid)) {

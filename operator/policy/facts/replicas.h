@@ -14,8 +14,8 @@ namespace tfjob::policy {
 
 struct Snapshot;
 
-// Arrange considers at most this many slots per type, because each slot takes memory. api::Validate
-// rejects jobs with more.
+// The maximum number of slots per type that Arrange considers, because each slot needs memory.
+// api::Validate rejects jobs with more.
 inline constexpr auto kMaxSlots = static_cast<int32_t>(api::kMaxReplicas);
 
 enum class ReplicaState {
@@ -35,16 +35,16 @@ enum class ReplicaState {
 struct Replica {
   const objects::Pod* pod = nullptr;  // points into the snapshot
   ReplicaState state = ReplicaState::kMissing;
-  // True if the pod no longer exists. In this case, `pod` is its last known state, and the replica
-  // is kMissing if the status already records that the pod is being replaced, and kCompleted,
-  // kFailed, kRetryable or kDisrupted otherwise.
+  // True if the pod no longer exists. In this case, `pod` is its last known state. The replica is
+  // kMissing if the status already records that the pod is being replaced, and kCompleted, kFailed,
+  // kRetryable or kDisrupted otherwise.
   bool departed = false;
 
-  // Returns true if the slot has a pod that is pending or active and should stay.
+  // Returns true if the slot has a pod that is pending or active, and that should be kept.
   bool alive() const { return state == ReplicaState::kPending || state == ReplicaState::kActive; }
 };
 
-// A replica type of the spec. replicas[i] is the slot with index i.
+// Contains a replica type of the spec. replicas[i] is the slot with index i.
 struct ReplicaGroup {
   api::ReplicaType type = api::ReplicaType::kWorker;
   api::RestartPolicy policy = api::RestartPolicy::kNever;
@@ -58,8 +58,8 @@ struct ReplicaGroup {
 
 struct Replicas {
   std::vector<ReplicaGroup> groups;  // in the order of api::kReplicaTypes
-  // Pods without a slot: the index is beyond the slots, the type is not in the spec, or the name is
-  // not that of a slot.
+  // The pods without a slot: the index is beyond the slots, the type is not in the spec, or the
+  // name is not that of a slot.
   std::vector<const objects::Pod*> surplus;
   bool any_outdated = false;  // whether any pod, even a surplus one, belongs to an earlier attempt
 
@@ -71,8 +71,8 @@ struct Replicas {
   int64_t Size() const;
 };
 
-// Arranges the pods of the snapshot. `status` determines which indexes are completed, which pods
-// are being replaced, and which attempt is current; it is often newer than job.status.
+// Arranges the pods of the snapshot. `status`, which is often newer than job.status, determines
+// which indexes are completed, which pods are being replaced, and which attempt is current.
 //
 // `departed` selects the pods of Snapshot::departed that are assigned to empty slots: none, only
 // those whose replica has completed or is already being replaced, or also those that failed or were

@@ -16,8 +16,8 @@
 namespace tfjob::policy {
 namespace {
 
-// The UIDs to which causes may refer. Each is mapped to its pod, or to nullptr if it is not the UID
-// of a pod.
+// Maps the UIDs to which causes may refer: each to its pod, or to nullptr if it is not the UID of a
+// pod.
 using KnownObjects = std::map<std::string_view, const objects::Pod*>;
 
 KnownObjects Known(const Snapshot& snapshot, const History& history) {
@@ -40,7 +40,7 @@ KnownObjects Known(const Snapshot& snapshot, const History& history) {
 // Splits a cause at its slashes: "exit/<uid>", "container/<uid>/tensorflow/Error/3".
 using Parts = std::vector<std::string>;
 
-// Returns the UID to which the cause refers; "" if it refers to none.
+// Returns the UID to which the cause refers; "" if it refers to no UID.
 std::string_view UidIn(const Parts& cause) {
   constexpr std::array<std::string_view, 6> kAboutObjects = {
       "condition", "container", "delete-failed", "exit", "lost-node", "restart"};
@@ -51,8 +51,8 @@ std::string_view UidIn(const Parts& cause) {
   return about_object ? std::string_view(cause[1]) : "";
 }
 
-// Returns whether the cause is an exit of one of `pod`'s containers, and that container has been
-// restarted since then.
+// Returns whether the cause is an exit of one of `pod`'s containers that has been restarted after
+// this exit.
 bool IsOfEarlierRun(const Parts& cause, const objects::Pod& pod) {
   const bool has_count = cause.size() >= 5 && !cause.back().empty() &&
                          cause.back().find_first_not_of("0123456789") == std::string::npos;

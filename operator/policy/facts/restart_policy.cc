@@ -27,7 +27,7 @@ constexpr auto kBehaviors = std::to_array<RestartBehavior>({
      .counts_container_restarts = true,
      .completes_for_good = true,
      .pod_policy = kOnFailure},
-    // The kubelet cannot base restarts on the exit code, so the operator restarts the replica.
+    // The operator restarts the replica, because the kubelet cannot base restarts on the exit code.
     {.policy = kExitCode,
      .restarts_replicas = true,
      .exit_code_decides = true,

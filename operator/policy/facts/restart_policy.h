@@ -1,5 +1,5 @@
-// Describes what each restart policy means. Each policy is a row of a table. Code that depends on
-// the policy looks up its row, so a new policy only needs a new row.
+// Describes the effects of each restart policy. Each policy is a row of a table. Code that depends
+// on the policy looks up its row, so a new policy needs only a new row.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -17,8 +17,7 @@ struct RestartBehavior {
   bool exit_code_decides = false;
   // If true, restarts of containers within a pod count towards the job's restarts.
   bool counts_container_restarts = false;
-  // If true, a replica whose container has exited with 0 has done its work and is not started
-  // again.
+  // If true, a replica whose container has exited with 0 has done its work and is not restarted.
   bool completes_for_good = false;
   // The spec.restartPolicy of the pods, which the kubelet follows.
   api::RestartPolicy pod_policy = api::RestartPolicy::kNever;

@@ -7,7 +7,7 @@
 namespace tfjob::policy {
 namespace {
 
-// The numbers that the restarts due in this reconcile would add to those in the status.
+// Contains the counts that the restarts due in this reconcile would add to those in the status.
 struct Due {
   int64_t recreations = 0;
   int64_t container_restarts = 0;
@@ -34,8 +34,8 @@ bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
   if (!job.spec.run_policy.backoff_limit) return false;
   const int64_t limit = *job.spec.run_policy.backoff_limit;
   const Due due = DueOf(replicas, job.spec.run_policy.restart_scope);
-  // This is the count that the status will contain after this reconcile, so the next reconcile
-  // reaches the same decision.
+  // Use the count that the status will contain after this reconcile, so that the next reconcile
+  // makes the same decision.
   const int64_t used = RestartsInStatus(status) + due.recreations + due.container_restarts;
   const int64_t living = RestartsOfLivingPods(replicas);
   if (living > 0 && used + living >= std::max<int64_t>(limit, 1)) return true;

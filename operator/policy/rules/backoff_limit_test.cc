@@ -102,7 +102,7 @@ TEST(BackoffLimit, CountsOverAllTypes) {
   }
 }
 
-// With restartScope Job, three failures in one reconcile count as one restart: they exceed a limit
+// With restartScope Job, three failures in one reconcile count as one restart. They exceed a limit
 // of 1 only if the status already counts a restart.
 TEST(BackoffLimit, CountsAnAttemptOnce) {
   api::TFJob job = MakeJob({{kWorker, 3, kExitCode}});

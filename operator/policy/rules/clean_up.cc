@@ -5,8 +5,8 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns whether all containers have exited with 0. For a moment after that, the kubelet still
-// reports phase Running, but the pod must already be kept for its logs.
+// Returns whether all containers have exited with 0. The kubelet then still reports phase Running
+// for a moment, but the pod must already be kept for its logs.
 bool HasSucceeded(const objects::Pod& pod) {
   return !pod.containers.empty() &&
          std::all_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {

@@ -7,10 +7,10 @@
 
 namespace tfjob::policy {
 
-// Returns whether the policy deletes the pod. None deletes no pods. Running deletes pods in phase
-// Running or Pending, except a pod in phase Running whose containers have all exited with 0 (its
-// phase is about to change). All deletes all pods. A pod that is already terminating is never
-// deleted.
+// Returns whether the policy deletes the pod. Policy None deletes no pods, and All deletes all.
+// Running deletes pods in phase Running or Pending, except a pod in phase Running whose containers
+// have all exited with 0 (its phase is about to change). No policy deletes a pod that is already
+// terminating.
 bool IsCleanedUp(const objects::Pod& pod, api::CleanPodPolicy policy);
 
 }  // namespace tfjob::policy

@@ -28,8 +28,8 @@ void RememberGroup(const ReplicaGroup& group, api::TFJobStatus& status, Pods& po
   status.replica_statuses[group.type].completed_indexes = completed.ToString();
 }
 
-// Records the index of a surplus pod if the pod is completed. The index is beyond the slots of its
-// type.
+// Records the index of a surplus pod, which is beyond the slots of its type, if the pod is
+// completed.
 void RememberSurplus(const api::TFJob& job, const objects::Pod& pod, api::TFJobStatus& status,
                      Pods& pods) {
   const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod.metadata.name);

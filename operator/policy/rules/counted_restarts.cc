@@ -64,8 +64,7 @@ void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
   for (const std::string_view uid : gone) {
     latest_first.emplace_back(GoneFor(uid, snapshot, options), uid);
   }
-  // Pods that disappeared at the same time are ordered by UID, so that every call forgets the same
-  // pods.
+  // Order pods that disappeared at the same time by UID, so that every call forgets the same pods.
   std::ranges::sort(latest_first, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });

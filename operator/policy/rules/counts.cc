@@ -10,12 +10,12 @@ namespace tfjob::policy {
 namespace {
 
 // Returns whether the entry of a type that is not in the spec must be kept: restarts never
-// decrease, and completed indexes and counted pods must still be known if the type is added again.
+// decrease, and completed indexes and counted pods are still needed if the type is added again.
 bool IsWorthKeeping(const api::ReplicaStatus& replica) {
   return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
 }
 
-// Returns whether the replica has a failed pod that still exists and is to stay.
+// Returns whether the replica has a failed pod that still exists and must be kept.
 bool HasFailedPod(const Replica& replica) {
   return replica.state == ReplicaState::kFailed && !replica.departed &&
          !replica.pod->metadata.terminating();

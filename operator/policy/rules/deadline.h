@@ -9,8 +9,8 @@
 namespace tfjob::policy {
 
 // Returns the time left until the deadline; zero or less if it has passed. The deadline counts from
-// startTime, which a suspension keeps and resuming resets. Returns nullopt if the job has no
-// deadline or has not started.
+// startTime, which does not change during a suspension but is set again when the job is resumed.
+// Returns nullopt if the job has no deadline or has not started.
 std::optional<Duration> TimeToDeadline(const api::TFJob& job, const api::TFJobStatus& status,
                                        Time now);
 

@@ -8,7 +8,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns the most common id among the live pods; nullopt if no pod is live.
+// Returns the most common key id among the live pods; nullopt if no pod is live.
 std::optional<std::string> IdOfLivingPods(const Replicas& replicas) {
   std::map<std::string_view, int64_t> counts;
   std::vector<std::string_view> found;  // in slot order

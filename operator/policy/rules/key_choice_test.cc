@@ -7,7 +7,8 @@ namespace {
 
 using enum ReplicaState;
 
-// A replica's pod. `key_id` is the id of its key, such as "1.a", or "" for a pod without a key.
+// Describes a replica's pod. `key_id` is the id of its key, such as "1.a", or "" for a pod without
+// a key.
 struct Living {
   std::string key_id;
   ReplicaState state = kActive;

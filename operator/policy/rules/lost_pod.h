@@ -13,13 +13,13 @@
 namespace tfjob::policy {
 
 // Returns, for a pod that is terminating on a lost node, the time left until the pod counts as lost
-// (options.lost_pod_after past its grace period); zero or less if it already does. Returns nullopt
-// for every other pod.
+// (options.lost_pod_after past its grace period); zero or less if it already counts as lost.
+// Returns nullopt for every other pod.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
                                    const DecisionOptions& options);
 
-// Returns true if the job's annotation asks for lost pods to be deleted with grace period 0.
+// Returns true if the job's annotation requests that lost pods be deleted with grace period 0.
 bool ForcesDeletion(const api::TFJob& job);
 
 }  // namespace tfjob::policy

@@ -9,8 +9,8 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns " Pod mnist-worker-1: Evicted: the node was low on memory" for the first failed pod that
-// was disrupted; "" if none was.
+// Returns a sentence such as " Pod mnist-worker-1: Evicted: the node was low on memory" about the
+// first failed pod that was disrupted; "" if no failed pod was disrupted.
 std::string DisruptionSentence(const ReplicaGroup& group) {
   for (const Replica& replica : group.replicas) {
     if (replica.state != ReplicaState::kFailed) continue;

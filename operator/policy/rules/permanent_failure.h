@@ -18,12 +18,13 @@ struct PermanentFailure {
   bool operator==(const PermanentFailure&) const = default;
 };
 
-// Returns true if a permanent failure of the type's replicas does not end the job, which is the
+// Returns true if a permanent failure of a replica of this type does not end the job. This is the
 // case for workers if enableDynamicWorker is set. The failed pod is kept for its logs.
 bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type);
 
-// Returns the failure of the first type (in the order of api::kReplicaTypes) that has a permanently
-// failed replica and whose failures are not tolerated, even if other types are restarting.
+// Considers only replica types whose failures are not tolerated. Returns the failure of the first
+// type, in the order of api::kReplicaTypes, that has a permanently failed replica. Other types that
+// are restarting do not matter.
 std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
                                                      const Replicas& replicas);
 

@@ -61,7 +61,7 @@ TEST(Failure, IsPermanentByThePolicysWord) {
   for (const auto& c : kCases) EXPECT_EQ(FailureOf(c.types, c.pods), c.message) << c.sentence;
 }
 
-// With enableDynamicWorker, failures of workers are tolerated, but not those of other types.
+// With enableDynamicWorker, failures of workers are tolerated, but those of other types are not.
 TEST(Failure, IsToleratedOfDynamicWorkers) {
   EXPECT_EQ(FailureOf({{kWorker, 2}}, {Exited("mnist-worker-1", 1)}, true), "");
   EXPECT_EQ(FailureOf({{kWorker, 2, kExitCode}}, {Exited("mnist-worker-1", 1)}, true), "");

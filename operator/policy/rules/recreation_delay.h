@@ -12,8 +12,8 @@ namespace tfjob::policy {
 // times since the count was last reset: by default 0 s, 1 s, 2 s, 4 s … up to the maximum.
 Duration RecreationDelay(int32_t recreations, const DecisionOptions& options);
 
-// Returns the earliest time, on the steady clock, at which the slot's next pod may be created.
-// Returns nullopt, which means no delay, if no pod was lost.
+// Returns the earliest time, on the steady clock, at which the slot's next pod may be created. If
+// no pod was lost, returns nullopt: the pod may be created now.
 std::optional<Duration> NotBefore(const IndexHistory* index, const DecisionOptions& options);
 
 }  // namespace tfjob::policy

@@ -19,7 +19,7 @@ bool Vanished(const api::TFJob& job, const History* history, const Slot& slot,
 }
 
 // Returns the last state of the pod that vanished from the slot; nullptr if the snapshot does not
-// have it.
+// contain it.
 const objects::Pod* LastState(const Snapshot& snapshot, const Slot& slot) {
   const std::string& uid = snapshot.history->Find(slot)->uid;
   for (const auto& pod : snapshot.departed) {
@@ -74,8 +74,8 @@ void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replic
   const auto failed = std::find_if(restarts.begin(), restarts.end(),
                                    [](const Restarted& restart) { return !restart.disrupted; });
   if (failed != restarts.end()) ++status.replica_statuses[failed->slot.type].restarts;
-  // From now on, a pod with a lower attempt number is known to have been counted, so the UIDs are
-  // no longer needed.
+  // From now on, the attempt number of a pod shows whether the pod has been counted, so the UIDs
+  // are no longer needed.
   for (auto& [type, replica] : status.replica_statuses) replica.replacing.clear();
   ++status.attempt;
   ForgetCompleted(status);
@@ -85,7 +85,7 @@ void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status) 
   for (const ReplicaGroup& group : replicas.groups) {
     if (!BehaviorOf(group.policy).counts_container_restarts) continue;
     for (const Replica& replica : group.replicas) {
-      // Pods of earlier attempts were counted when this attempt began.
+      // Pods of earlier attempts were counted when this attempt was started.
       if (replica.pod == nullptr || AttemptOf(*replica.pod) < status.attempt) continue;
       CountContainersOf(*replica.pod, group.type, status);
     }

@@ -24,7 +24,8 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// A job with a running parameter server and two running workers, one reconcile after its start.
+// Sets up a job with a running parameter server and two running workers, one reconcile after its
+// start.
 struct RunningJob : Scene {
   explicit RunningJob(RestartPolicy policy, api::RestartScope scope = api::RestartScope::kReplica)
       : Scene(WithScope(policy, scope)) {
@@ -42,7 +43,7 @@ struct RunningJob : Scene {
   const api::ReplicaStatus& workers() { return job.status.replica_statuses[kWorker]; }
 };
 
-// When a replica fails, first the status is written, then the pod is deleted, and then the new pod
+// When a replica fails, the status is written first, then the pod is deleted, and then the new pod
 // is created. The job is Restarting until the new pod exists. The failure is counted once.
 TEST(Restart, ReplacesAFailedReplica) {
   RunningJob scene(kExitCode);
@@ -60,8 +61,8 @@ TEST(Restart, ReplacesAFailedReplica) {
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobRestarting"));
 
-  // The operator stopped before it deleted the pod. The next reconcile deletes it, but does not
-  // count the failure again.
+  // If the operator stops before it has deleted the pod, the next reconcile deletes the pod but
+  // does not count the failure again.
   verdict = scene.ReconcileAndWrite(11);
   EXPECT_EQ(scene.workers().restarts, 1);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
@@ -80,8 +81,8 @@ TEST(Restart, ReplacesAFailedReplica) {
   EXPECT_EQ(scene.workers().restarts, 1);
 }
 
-// A pod that was counted stays counted for 5 minutes after it is gone. An operator whose watch is
-// behind still sees it, and must not count it again.
+// A counted pod remains recorded for 5 minutes after it is gone. An operator whose watch is behind
+// still sees the pod, and must not count it again.
 TEST(Restart, CountsAPodOnceThatAnotherOperatorStillSees) {
   RunningJob scene(kExitCode);
   scene.Put(Exited("mnist-worker-1", 137));
@@ -113,7 +114,7 @@ TEST(Restart, CountsAPodOnceThatAnotherOperatorStillSees) {
   EXPECT_THAT(scene.workers().replacing, ElementsAre("uid-mnist-worker-0"));
 }
 
-// After a mass failure, the status does not grow without limit.
+// After a failure of very many pods, the status must not grow without limit.
 TEST(Restart, RemembersAtMost256GonePods) {
   api::TFJob job = StartedJob({{kWorker, 2, kExitCode}});
   Scene scene(job);
@@ -129,8 +130,8 @@ TEST(Restart, RemembersAtMost256GonePods) {
   EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
-// The pods disappeared at the same time, so none has been gone longer than another. Exactly
-// kMaxGonePods of them are still recorded.
+// The pods disappeared at the same time, so none has been gone longer than another. Nevertheless,
+// exactly kMaxGonePods of them must remain recorded.
 TEST(Restart, RemembersAsManyOfThePodsThatWentAtOnce) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;
@@ -199,7 +200,7 @@ TEST(Restart, ReplacesADeletedPod) {
   }
 }
 
-// A pod that is suddenly gone is also replaced, and one event reports this.
+// A pod that has suddenly disappeared is replaced, too, and one event reports this.
 TEST(Restart, ReplacesAPodThatVanished) {
   RunningJob scene(kOnFailure);
   scene.Remove("mnist-worker-1");
@@ -213,7 +214,7 @@ TEST(Restart, ReplacesAPodThatVanished) {
   EXPECT_EQ(scene.workers().restarts, 0);
 }
 
-// The second recreation is delayed by one second, the third by two.
+// The second recreation is delayed by one second, the third by two seconds.
 TEST(Restart, WaitsLongerEachTime) {
   RunningJob scene(kOnFailure);
   int64_t now = 10;
@@ -239,7 +240,7 @@ TEST(Restart, WaitsLongerEachTime) {
   }
 }
 
-// The job stays Restarting until the replica that drives it runs.
+// The job remains Restarting until the replica that drives the job runs.
 TEST(Restart, StandsUntilRunningHolds) {
   Scene scene(StartedJob({{kChief, 1, kOnFailure}}));
   scene.Put(Running("mnist-chief-0"));
@@ -256,7 +257,7 @@ TEST(Restart, StandsUntilRunningHolds) {
 }
 
 // With restartScope Job, one failure ends the whole attempt and is counted once. The next attempt
-// begins once the pods of the old attempt are gone.
+// starts when the pods of the old attempt are gone.
 TEST(RestartScopeJob, StartsANewAttempt) {
   RunningJob scene(kExitCode, api::RestartScope::kJob);
   scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
@@ -295,8 +296,8 @@ TEST(RestartScopeJob, StartsANewAttempt) {
   EXPECT_EQ(scene.workers().restarts, 1);
 }
 
-// A disruption starts a new attempt but is not counted. The loss of a replica with policy Never
-// does not restart the other replicas.
+// A disruption starts a new attempt but is not counted. If a replica with policy Never is lost, the
+// other replicas are not restarted.
 TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
   disrupted.Put(Terminating(Running("mnist-worker-1"), 5));

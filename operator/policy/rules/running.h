@@ -8,13 +8,12 @@ namespace tfjob::policy {
 
 struct History;
 
-// Returns true if a replica that drives the job is running. The job is driven by its Chiefs; if it
-// has none, by its Masters; if it has none of these either, by its Workers; and otherwise, by all
-// replicas.
+// Returns true if a replica that drives the job is running. The drivers are the job's Chiefs;
+// without Chiefs, its Masters; without these, its Workers; and otherwise, all its replicas.
 bool DriverRuns(const Replicas& replicas);
 
 // Returns true if every slot that should have a live pod has one, that is, if no replacement is
-// missing. Slots whose names other owners hold are not considered.
+// missing. Ignores slots whose names belong to objects of other owners.
 bool ReplacementsExist(const api::TFJob& job, const Replicas& replicas, const History* history);
 
 }  // namespace tfjob::policy

@@ -11,7 +11,7 @@ bool IsDone(const ReplicaGroup& group) {
 
 bool WorkersDone(const api::TFJob& job, const ReplicaGroup& workers) {
   const bool first_decides = job.spec.success_policy != api::SuccessPolicy::kAllWorkers;
-  // kCompleted means that the exit code is 0, which phase Succeeded alone does not prove.
+  // kCompleted proves that the exit code is 0. Phase Succeeded alone does not.
   if (first_decides && workers.replicas[0].state == ReplicaState::kCompleted) return true;
   return IsDone(workers);
 }

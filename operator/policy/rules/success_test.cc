@@ -31,7 +31,8 @@ objects::Pod Running(const char* name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Checks when the chief, worker 0, all workers or all replicas decide that the job has succeeded.
+// Checks in which cases the chief, worker 0, all workers or all replicas decide whether the job has
+// succeeded.
 TEST(Success, FollowsTheRule) {
   objects::Pod silent = MakePod("mnist-worker-0", PodPhase::kSucceeded);
   silent.containers.clear();

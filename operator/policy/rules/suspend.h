@@ -6,9 +6,9 @@
 
 namespace tfjob::policy {
 
-// Returns true if none of the job's pods may run now: the job is to be suspended, or it is being
-// resumed and pods from before the suspension still exist. A resumed job starts over, so these pods
-// must be gone first.
+// Returns true if none of the job's pods may run now: the job must be suspended, or it is being
+// resumed while pods from before the suspension still exist. A resumed job starts over, so it must
+// wait until these pods are gone.
 bool MustStandStill(const api::TFJob& job, const Snapshot& snapshot);
 
 // Sets Running to False (if it was True) and Suspended to True. Returns whether Suspended changed.

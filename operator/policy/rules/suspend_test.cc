@@ -62,8 +62,8 @@ TEST(Suspend, WhileRunning) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 0);
 }
 
-// Resuming starts the job over once the old pods are gone: it has a new startTime, and no completed
-// chief, master or worker.
+// Resuming starts the job over once the old pods are gone: the job has a new startTime, and no
+// completed chief, master or worker.
 TEST(Suspend, ThenResume) {
   Scene scene(StartedJob({{kEvaluator}, {kWorker, 2}}));
   scene.job.status.replica_statuses[kWorker].completed_indexes = "1";
@@ -88,7 +88,7 @@ TEST(Suspend, ThenResume) {
 }
 
 // A worker that completed before the suspension does not count as done in the resumed run, even if
-// its pod's disappearance is noticed only after the job was resumed.
+// the operator notices only after the resume that the worker's pod is gone.
 TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.suspend = true;

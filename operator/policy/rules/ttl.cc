@@ -22,7 +22,7 @@ std::optional<Duration> TimeToLive(const api::TFJob& job, const api::TFJobStatus
                                    Time now) {
   const std::optional<int32_t>& ttl = job.spec.run_policy.ttl_seconds_after_finished;
   if (job.spec.run_policy.suspend) return std::nullopt;
-  // A job with a negative TTL failed validation. It is kept, so that users can see why.
+  // Keep a job with a negative TTL, which fails validation, so that users can see why it failed.
   if (!ttl || *ttl < 0 || !api::IsFinished(status)) return std::nullopt;
   return *EndOf(status) + Seconds(*ttl) - now;
 }

@@ -1,4 +1,4 @@
-// Implements the batches of a program's own training loop.
+// Implements the batches over which a program's own training loop iterates.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -13,8 +13,8 @@
 namespace tfjob::api {
 
 struct BatchesData {
-  // The name that an input, label or sample weight has in the pipeline's batches, and the name of
-  // its array in a Batch; "" if the array has no name.
+  // The names of one input, label or sample weight: `field` in the pipeline's batches, and `name`
+  // in a Batch ("" if its array has no name).
   struct Role {
     std::string field, name;
   };
@@ -24,7 +24,7 @@ struct BatchesData {
 
 namespace {
 
-// Returns the names of the dataset's inputs or outputs, and "" for one that has no name.
+// Returns the names of the dataset's inputs or outputs. The name of an array without a name is "".
 std::vector<std::string> ArrayNames(const std::map<std::string, std::string>& given, bool needed) {
   std::vector<std::string> names;
   for (const auto& [name, array] : given) names.push_back(name);
@@ -32,7 +32,7 @@ std::vector<std::string> ArrayNames(const std::map<std::string, std::string>& gi
   return names;
 }
 
-// Returns a model with these inputs and outputs, because data are always read for a model.
+// Returns a model with these inputs and outputs, because data can be read only for a model.
 model::Model StandIn(const std::vector<std::string>& inputs,
                      const std::vector<std::string>& outputs) {
   model::Model model{.name = "data", .sequential = false};
@@ -120,7 +120,7 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
   }
   config::TrainingConfig config;
   config.seed = session.options.seed;
-  // Validate needs a loss and the number of epochs, which are not used.
+  // Validate requires a loss and the number of epochs. They have no other use here.
   config.loss.name = "mean_squared_error";
   config.epochs = 1;
   const bool files = !data.keys.is_null();
@@ -130,7 +130,7 @@ StatusOr<std::shared_ptr<BatchesData>> MakeBatchesOf(const SessionData& session,
     RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
   }
   RETURN_IF_ERROR(config::Validate(config, {.model = true, .data = true}));
-  // Set only after Validate, which would take it for an incomplete format.
+  // Set after Validate, which would reject the settings as an incomplete format.
   if (!files) config.data.train = data.source;
   ASSIGN_OR_RETURN(const Reading reading, ReadingOf(data, config.data.train));
   StatusOr<std::shared_ptr<const tfjob::data::Source>> source =

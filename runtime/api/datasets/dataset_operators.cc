@@ -1,4 +1,5 @@
-// Implements the functions that make Datasets from other Datasets or from functions of the program.
+// Implements the functions that create Datasets from other Datasets or from functions of the
+// program.
 #include <optional>
 #include <utility>
 
@@ -29,7 +30,7 @@ tfjob::Status FromFunction(const Status& status) {
   return InvalidArgument(Message(error));
 }
 
-// Returns a Dataset that `open` makes from the parts.
+// Returns a Dataset whose source `open` creates from the parts.
 template <typename Open>
 Dataset Operator(std::vector<Dataset> parts, Open open) {
   DatasetData made;
@@ -92,7 +93,7 @@ Dataset Dataset::Repeat(int64_t count) const {
 }
 
 Dataset Dataset::Concatenate(const Dataset& next) const {
-  // A chain of calls becomes one operator, because parts of parts are opened by recursion.
+  // Merge a chain of calls into one operator, because nested parts are opened by recursion.
   std::vector<Dataset> parts = {*this};
   if (data_->concatenation) parts = data_->parts;
   parts.push_back(next);

@@ -1,5 +1,5 @@
-// Trains on datasets that operators make, and compares the weights with those that arrays of the
-// same examples yield.
+// Trains on datasets that operators create, and checks that the weights are the same as after
+// training on arrays of the same examples.
 #include <gtest/gtest.h>
 #include <tfjob/tfjob.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using tj::data::Example;
 
-// Returns the examples x = i / 50, y = x - 1, for the given numbers i.
+// Returns the examples x = i / 50, y = x - 1, where i are the given numbers.
 tj::Dataset Points(const std::vector<int>& numbers) {
   const auto count = static_cast<int64_t>(numbers.size());
   tj::Tensor x(tj::DType::kFloat32, {count, 1}), y(tj::DType::kFloat32, {count, 1});
@@ -147,7 +147,8 @@ TEST(Dataset, AChainOfManyConcatenationsIsOneDataset) {
   EXPECT_EQ(Trained(all), Trained(Points(numbers)));
 }
 
-// The code OutOfRange would end the run in all of its tasks, and after every restart.
+// If the error kept its code OutOfRange, it would end the run in all tasks, and again after every
+// restart.
 TEST(Dataset, ErrorsOfFunctionsDoNotFailTheRun) {
   const tj::Status error(tj::StatusCode::kOutOfRange, "no such row");
   const tj::Dataset mapped =

@@ -9,14 +9,14 @@
 
 namespace tfjob::api {
 
-// Knows the names of one model's inputs and outputs. Immutable.
+// The names of one model's inputs and outputs. Immutable.
 class ExampleNames {
  public:
   explicit ExampleNames(const model::Model& model);
 
-  // Returns the values that are present. Returns InvalidArgument if the model has no input or
-  // output with the name of a value, or if there is a value without a name, and the model has
-  // several inputs (or outputs) or the example also has values with names.
+  // Converts the values that are present. Returns InvalidArgument if the model has no input or
+  // output with the name of a value. A value without a name is also InvalidArgument if the model
+  // has several inputs (or outputs), or if the example also has values with names.
   StatusOr<tfjob::data::Example> ToInternal(const data::Example& example) const;
   data::Example ToPublic(const tfjob::data::Example& example) const;
 
@@ -25,7 +25,7 @@ class ExampleNames {
   struct Role {
     const char* word;              // "x"
     const char* words;             // "inputs"
-    Tensor data::Example::* only;  // the value without a name
+    Tensor data::Example::* only;  // the value that needs no name
     std::map<std::string, Tensor> data::Example::* named;
     std::vector<std::string> layers;  // the names that programs use
     std::vector<std::string> feeds;

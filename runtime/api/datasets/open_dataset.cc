@@ -52,15 +52,16 @@ StatusOr<SourcePtr> OpenLeaf(const DatasetData& data, train::Split split, const 
 // Limits, approximately, the total number of threads of the parts of a Dataset.
 constexpr int kMostThreads = 512;
 
-// Opens the parts of an operator.
+// Opens the parts of an operator as sources.
 class Parts {
  public:
-  // Changes data.train or data.eval of the config, and data.threads, while files are opened. At
+  // While files are opened, changes data.train or data.eval of the config, and data.threads. At
   // most `threads` threads call functions of the program.
   Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
       : model_(model), split_(split), threads_(threads), config_(config) {}
 
-  // Opens a part, and applies the scale to its inputs. The part has at most about `most` threads.
+  // Opens a part, and applies the scale to its inputs. The source uses at most about `most`
+  // threads.
   StatusOr<SourcePtr> Open(const Dataset& dataset, int most = kMostThreads,
                            train::Extent extent = train::Extent::kAll) {
     const DatasetData& data = Access::Data(dataset);
@@ -156,8 +157,8 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
   Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
   StatusOr<SourcePtr> opened = parts.Open(dataset);
   config.data.threads = given;
-  // Every part has its own keys, so keep none of them, except for folders of images: data.eval uses
-  // the classes of data.train.
+  // Every part has its own keys, so no keys are kept, except those of folders: data.eval uses the
+  // classes of data.train.
   SourceIn(config, split) = {};
   SourceIn(config, split).datasets = parts.TakeFolders();
   if (!opened.ok()) return Annotate(opened.status(), train::KeyOf(split));

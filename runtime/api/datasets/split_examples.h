@@ -8,9 +8,9 @@
 
 namespace tfjob::api {
 
-// Returns the first ⌊n · (1 - fraction)⌋ of the n examples, and the rest, as in Keras. Returns
-// InvalidArgument if the fraction is not from 0 to below 1, if the examples are in files, or if one
-// of the two parts would be empty.
+// Returns the first ⌊n · (1 - fraction)⌋ of the n examples, and then the remaining ones, as in
+// Keras. Returns InvalidArgument if the fraction is not from 0 to below 1, if the examples are in
+// files, or if one of the two parts would be empty.
 StatusOr<std::pair<Dataset, Dataset>> SplitExamples(const Dataset& dataset, double fraction);
 
 }  // namespace tfjob::api

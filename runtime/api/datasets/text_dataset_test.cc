@@ -1,4 +1,5 @@
-// Trains on texts: in folders by class, in batches by length, and with masked tokens.
+// Trains on texts from folders with a subfolder per class, on batches of texts of similar lengths,
+// and on masked tokens.
 #include <gtest/gtest.h>
 #include <tfjob/tfjob.h>
 
@@ -22,7 +23,7 @@ class TextDataset : public testing::Test {
     std::ofstream(path) << content;
     return path;
   }
-  // Returns a model that tells from the bytes of a text which of two classes it has.
+  // Returns a model that predicts the class of a text, one of two, from its bytes.
   static tj::CompiledModel Classifier() {
     return tj::Session(tj::Strategy::OneDevice(), {.seed = 1, .threads = 1})
         .Compile(

@@ -21,11 +21,11 @@ struct FeatureInputs {
 // column, or an invalid shape.
 StatusOr<FeatureInputs> InputsOf(const std::vector<NumericColumn>& columns);
 
-// Returns the optimizer, with this learning rate unless it has its own.
+// Returns the optimizer, with `rate` as its learning rate if it has none.
 Optimizer WithDefaultRate(const Optimizer& optimizer, double rate);
 
-// Returns the number of logits of a classifier: 1 for two classes, and otherwise one per class.
-// Returns InvalidArgument if there are fewer than two classes.
+// Returns the number of logits of a classifier: 1 for two classes, or else one per class. Returns
+// InvalidArgument if there are fewer than two classes.
 StatusOr<int64_t> LogitsOf(int64_t n_classes);
 
 // Returns the loss and the metrics of a classifier.

@@ -9,7 +9,7 @@
 namespace tfjob::api {
 namespace {
 
-// The default of TensorFlow (tensorflow_estimator/python/estimator/canned/dnn.py).
+// TensorFlow's default learning rate (tensorflow_estimator/python/estimator/canned/dnn.py).
 constexpr double kDnnRate = 0.05;
 
 StatusOr<Model> DnnModel(const DNNClassifier& classifier) {

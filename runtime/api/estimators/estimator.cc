@@ -44,8 +44,8 @@ tfjob::Status CheckRunConfig(const RunConfig& config) {
                        "Strategy::OneDevice(), got ", config.eval_distribute.name());
 }
 
-// Makes a temporary folder. Returns InvalidArgument in a job, because its tasks need a shared
-// folder.
+// Creates a temporary folder. Returns InvalidArgument in a job, because the tasks of a job need a
+// shared folder.
 StatusOr<std::string> TemporaryFolder(const Strategy& strategy) {
   if (!Access::Data(strategy).tf_config.cluster.empty()) {
     return InvalidArgument(
@@ -69,8 +69,8 @@ StatusOr<EstimatorData> Checked(const Model& model, const CompileOptions& option
   return EstimatorData{model, options, std::move(config), OkStatus()};
 }
 
-// Returns the compiled model for evaluations. It has initial values if the shapes of its inputs are
-// known, and otherwise none.
+// Returns the compiled model for evaluations. The model has initial values if the shapes of its
+// inputs are known, and otherwise no values.
 StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   RETURN_IF_ERROR(estimator.invalid);
   const Session session(estimator.config.eval_distribute, estimator.config.session);
@@ -79,7 +79,8 @@ StatusOr<CompiledModel> CompiledForEvaluation(const EstimatorData& estimator) {
   return *made;
 }
 
-// Makes the variables of a model that does not state their shapes, which the examples determine.
+// Creates the variables of a model that does not state their shapes. The examples determine the
+// shapes.
 tfjob::Status BuildFor(const Dataset& examples, CompiledData& state) {
   config::TrainingConfig config = state.config;
   const model::Model& model = state.internal_model();

@@ -21,11 +21,11 @@ struct EstimatorData {
 // Returns an estimator whose every method that can fail returns `error`.
 Estimator InvalidEstimator(const RunConfig& config, tfjob::Status error);
 
-// Calls an input function. `name` says in error messages whose function it is.
+// Calls an input function. Error messages refer to the function as `name`.
 StatusOr<InputBatches> CallInput(const InputFunction& input_fn, const char* name,
                                  const InputContext& context);
 
-// Returns the metrics, and "global_step", the step to which they belong.
+// Returns the metrics and, as "global_step", the step at which they were computed.
 Metrics WithStep(std::vector<std::pair<std::string, double>> values, int64_t step);
 
 }  // namespace tfjob::api

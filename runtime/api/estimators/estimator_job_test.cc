@@ -50,7 +50,7 @@ class Contexts {
   std::set<std::pair<int, int>> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns a strategy like that of Strategy::FromEnvironment in a task.
+// Returns the strategy that Strategy::FromEnvironment would return in a task with this TF_CONFIG.
 Strategy StrategyIn(const cluster::TfConfig& tf_config) {
   StrategyData data;
   data.tf_config = tf_config;

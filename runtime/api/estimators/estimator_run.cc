@@ -30,7 +30,7 @@ tfjob::Status CheckSpecs(const TrainSpec& train, const EvalSpec& eval) {
   return OkStatus();
 }
 
-// A run of an Estimator in this task.
+// The state of one run of an Estimator in this task.
 struct Run {
   CompiledModel compiled;
   config::TrainingConfig config;
@@ -40,7 +40,7 @@ struct Run {
   const cluster::TfConfig& tf_config() { return state().strategy().tf_config; }
 };
 
-// Copies the settings of RunConfig.
+// Copies the settings of the RunConfig to the config.
 void TakeRunConfig(const RunConfig& from, config::TrainingConfig& config) {
   config.model_dir = from.model_dir;
   config.save_checkpoints_steps = from.save_checkpoints_steps;
@@ -71,7 +71,7 @@ InputContext ContextOf(const cluster::TfConfig& tf_config) {
           .input_pipeline_id = cluster::TrainingRank(tf_config, tf_config.task)};
 }
 
-// Calls the input function of the training, and sets the size of the batches.
+// Calls the input function of the training, and sets the batch size.
 tfjob::Status OpenTraining(const InputFunction& input_fn, Run& run) {
   const cluster::TfConfig& tf_config = run.tf_config();
   ASSIGN_OR_RETURN(const InputBatches input,
@@ -110,7 +110,7 @@ tfjob::Status OpenEvaluation(const EvalSpec& spec, Run& run) {
   return OkStatus();
 }
 
-// Trains in this process. If it trains alone and there are evaluation data, also evaluates
+// Trains in this process. If no other task trains and there are evaluation data, also evaluates
 // checkpoints. Returns the result of the last evaluation, or no metrics if there was none.
 StatusOr<Metrics> TrainHere(Run& run) {
   RETURN_IF_ERROR(TakeTheOnlyRun(run.tf_config()));
@@ -136,7 +136,7 @@ StatusOr<Metrics> TrainHere(Run& run) {
   return last;
 }
 
-// Runs a ps or an evaluator.
+// Runs a ps or an evaluator until the job has ended.
 tfjob::Status RunUntilTheEnd(Run& run) {
   train::TaskOptions task = TaskOptionsOf(run.state(), run.config);
   task.inputs = run.inputs;
@@ -160,7 +160,7 @@ StatusOr<Metrics> RunRole(const EstimatorData& estimator, const TrainSpec& train
   return TrainHere(run);
 }
 
-// Returns the step at which a training ends, or nullopt if the newest checkpoint has reached it.
+// Returns the step at which training stops, or nullopt if the newest checkpoint has reached it.
 StatusOr<std::optional<int64_t>> LastStep(const std::string& model_dir,
                                           const EstimatorTrainOptions& options) {
   if ((options.steps > 0) == (options.max_steps > 0) || options.steps < 0 || options.max_steps < 0)

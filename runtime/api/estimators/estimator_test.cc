@@ -21,7 +21,8 @@ std::string Folder(const std::string& name) {
   return path;
 }
 
-// Returns the examples of TensorFlow's guide to distributed training: x = 1, y = 1.
+// Returns the examples of TensorFlow's guide to distributed training: x = 1 and y = 1 in every
+// example.
 tj::InputFunction Ones(int64_t examples = 100) {
   return [examples](const tj::InputContext&) -> tj::Result<tj::InputBatches> {
     const std::vector<float> ones(static_cast<size_t>(examples), 1.0F);
@@ -44,8 +45,9 @@ tj::Estimator Regressor(const std::string& folder) {
       .feature_columns = {{"feats"}}, .optimizer = "sgd", .config = ConfigIn(folder)};
 }
 
-// With the rate 0.2, each step multiplies the error 1 by 1 - 4 · 0.2, as TensorFlow's guide shows
-// for ten steps: average_loss = 1.4e-14, prediction/mean = 0.99999994.
+// The initial error is 1, and with the rate 0.2 each step multiplies it by 1 - 4 · 0.2.
+// TensorFlow's guide shows the result of ten steps: average_loss = 1.4e-14, prediction/mean =
+// 0.99999994.
 TEST(LinearRegressor, TakesTheStepsOfTensorFlow) {
   const tj::Estimator regressor = Regressor(Folder("linear"));
   ASSERT_TRUE(regressor.Train(Ones(), {.steps = 2}).ok());
@@ -106,7 +108,8 @@ TEST(TrainAndEvaluate, ReturnsTheResultOfTheLastStep) {
   EXPECT_EQ(eval.calls, 1);
 }
 
-// Returns the number of evaluations whose summaries are in the folder: each writes a loss.
+// Returns the number of evaluations whose summaries are in the folder. Every evaluation writes one
+// loss.
 int EvaluationsIn(const std::string& folder) {
   int found = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/eval")) {
@@ -118,7 +121,7 @@ int EvaluationsIn(const std::string& folder) {
   return found;
 }
 
-// evaluation_throttle_test.cc tests which checkpoints are evaluated, on a clock of its own.
+// evaluation_throttle_test.cc tests which checkpoints are evaluated, with simulated times.
 TEST(TrainAndEvaluate, EvaluatesTheLastStateWhateverTheThrottle) {
   for (const double throttle : {0.0, 1000.0}) {
     const std::string folder = Folder("throttle");
@@ -130,15 +133,15 @@ TEST(TrainAndEvaluate, EvaluatesTheLastStateWhateverTheThrottle) {
                                            {.input_fn = Ones(20), .throttle_secs = throttle});
     ASSERT_TRUE(last.ok()) << last.status();
     EXPECT_EQ((*last)["global_step"], 5000);
-    // With a throttle, the first checkpoint after the start (if there is one) and the last state
-    // are evaluated; without one, every checkpoint that is written before the run ends, however
-    // many there are.
+    // With a throttle, only the first checkpoint after the start (if there is one) and the last
+    // state are evaluated. Without a throttle, every checkpoint that is written before the run ends
+    // is evaluated.
     EXPECT_GE(EvaluationsIn(folder), 1);
     if (throttle > 0) EXPECT_LE(EvaluationsIn(folder), 2);
   }
 }
 
-// Asks the process to stop when the example in the middle is read.
+// Sends the process a request to stop when the middle example is read.
 class AsksToStop : public tj::data::Source {
  public:
   int64_t size() const override { return 1000; }
@@ -173,7 +176,7 @@ TEST(TrainAndEvaluate, MirroredReplicasHaveABatchEach) {
   EXPECT_NEAR((*last)["loss"], std::pow(0.2, 4), 1e-7);
 }
 
-// Returns points on both sides of x = 0, each with the class of its side.
+// Returns points on both sides of x = 0. The class of each point is the side on which it lies.
 tj::InputFunction Sides(int64_t classes) {
   return [classes](const tj::InputContext&) -> tj::Result<tj::InputBatches> {
     std::vector<float> x;

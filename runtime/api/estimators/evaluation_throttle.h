@@ -8,20 +8,20 @@
 
 namespace tfjob::api {
 
-// As tf.estimator.train_and_evaluate does, evaluates the first checkpoint after the one from which
-// training starts, later ones if at least `throttle` has passed since the last evaluation began,
-// and always the state of the last step.
+// Chooses checkpoints as tf.estimator.train_and_evaluate does: the first one after the checkpoint
+// from which training starts, each later one if at least `throttle` has passed since the start of
+// the previous evaluation, and always the state after the last step.
 class EvaluationThrottle {
  public:
   explicit EvaluationThrottle(Duration throttle) : throttle_(throttle) {}
 
-  // Reports that a run starts or continues at a step.
+  // Call when a run starts or continues at this step.
   void Start(int64_t step) { start_ = step; }
-  // Returns whether to evaluate the checkpoint of a step now.
+  // Returns whether the checkpoint of this step should be evaluated now.
   bool Wants(int64_t step, Duration now) const {
     return step != start_ && (!began_ || now - *began_ >= throttle_);
   }
-  // Returns whether the state of the last step has yet to be evaluated.
+  // Returns whether the state after the last step, `step`, has not been evaluated yet.
   bool WantsLast(int64_t step) const { return step != evaluated_; }
   void Began(Duration now) { began_ = now; }
   void Evaluated(int64_t step) { evaluated_ = step; }
@@ -30,7 +30,7 @@ class EvaluationThrottle {
   const Duration throttle_;
   int64_t start_ = 0;
   int64_t evaluated_ = -1;         // the step of the last evaluation
-  std::optional<Duration> began_;  // when that evaluation began
+  std::optional<Duration> began_;  // when that evaluation started
 };
 
 }  // namespace tfjob::api

@@ -13,7 +13,7 @@
 namespace tfjob::api {
 namespace {
 
-// The default of TensorFlow (tensorflow_estimator/python/estimator/canned/linear.py).
+// TensorFlow's default learning rate (tensorflow_estimator/python/estimator/canned/linear.py).
 constexpr double kLinearRate = 0.2;
 
 Optimizer LinearOptimizer(const std::optional<Optimizer>& given, size_t columns) {
@@ -21,7 +21,7 @@ Optimizer LinearOptimizer(const std::optional<Optimizer>& given, size_t columns)
   return Ftrl{.learning_rate = std::min(kLinearRate, 1 / std::sqrt(static_cast<double>(columns)))};
 }
 
-// Returns the outputs of a linear model.
+// Returns a linear model with this number of outputs.
 StatusOr<Model> LinearModel(const std::vector<NumericColumn>& columns, int64_t outputs) {
   ASSIGN_OR_RETURN(const FeatureInputs made, InputsOf(columns));
   const Symbol logits =
@@ -82,7 +82,7 @@ CompileOptions OptionsOfClassifier(int64_t n_classes, const Optimizer& optimizer
             .loss = SparseCategoricalCrossentropy{.from_logits = true},
             .metrics = {"accuracy"}};
   }
-  // A logit above 0 is a probability above 1/2.
+  // A logit above 0 corresponds to a probability above 1/2.
   return {.optimizer = optimizer,
           .loss = BinaryCrossentropy{.from_logits = true},
           .metrics = {{"binary_accuracy", {{"threshold", 0.0}}}}};

@@ -29,7 +29,7 @@ tfjob::Status LocalEvaluations::OnStart(train::Trainer& run) {
 tfjob::Status LocalEvaluations::OnCheckpoint(train::Trainer& run) {
   if (!throttle_.Wants(run.global_step(), context_.clock().Monotonic())) return OkStatus();
   const tfjob::Status evaluated = Evaluate(run);
-  // The run itself ends a task that is asked to stop.
+  // If the task was asked to stop, return OK: the run itself stops the task.
   return WasStopped(evaluated) ? OkStatus() : evaluated;
 }
 

@@ -1,5 +1,4 @@
-// Evaluates new checkpoints while the only task of an Estimator's job trains. Private to this
-// package.
+// Evaluates new checkpoints while an Estimator trains in a single task. Private to this package.
 #pragma once
 
 #include <memory>

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kKeptBackups = 2;
 constexpr Logger kBackupLog("api");
 
-// Returns the folder of the checkpoints. Nothing else is stored there, so RemoveBackup can empty
-// it.
+// Returns the folder of the checkpoints. No other files are stored there, so RemoveBackup can
+// delete everything in it.
 std::string FolderOf(const BackupAndRestore& backup) {
   return StrCat(backup.backup_dir, "/fit-backup");
 }
@@ -39,8 +39,8 @@ Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& m
 
 namespace {
 
-// Returns Unimplemented if the callback may need something that is not possible in a task of this
-// job, or with a backup.
+// Returns Unimplemented if the callback may request an action that is not possible in a task of
+// this job, or with a backup.
 tfjob::Status CheckNeeds(const Callback& callback, size_t index, const cluster::TfConfig& tf_config,
                          bool backup) {
   const CallbackHooks& hooks = callback.hooks();

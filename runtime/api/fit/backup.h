@@ -1,6 +1,7 @@
 // Implements the callbacks that configure the run. BackupAndRestore does nothing between steps,
 // because the trainer saves and restores the checkpoints. With TerminateOnNaN, the trainer
-// continues if numbers are not finite, and the callback ends the training. Private to this package.
+// continues if numbers are not finite, and the callback stops the training. Private to this
+// package.
 #pragma once
 
 #include "runtime/api/access.h"
@@ -31,12 +32,12 @@ tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks,
 StatusOr<const BackupAndRestore*> BackupOf(const std::vector<Callback>& callbacks);
 bool TerminatesOnNan(const std::vector<Callback>& callbacks);
 
-// Makes the run save its checkpoints in the backup's folder.
+// Sets the keys of `config` for checkpoints in the backup's folder.
 void SetUpBackup(const BackupAndRestore& backup, int64_t steps_per_epoch,
                  config::TrainingConfig& config);
 
-// Removes the backup's checkpoints, and the file that marks the end of the run. Only logs a
-// problem, because the training has succeeded.
+// Removes the backup's checkpoints, and the file that marks the end of the run. If this fails, only
+// logs a warning, because the training has succeeded.
 void RemoveBackup(const BackupAndRestore& backup);
 
 }  // namespace tfjob::api

@@ -118,7 +118,8 @@ TEST(StopTraining, EndsTheEpochThatHasBegun) {
 }
 
 TEST(LambdaCallback, ItsErrorIsNotOneOfTheRun) {
-  // The runtime itself uses OutOfRange for numbers that are not finite, and records such a failure.
+  // The runtime itself returns OutOfRange for numbers that are not finite, and records such
+  // failures in the folder. An error of a callback with the same code must not be recorded.
   const std::string folder = Temp("failed");
   const tj::LambdaCallback callback = {
       .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
@@ -210,7 +211,7 @@ TEST(CallbackHooks, CanBeAClassOfTheProgram) {
 }
 
 TEST(EarlyStopping, EndsOnceTheMetricNoLongerImproves) {
-  // With so large a rate, the loss grows from epoch to epoch.
+  // At this high learning rate, the loss grows from epoch to epoch.
   tj::CompiledModel model = Model(/*learning_rate=*/4);
   std::vector<std::vector<float>> after;
   const tj::LambdaCallback record = {
@@ -245,7 +246,7 @@ TEST(EarlyStopping, NeedsItsMetric) {
                 .status()
                 .message(),
             "mode: expected one of auto, min, max, got \"most\"");
-  // Epochs without a validation do not count.
+  // Epochs without a validation do not count towards the patience.
   const tj::Dataset validation = Line(8);
   tj::FitOptions options = With({tj::EarlyStopping{}}, 4);
   options.validation = &validation;
@@ -256,7 +257,7 @@ TEST(EarlyStopping, NeedsItsMetric) {
 }
 
 TEST(ModelCheckpoint, NamesFilesByEpochAndMetric) {
-  const std::string folder = Temp("saved");  // made by the callback
+  const std::string folder = Temp("saved");  // the callback creates it
   tj::CompiledModel model = Model();
   ASSERT_TRUE(
       model.Fit(Line(), With({tj::ModelCheckpoint{.path = folder + "/{epoch:02d}.safetensors"}}, 2))
@@ -294,7 +295,7 @@ TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
   const std::string path = Temp("kept.safetensors");
   const tj::Callback callback =
       tj::ModelCheckpoint{.path = path, .monitor = "loss", .save_best_only = true};
-  tj::CompiledModel model = Model(4);  // gets worse
+  tj::CompiledModel model = Model(4);  // the loss grows
   ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
   const std::string best = Read(path);
   ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
@@ -303,7 +304,7 @@ TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
 
 TEST(ModelCheckpoint, CanKeepOnlyTheBest) {
   const std::string path = Temp("best.keras");
-  tj::CompiledModel model = Model(4);  // gets worse
+  tj::CompiledModel model = Model(4);  // the loss grows
   ASSERT_TRUE(model
                   .Fit(Line(), With({tj::ModelCheckpoint{
                                         .path = path, .monitor = "loss", .save_best_only = true}},
@@ -364,7 +365,7 @@ TEST(BackupAndRestore, ContinuesWhereTheProgramWasAskedToStop) {
         if (run.step() == 14) raise(SIGTERM);
         return tj::Status();
       }};
-  // Runs in a child process, which ends with the exit code for the signal.
+  // Train in a child process, which exits with the code for the signal.
   EXPECT_EXIT(Model().Fit(Line(), With({backup, ask}, 6)).value(),
               testing::ExitedWithCode(128 + SIGTERM), "");
   EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/checkpoint"));
@@ -384,7 +385,7 @@ TEST(BackupAndRestore, ContinuesWhereTheProgramWasAskedToStop) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/fit-backup/checkpoint"))
       << "the backup is deleted";
 
-  // The next Fit may use the folder again.
+  // A later Fit may use the same folder.
   tj::FitOptions more = With({backup}, 7);
   more.initial_epoch = 6;
   ASSERT_TRUE(again.Fit(Line(), more).ok());

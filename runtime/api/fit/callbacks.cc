@@ -22,7 +22,7 @@
 namespace tfjob::api {
 namespace {
 
-// Follows a metric from epoch to epoch.
+// Compares the values of a metric from epoch to epoch.
 class Monitor {
  public:
   Monitor(std::string metric, std::string mode, double min_delta)
@@ -36,7 +36,7 @@ class Monitor {
     return InvalidArgument("mode: expected one of auto, min, max, got \"", mode_, "\"");
   }
 
-  // Returns nullopt if the epoch has no value, because it ended without a validation.
+  // Returns the metric's value, or nullopt if the epoch has none because it had no validation.
   StatusOr<std::optional<double>> ValueIn(const FitControl& run, const Metrics& metrics) const {
     if (metrics.has(metric_) && larger_) return std::optional<double>(metrics[metric_]);
     if (metrics.has(metric_)) {
@@ -177,7 +177,7 @@ class SchedulerHooks : public CallbackHooks {
   const LearningRateScheduler options_;
 };
 
-// Returns whether `text` is an optional width, followed by an optional precision: "", "02", ".3" or
+// Returns whether `text` consists of an optional width and an optional precision: "", "02", ".3" or
 // "8.3".
 bool IsWidth(const std::string& text) {
   const size_t point = text.find('.');
@@ -263,7 +263,7 @@ class CheckpointHooks : public CallbackHooks {
   }
 
  private:
-  // Returns those errors in the path that can be found before the first epoch has ended.
+  // Returns the first error in the path that can be detected before the first epoch has ended.
   tfjob::Status CheckPath() const {
     RETURN_IF_ERROR(PathOf(options_.path, 0, nullptr).status());
     std::string formats;
@@ -300,7 +300,7 @@ class CsvHooks : public CallbackHooks {
     if (names_.empty()) {
       for (const auto& [name, value] : metrics.values()) {
         names_.push_back(name);
-        // The first epoch may end without a validation.
+        // The first epoch may have no validation, but later ones need these columns.
         if (run.validates() && !metrics.has("val_loss")) names_.push_back(StrCat("val_", name));
       }
       std::ranges::sort(names_);
@@ -391,7 +391,7 @@ class TensorBoardHooks : public CallbackHooks {
   }
 
   Status OnTrainEnd(FitControl&) override {
-    writers_.clear();  // writes what is left
+    writers_.clear();  // writes the remaining events
     return {};
   }
   void OnTrainAbort() override { writers_.clear(); }

@@ -1,4 +1,5 @@
-// Connects layers into models: writes Keras' JSON, and reads it like a file written by Keras.
+// Connects layers into models: writes the model in Keras' JSON, and reads this JSON as if Keras had
+// written it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,7 +15,7 @@ namespace tfjob::api {
 namespace {
 
 // Distributes the inputs of a call among the arguments of the layer: each argument takes one input,
-// and a list takes all that are left. Masks are not inputs.
+// and a list takes all remaining inputs. Masks are not inputs.
 class ArgumentsOfCall : public model::CallVisitor {
  public:
   explicit ArgumentsOfCall(std::vector<Json> inputs) : inputs_(std::move(inputs)) {}
@@ -91,7 +92,8 @@ StatusOr<Json> WriteNode(const CallData& call, const std::string& name, std::vec
 
 namespace {
 
-// Adds the values of a layer's variables, under the names that they have in a model with the layer.
+// Adds the values of a layer's variables, under the names of the variables in a model that contains
+// the layer as `name`.
 void AddValues(const LayerData& layer, const std::string& name, VariableValues& values) {
   if (layer.values == nullptr) return;
   for (const auto& [variable, value] : *layer.values) values[StrCat(name, "/", variable)] = value;
@@ -152,7 +154,7 @@ class Connector {
     int64_t node = 0;  // the index of the call among those of its layer
   };
 
-  // Returns where a value comes from: [layer, index of the call, index of the output].
+  // Returns the origin of a value: [layer, index of the call, index of the output].
   StatusOr<Json> Visit(const Symbol& symbol) {
     const CallData* call = Access::Call(symbol);
     if (!places_.contains(call)) RETURN_IF_ERROR(Write(*call));
@@ -160,8 +162,8 @@ class Connector {
     return Json::array({layers_[place.layer]["name"], place.node, Access::Output(symbol)});
   }
 
-  // Writes the call after the calls on which it depends. Uses an explicit list of calls to write
-  // instead of recursion, because a model may be too deep for the stack.
+  // Writes the call after the calls on which it depends. Keeps a list of the calls to write,
+  // instead of using recursion, because a deep model could overflow the stack.
   tfjob::Status Write(const CallData& last) {
     std::vector<const CallData*> waiting = {&last};
     while (!waiting.empty()) {
@@ -204,7 +206,7 @@ class Connector {
   // the value must already be in places_.
   Json Tensor(const Symbol& symbol) const {
     const Place& place = places_.at(Access::Call(symbol));
-    // The reader uses only keras_history.
+    // The reader uses only keras_history, so the shape and the dtype need not be correct.
     Json config = {{"shape", Json::array({nullptr})}, {"dtype", "float32"}};
     config["keras_history"] =
         Json::array({layers_[place.layer]["name"], place.node, Access::Output(symbol)});
@@ -236,7 +238,7 @@ class Connector {
     return place;
   }
 
-  // Returns "dense", "dense_1", …
+  // Returns the first free name of "dense", "dense_1", …
   std::string FreeName(const std::string& base) {
     std::string name;
     do {

@@ -13,11 +13,11 @@ namespace tfjob::api {
 // Used by one thread.
 class EpochRecord {
  public:
-  // Appends an epoch that is complete. `epoch` must be greater than those before it.
+  // Appends a complete epoch. `epoch` must be greater than all earlier ones.
   void Add(int64_t epoch, const std::vector<std::pair<std::string, double>>& values);
   // Removes `epoch` and all later ones, which will be trained again.
   void Remove(int64_t epoch);
-  // Records that a callback has ended the training before its last step.
+  // Records that a callback has stopped the training before the last step.
   void Stop() { history_.stopped = true; }
 
   const History& history() const { return history_; }

@@ -46,13 +46,14 @@ bool LargerIsBetterOf(const model::Metric& metric) {
     case Metric::kFalseNegatives:
       return false;
     case Metric::kLoss:
-      // The metric is the negative of the loss.
+      // The metric of this name is the negative of the loss, so larger values are better.
       return model::Name(metric) == "cosine_similarity";
   }
   return false;
 }
 
-// Reads the tables that the strategy has left on the servers. This works only while the run lasts.
+// Reads the tables that the strategy keeps on the servers. The tables can be read only during the
+// run.
 tfjob::Status ReadTables(const state::TrainingState& training, state::Snapshot& snapshot) {
   for (size_t v = 0; v < snapshot.variables.size(); ++v) {
     state::VariableState& variable = snapshot.variables[v];
@@ -112,7 +113,8 @@ std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   const strategy::ModelDefinition& definition = run_->definition();
   const std::vector<model::MetricFetch> all = model::MetricsOf(definition.model, definition.build);
   const auto found = std::ranges::find(all, metric, &model::MetricFetch::name);
-  // Look for the whole name first, because a metric's own name may begin with "val_".
+  // Look for the whole name first, because the name of a training metric may also begin with
+  // "val_".
   if (found == all.end()) {
     if (!metric.starts_with(kValidation)) return std::nullopt;
     return LargerIsBetter(metric.substr(kValidation.size()));
@@ -134,8 +136,7 @@ Status FitRun::SetLearningRate(double rate) {
                                        "; give the optimizer a number to change it"));
   }
   if (rate == learning_rate()) return {};
-  // A change of the rate ends the run, and neither servers nor an evaluator would join the next
-  // one.
+  // A new rate ends the run, and servers and evaluators would not join the next run.
   if (!IsAlone(context_->tf_config())) {
     return ToPublic(Unimplemented("the learning rate cannot be changed in a job of several tasks, ",
                                   "because the others would not follow; use a schedule, such as ",
@@ -185,7 +186,7 @@ StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
   if (!run_->joined())
     return Unavailable("this task has left the run, so it cannot read the values");
-  // Servers answer this request only from the chief, for which they all stop at the same step.
+  // Servers accept this request only from the chief, and then all stop at the same step.
   if (servers_ && !is_chief())
     return Unimplemented(
         "the values are on the parameter servers, where only the chief reads them");
@@ -223,7 +224,8 @@ tfjob::Status FitRun::Each(const Call& call) {
     const Status called = call(callback.hooks());
     if (called.ok()) continue;
     callback_error_ = FromPublic(called);
-    // The run must not mistake this error for one of its own, such as a state::RunFailure.
+    // Use the code Aborted, so the run does not treat the error as one of its own, such as a
+    // state::RunFailure.
     return Aborted(called.message());
   }
   return OkStatus();
@@ -290,13 +292,13 @@ tfjob::Status FitRun::BeginEpoch() {
 }
 
 tfjob::Status FitRun::BeginBatch() {
-  // If the learning rate has changed after this batch began, the next run takes its step; the batch
-  // does not begin again.
+  // If the learning rate has changed since OnBatchBegin was called, the next run takes the step of
+  // this batch, and OnBatchBegin is not called again.
   if (!wants_batches_ || std::exchange(batch_begun_, true)) return OkStatus();
   RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) {
     return hooks.WantsBatches() ? hooks.OnBatchBegin(*this, steps_) : Status();
   }));
-  // If a callback has ended the training here, no further step will end the epoch.
+  // If a callback has stopped the training here, no further step will complete the epoch.
   return stopping_ ? EndEpoch() : OkStatus();
 }
 
@@ -306,10 +308,10 @@ Metrics FitRun::EpochSoFar() const {
 
 tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& batch,
                              const strategy::StepOutcome& outcome) {
-  // If the members of the group have changed, the batch will be drawn again.
+  // If the group's members have changed, the batch will be drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
-  // The group has gone back after the end, of which the callbacks have been told.
+  // The group has rolled back after the end of the training. OnTrainEnd has already been called.
   if (ended_) return OkStatus();
   batch_begun_ = false;
   if (outcome.rolled_back) {
@@ -333,7 +335,7 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
   if (steps_ < plan_.steps_per_epoch && !last)
     return run.global_step() < run.total_steps() ? BeginBatch() : OkStatus();
   RETURN_IF_ERROR(EndEpoch());
-  // A task that has taken over the state of another may have missed epochs.
+  // A task that has received its state from another task may have missed epochs.
   FindPlace(outcome.global_step);
   const bool goes_on = run.global_step() < plan_.last_step && !stopping_ && !cut_;
   return goes_on ? BeginEpoch() : OkStatus();
@@ -344,7 +346,7 @@ StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& val
   if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
   ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
   const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
-  // A request to stop is not an error here: the run itself ends the task.
+  // A request to stop is not an error here: the run itself stops the task.
   if (absl::IsCancelled(totals.status()) && context_->stop().requested()) return false;
   RETURN_IF_ERROR(totals.status());
   for (const auto& [name, value] : train::NamedValues(validation_->definition(), *totals))
@@ -354,14 +356,15 @@ StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& val
 
 tfjob::Status FitRun::EndEpoch() {
   epoch_begun_ = false;
-  if (totals_.examples == 0) return OkStatus();  // other tasks have made the steps of this epoch
+  if (totals_.examples == 0) return OkStatus();  // other tasks took all steps of this epoch
   std::vector<std::pair<std::string, double>> values = EpochSoFar().values();
-  // As in Keras, report the rate only if a callback may change it; the program knows a schedule.
+  // As in Keras, report the rate only if a callback may change it. The program already knows the
+  // rates of a schedule.
   if (sets_rate_) values.emplace_back("learning_rate", learning_rate());
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
   cut_ = !complete;
   if (cut_) return OkStatus();
-  // Servers keep the values, so a copy per epoch would only cost time.
+  // Servers keep the values, so a copy per epoch would be wasted time.
   if (!servers_) {
     ASSIGN_OR_RETURN(epoch_end_, Snapshot());
   }

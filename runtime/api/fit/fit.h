@@ -1,5 +1,5 @@
-// Takes part in a training run on behalf of CompiledModel::Fit: counts epochs, validates, calls the
-// callbacks, shows the progress and keeps the result. Private to this package.
+// Implements the part of CompiledModel::Fit that runs with each step of a training: counts epochs,
+// validates, calls the callbacks, shows the progress and keeps the result. Private to this package.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ struct FitValues {
 
 struct FitPlan {
   int64_t start_step = 0;  // the step from which Fit starts
-  int64_t last_step = 0;   // the last step of Fit, unless a callback ends it earlier
+  int64_t last_step = 0;   // the last step of Fit, unless a callback stops it earlier
   int64_t steps_per_epoch = 1;
   std::shared_ptr<const tfjob::data::Source> validation;  // null for none
 };
 
-// A change of the learning rate ends the run, and Fit continues in another one (Continue).
+// If the learning rate changes, the run ends, and Fit continues in another run (Continue).
 //
 // Owned by the thread that trains. The model, the options, the contexts and the config must outlive
 // it.
@@ -49,27 +49,27 @@ class FitRun : public train::RunGuest, private FitControl {
   void OnError(train::Trainer& run, const tfjob::Status& error) override;
 
   const History& history() const { return record_.history(); }
-  // Returns the values at the end of the run, even if it ended with an error, or null if there are
-  // none.
+  // Returns the values at the end of the run, even if the run failed, or null if there are none.
   const std::shared_ptr<const state::Snapshot>& result() const { return result_; }
-  // Returns the number of epochs that have begun: those in which this task has made steps, and
+  // Returns the number of epochs that have started: those in which this task has taken steps, and
   // those that the restored checkpoint contains in whole or in part.
   int64_t epochs_begun() const { return epochs_begun_; }
-  // Returns the learning rate with which Fit must continue from result(), or nullopt.
+  // Returns the learning rate with which Fit must continue from result(), or nullopt if the rate
+  // has not changed.
   std::optional<double> next_rate() const;
-  // Returns the learning rate for later calls of Fit: that of the config, or the one that a
+  // Returns the learning rate for later calls of Fit: that of the config, or the rate that a
   // callback has set.
   std::optional<double> rate() const;
-  // Prepares for another run, in which Fit continues. result() stays that of the last run until the
-  // new one starts.
+  // Prepares for another run, in which Fit continues. Until the new run starts, result() returns
+  // the result of the previous run.
   void Continue(train::TaskContext& context);
-  // Tells the callbacks that Fit ends with an error, unless they have already been told. They have
-  // not if the run failed before it started or after its end.
+  // Calls OnTrainAbort of the callbacks, because Fit returns an error, unless it has been called
+  // already. It has not if the run failed before its start or after its end.
   void Abandon() { Abort(); }
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }
-  // Returns OK if this task has taken part in the run up to its end: the last step, or the step at
-  // which a callback ended it. Otherwise returns Cancelled.
+  // Returns OK if this task has taken part in the run until the last step, or until the step at
+  // which a callback stopped the training. Otherwise returns Cancelled.
   const tfjob::Status& completed() const { return completed_; }
 
  private:
@@ -91,12 +91,12 @@ class FitRun : public train::RunGuest, private FitControl {
   tfjob::Status Each(const Call& call);
   tfjob::Status BeginTraining();
   tfjob::Status EndTraining();
-  // Calls OnTrainAbort of the callbacks that have begun but not ended.
+  // Calls OnTrainAbort of the callbacks whose OnTrainBegin, but not OnTrainEnd, has been called.
   void Abort();
   tfjob::Status CheckCompleted() const;
-  // Returns a copy of the current values, with all tables. Makes only one copy per step.
+  // Returns a copy of the current values, with all tables. Creates at most one copy per step.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
-  // Sets the epoch, and the number of steps made in it, from the step that the run has reached.
+  // Sets the epoch, and the number of its steps so far, from the step that the run has reached.
   void FindPlace(int64_t global_step);
   tfjob::Status BeginEpoch();
   tfjob::Status BeginBatch();
@@ -115,18 +115,18 @@ class FitRun : public train::RunGuest, private FitControl {
   ProgressBar bar_;
   bool wants_batches_ = false;
   bool sets_rate_ = false;  // a callback may change the learning rate
-  const bool servers_;  // the variables are on parameter servers, and other tasks change them, too
+  const bool servers_;  // on parameter servers, where other tasks also change the variables
   bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
-  // How many callbacks have been told that the training has begun, and how many that it has ended.
+  // The numbers of callbacks whose OnTrainBegin and whose OnTrainEnd have been called.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
-  bool ended_ = false;     // the training has ended, and the callbacks have been told
-  bool stopping_ = false;  // a callback has ended the training
+  bool ended_ = false;     // the training has ended, and OnTrainEnd has been called
+  bool stopping_ = false;  // a callback has stopped the training
   std::optional<double> next_rate_;
   int64_t epoch_ = 0;
   int64_t steps_ = 0;  // steps of this epoch so far
   strategy::MetricTotals totals_;
   int64_t epochs_begun_ = 0;
-  bool cut_ = false;  // asked to stop before the validation of the epoch was complete
+  bool cut_ = false;  // asked to stop during the validation of the epoch
   EpochRecord record_;
   tfjob::Status callback_error_, completed_;
   std::shared_ptr<const FitValues> end_with_;

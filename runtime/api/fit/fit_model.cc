@@ -40,7 +40,7 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
 // Returns the config of a Fit, without the length of the run.
 StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const FitOptions& options) {
   config::TrainingConfig config = state.config;
-  // If no task knows how many tasks train, each draws its own batches.
+  // If the number of training tasks is unknown, each task draws its own batches.
   const bool dynamic = state.strategy().tf_config.cluster.sparse();
   (dynamic ? config.batch_size : config.global_batch_size) = options.batch_size;
   config.data.shuffle = options.shuffle;
@@ -61,7 +61,7 @@ StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const Fi
 
 constexpr int64_t kMostSteps = int64_t{1} << 53;
 
-// Returns the step at which a Fit ends.
+// Returns the last step of a Fit.
 StatusOr<int64_t> LastStep(const FitOptions& options, const FitPlan& plan) {
   const int64_t epochs = options.epochs - options.initial_epoch;
   if (epochs <= (kMostSteps - plan.start_step) / plan.steps_per_epoch)
@@ -93,8 +93,8 @@ tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batc
                          " tasks that train, got ", batch_size);
 }
 
-// Returns the index of the first batch that this Fit draws, counted from the first pass, where
-// passes have `per_pass` batches.
+// Returns the index of the first batch that this Fit draws. All passes count, each with `per_pass`
+// batches.
 StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& drawn, int64_t per_pass,
                              int64_t per_epoch) {
   if (options.initial_epoch > 0) {
@@ -103,7 +103,7 @@ StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& draw
                            " batches are more than 2^53 batches; use a smaller number");
   }
   if (drawn.per_pass == 0 || drawn.per_pass == per_pass) return drawn.batches;
-  // The examples or the batch size have changed, so Fit continues with a new pass.
+  // If the examples or the batch size have changed, Fit starts with a new pass.
   const int64_t passes = drawn.batches / drawn.per_pass + (drawn.batches % drawn.per_pass > 0);
   return passes <= kMostSteps / per_pass ? passes * per_pass : 0;
 }
@@ -177,7 +177,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   return made;
 }
 
-// Takes over the values and the history from the end of the run.
+// Stores the values and the history from the end of the run in the model.
 void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.history = run.history();
   if (run.result() == nullptr) return;
@@ -187,7 +187,7 @@ void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   SetRate(run.rate(), state);
 }
 
-// Returns the task that trains from the values `start` with the current config.
+// Returns the options of a task that trains from the values `start` with the current config.
 train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
                             const std::shared_ptr<const state::Snapshot>& start) {
   train::TaskOptions task = TaskOptionsOf(state, prepared.config);
@@ -200,7 +200,8 @@ train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
   return task;
 }
 
-// Trains, in one run or, if the learning rate is changed, in several, and keeps the result.
+// Trains, and stores the result. If the learning rate changes, the training consists of several
+// runs.
 tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& prepared,
                     const StopSource& stop) {
   auto context = std::make_unique<train::TaskContext>(TaskFrom(state, prepared, state.values), stop,
@@ -223,7 +224,7 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
   return run.completed();
 }
 
-// Returns a function that prints an evaluator's results, or null if it must be silent.
+// Returns a function that prints an evaluator's results, or null if nothing is to be printed.
 std::function<void(int64_t, const std::vector<std::pair<std::string, double>>&)> Printer(
     Verbose verbose) {
   if (verbose == Verbose::kSilent) return nullptr;
@@ -241,7 +242,7 @@ tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& opt
   ASSIGN_OR_RETURN(auto source, OpenDataset(*options.validation, train::Split::kEval,
                                             state.internal_model(), config));
   SetUpBackup(backup, /*steps_per_epoch=*/1, config);
-  config.max_steps = 1;  // the other tasks determine the length of the run
+  config.max_steps = 1;  // any value: the other tasks determine the length
   train::TaskOptions task = TaskOptionsOf(state, std::move(config));
   task.inputs.model = Access::Data(state.model).model;
   task.inputs.eval = std::move(source);
@@ -252,12 +253,13 @@ tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& opt
 // Serves variables until the job has ended.
 tfjob::Status Serve(const CompiledData& state, const BackupAndRestore* backup) {
   config::TrainingConfig config = state.config;
-  // The folder records whether the run has failed, so that a server that is restarted ends, too.
+  // The folder records whether the run has failed, so a restarted server finds this out and stops,
+  // too.
   if (backup != nullptr) SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
   return RunUntilJobEnds(TaskOptionsOf(state, std::move(config)), state.session->options);
 }
 
-// Runs a ps or an evaluator.
+// Serves variables in a ps, or evaluates checkpoints in an evaluator.
 tfjob::Status Assist(const CompiledData& state, const FitOptions& options,
                      const BackupAndRestore* backup) {
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
@@ -293,7 +295,8 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
   RETURN_IF_ERROR(UntilSignal(state.session->options, [&](const StopSource& stop) {
     return Train(state, options, prepared, stop);
   }));
-  // In a job, a task that is restarted needs the backup to see that nothing is left to do.
+  // In a job, keep the backup, because a restarted task finds from it that the training is
+  // complete.
   if (prepared.backup != nullptr && prepared.backup->delete_checkpoint && IsAlone(tf_config))
     RemoveBackup(*prepared.backup);
   return state.history;

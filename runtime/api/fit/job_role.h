@@ -1,5 +1,5 @@
-// Runs tasks of a job that do not train, on behalf of CompiledModel::Fit and of Estimators. Private
-// to this package.
+// Runs the tasks of a job that do not train, for CompiledModel::Fit and for Estimators. Private to
+// this package.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,19 @@
 
 namespace tfjob::api {
 
-// Calls `run` with a StopSource that signals of the process trigger, unless the session leaves the
+// Calls `run` with a StopSource that SIGTERM and SIGINT trigger, unless the session leaves the
 // signals to the program.
 tfjob::Status UntilSignal(const SessionOptions& options,
                           const std::function<tfjob::Status(const StopSource&)>& run);
 
 // Records that this process takes part in a run of its job. Returns Unimplemented if it has done so
-// before, because each run of a job with several tasks needs all tasks, and the port of this one.
+// before, because every run of a job with several tasks needs all of these tasks, and the port of
+// this one.
 tfjob::Status TakeTheOnlyRun(const cluster::TfConfig& tf_config);
 
-// Runs a ps or an evaluator until its job has ended, and then returns Cancelled, marked by JobOver,
-// because the task has no trained model. If the process is asked to stop before that, returns
-// Cancelled without the mark; if the task fails, returns its error.
+// Runs a ps or an evaluator until its job has ended, and then returns Cancelled with the mark of
+// JobOver, because the task has no trained model. If the process is asked to stop earlier, returns
+// Cancelled without the mark. If the task fails, returns its error.
 tfjob::Status RunUntilJobEnds(train::TaskOptions task, const SessionOptions& options);
 
 }  // namespace tfjob::api

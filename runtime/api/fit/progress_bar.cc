@@ -28,7 +28,7 @@ double SecondsOf(Duration duration) {
   return static_cast<double>(duration.count()) / 1e6;
 }
 
-// Returns "12s", "1:05" or "2:01:05".
+// Returns a duration in the form "12s", "1:05" or "2:01:05".
 std::string TimeText(double seconds) {
   const auto whole = static_cast<long long>(std::llround(seconds));
   if (whole > 3600)

@@ -21,12 +21,12 @@ std::string TimePerStepText(Duration elapsed, int64_t steps);
 // Owned by one thread.
 class ProgressBar {
  public:
-  // Decides whether kAuto means kBar or kEpochs.
+  // Resolves kAuto to kBar or kEpochs.
   ProgressBar(Verbose verbose, Clock& clock);
 
-  // `epoch` counts from 0. The first `step` steps of the epoch have been made already.
+  // `epoch` counts from 0. The first `step` steps of the epoch are already complete.
   void BeginEpoch(int64_t epoch, int64_t epochs, int64_t step, int64_t steps);
-  // Returns whether Update would print: a bar moves at most every 100 ms.
+  // Returns whether Update would print. The bar is redrawn at most every 100 ms.
   bool Due() const;
   void Update(int64_t step, const Metrics& metrics);
   void EndEpoch(const Metrics& metrics);

@@ -7,7 +7,7 @@
 namespace tfjob::api {
 namespace {
 
-// Returns the text without the terminal's codes.
+// Returns the text without control codes of the terminal.
 std::string Plain(std::string text) {
   for (size_t at = text.find("\x1b["); at != std::string::npos; at = text.find("\x1b["))
     text.erase(at, text.find_first_of("mK", at) - at + 1);

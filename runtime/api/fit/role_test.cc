@@ -1,5 +1,5 @@
 // Runs whole jobs with parameter servers and an evaluator, each task on its own thread, and
-// compares them with the same jobs of tfjob-trainer.
+// compares the results with those of tfjob-trainer for the same jobs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::string Folder(const std::string& name) {
   return path;
 }
 
-// Returns a strategy like that of Strategy::ParameterServer in a task.
+// Returns the strategy that Strategy::ParameterServer would return in a task with this TF_CONFIG.
 Strategy StrategyOf(const cluster::TfConfig& tf_config, const std::string& mode) {
   StrategyData data;
   data.tf_config = tf_config;
@@ -223,7 +223,7 @@ TEST(ParameterServers, NoCallbackChangesTheLearningRate) {
   Status refused;
   double rate = 0;
   FitOptions options = TwoEpochs();
-  // The tasks share the callback, but only the chief calls it.
+  // All tasks share this callback, but only the chief calls it.
   options.callbacks = {LambdaCallback{.on_epoch_begin =
                                           [&](FitControl& run, int64_t) {
                                             refused = run.SetLearningRate(0.001);
@@ -270,7 +270,7 @@ TEST(ParameterServers, DynamicWorkersTrainWithBatchesOfTheirOwn) {
   ApiJob job(tasks, strategies);
   FitOptions options = TwoEpochs();
   options.steps_per_epoch = 5;
-  std::latch joined(2);  // a worker that comes too late does not learn that the job is over
+  std::latch joined(2);  // a late worker would not learn that the job is over
   options.callbacks = {LambdaCallback{.on_train_begin = [&](FitControl&) {
     joined.arrive_and_wait();
     return Status();
@@ -289,7 +289,7 @@ TEST(ParameterServers, AsynchronousTasksTrainUntilTheLastStep) {
   options.epochs = 60;
   job.Fit(options);
   ASSERT_TRUE(job[0].history.ok()) << job[0].history.status();
-  // Each step applies the gradient of one task, from half of a batch.
+  // Each step applies the gradient of one task, which is computed from half a batch.
   EXPECT_GE(job[0].model.step(), 60 * 12);
   EXPECT_TRUE(Access::IsJobOver(job[1].history.status())) << job[1].history.status();
   const History& history = *job[0].history;
@@ -380,7 +380,8 @@ TEST(Evaluator, EvaluatesTheCheckpointsOfItsJob) {
   const Status evaluated = job[3].history.status();
   EXPECT_TRUE(Access::IsJobOver(evaluated)) << evaluated;
   EXPECT_NE(evaluated.message().find("has evaluated checkpoints"), std::string::npos) << evaluated;
-  // The last step is always evaluated: 96 examples in batches of 16, twice.
+  // The state after the last step is always evaluated. 96 examples in batches of 16 are 6 steps per
+  // epoch, and there are two epochs.
   EXPECT_NE(printed.find("step 12 - accuracy: "), std::string::npos) << printed;
   EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/model.ckpt-12.index"))
       << "a job keeps its backup";

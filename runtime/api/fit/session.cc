@@ -45,7 +45,7 @@ Json KeysOf(const CompileOptions& options) {
   return keys;
 }
 
-// Stands in for a missing loss when only the other settings are checked.
+// Replaces a missing loss when only the other settings are checked.
 constexpr char kAnyLoss[] = "mean_squared_error";
 
 // Returns whether there is a loss or a metric. A model without them can be used in functions and
@@ -71,8 +71,8 @@ StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   return config;
 }
 
-// Makes the variables if their shapes are known. Does not make them in a parameter server, which
-// holds only a part of them.
+// Creates the variables if their shapes are known, except in a parameter server, which stores only
+// some of the variables.
 tfjob::Status BuildIfKnown(CompiledData& state) {
   if (cluster::RoleOf(state.strategy().tf_config) == cluster::Role::kParameterServer)
     return OkStatus();
@@ -117,7 +117,7 @@ StatusOr<std::shared_ptr<CompiledData>> LoadWhole(const std::shared_ptr<const Se
 }
 
 // Configures the log for the first session of the process. Returns FailedPrecondition if a later
-// session wants another level.
+// session requests a different level.
 tfjob::Status ConfigureLogOnce(const std::string& wanted) {
   const std::string level = wanted.empty() ? "warning" : wanted;
   ASSIGN_OR_RETURN(const LogLevel parsed, ParseLogLevel(level));

@@ -35,7 +35,7 @@ tfjob::Tensor Classes() {
   return y;
 }
 
-// Trains with a training file, and returns the variables of the last checkpoint.
+// Trains as a training file describes, and returns the variables of the last checkpoint.
 StatusOr<state::Snapshot> OfTrainer(const std::string& folder) {
   RETURN_IF_ERROR(io::WriteNpy(folder + "/x.npy", Features()));
   RETURN_IF_ERROR(io::WriteNpy(folder + "/y.npy", Classes()));
@@ -86,7 +86,7 @@ TEST(Fit, TakesTheStepsOfTheTrainer) {
     EXPECT_TRUE(std::ranges::equal(got, want)) << weights[i].first;
   }
 
-  // Training on the files gives the same values.
+  // Training on the same examples in files produces the same values.
   CompiledModel from_files =
       session
           .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dropout{.rate = 0.25},
@@ -102,7 +102,7 @@ TEST(Fit, TakesTheStepsOfTheTrainer) {
   EXPECT_EQ(again->values, history->values);
 }
 
-// Returns a strategy like that of FromEnvironment in one of two tasks.
+// Returns the strategy that FromEnvironment would return in one of two tasks.
 Strategy TaskOfTwo(const std::vector<std::string>& addresses, int index) {
   cluster::Job workers{.name = "worker", .addresses = {}};
   for (int i = 0; i < 2; ++i) workers.addresses[i] = addresses[static_cast<size_t>(i)];
@@ -156,7 +156,7 @@ TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
   const auto expected = alone.Weights().value();
   for (size_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(histories[i].ok()) << histories[i].status();
-    // The metrics are those of the whole batches.
+    // The metrics are those of the whole batches, so they are equal in both tasks.
     EXPECT_EQ(histories[i]->values, histories[0]->values);
     EXPECT_NEAR(histories[i]->values.at("loss")[2], whole.values.at("loss")[2], 1e-5);
     EXPECT_EQ(tasks[i].step(), alone.step());
@@ -170,13 +170,13 @@ TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
     }
   }
   EXPECT_EQ(tasks[0].Evaluate(data).value().values(), tasks[1].Evaluate(data).value().values());
-  // A task can take part in only one run, even if the next one trains another model.
+  // A task can take part in only one run, even if a second run trains another model.
   CompiledModel copy = tasks[0];
   EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
   EXPECT_EQ(copy.Fit(data, options).status().code(), StatusCode::kUnimplemented);
 }
 
-// With batches of 15, the parts of the tasks differ in size.
+// With batches of 15, the two tasks get parts of different sizes.
 INSTANTIATE_TEST_SUITE_P(Batches, TwoTasks, testing::Values(16, 15));
 
 TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {

@@ -1,6 +1,6 @@
 // Generates the headers and sources of layers, optimizers, schedules and losses from the table of
-// layers (model/layer_table.h) and the keys of training files (config/keys.h), so that the C++ API
-// offers exactly what training files offer.
+// layers (model/layer_table.h) and the keys of training files (config/keys.h), so the C++ API has
+// exactly the features of training files.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct GeneratedFile {
 
 std::vector<GeneratedFile> GeneratedFiles();
 
-// Return the files of layers, and those of optimizers, schedules and losses.
+// Return the generated files: those of layers, and those of optimizers, schedules and losses.
 std::vector<GeneratedFile> LayerFiles();
 std::vector<GeneratedFile> CompileFiles();
 
@@ -29,14 +29,13 @@ struct GeneratedField {
   std::string doc;      // for users; may be empty
 };
 
-// Sorts the members of a class in the order of Keras' arguments.
+// Puts the members of a class in the order of Keras' arguments.
 void OrderAsKeras(std::string_view class_name, std::vector<GeneratedField>& fields);
 // Returns the declarations of the members, with their comments.
 std::string Members(const std::vector<GeneratedField>& fields);
 // Returns `text` as comment lines of at most 100 columns.
 std::string Comment(const std::string& text, const std::string& indent);
-// Returns the name of the class, such as "ExponentialDecay" for "exponential_decay", in Keras'
-// spelling.
+// Returns Keras' name of the class, such as "ExponentialDecay" for "exponential_decay".
 std::string ClassNameOf(const std::string& name);
 
 }  // namespace tfjob::api

@@ -35,15 +35,15 @@ std::string TypeOf(const Key& key) {
   return {};
 }
 
-// Returns the name of a key that is directly in the section, and "" for any other key.
+// Returns the name of the key if it is directly in the section, or else "".
 std::string NameIn(const std::string& section, const Key& key) {
   if (!key.path.starts_with(section + ".")) return {};
   std::string name = key.path.substr(section.size() + 1);
   return name.find('.') == std::string::npos ? name : std::string();
 }
 
-// Returns the keys of the section that apply if its name is `name`. `documented` contains the keys
-// that an earlier struct of the same file documents.
+// Returns the keys of the section that apply to the optimizer, schedule or loss `name`.
+// `documented` contains the keys that an earlier struct of the same file documents.
 std::vector<GeneratedField> FieldsOf(const std::string& section, const std::string& name,
                                      const std::set<std::string>& left_out,
                                      std::set<std::string>& documented) {
@@ -66,7 +66,7 @@ std::vector<GeneratedField> FieldsOf(const std::string& section, const std::stri
   return fields;
 }
 
-// The values in which optimizers, schedules and losses differ.
+// Describes what differs between optimizers, schedules and losses.
 struct Kind {
   std::string section;          // of the training file
   std::string result;           // the type to which the structs convert

@@ -150,8 +150,8 @@ class FieldCollector : public model::ArgumentVisitor {
     fields_.push_back({std::string(type), std::string(name), std::move(initial),
                        StrCat("form.Set(\"", name, "\", ", name, ");"), std::string(doc)});
   }
-  // Adds a member that is empty unless the program sets it. The form then lacks the argument, so
-  // the reader of layers reports that it is missing.
+  // Adds a member that is initially empty. If the program does not set the member, the form has no
+  // such argument, so the reader of layers reports that it is missing.
   void AddRequired(std::string_view type, std::string_view name, std::string_view doc = "") {
     Add(type, name, "{}", doc.empty() ? std::string("required") : StrCat("required; ", doc));
   }

@@ -21,7 +21,7 @@ TEST(Generated, FilesAreWhatTheTablesGenerate) {
   }
 }
 
-// A default could not be told from a value that the program has set.
+// If a required member had a default, a missing value could not be detected.
 TEST(Generated, RequiredMembersAreEmpty) {
   int found = 0;
   for (const GeneratedFile& file : LayerFiles()) {

@@ -1,6 +1,6 @@
 // Puts arguments into Keras' order. The tables of layers and keys have a different order. C++
-// requires that programs give arguments in the order in which they are declared, so this order
-// cannot change later. tests/interop compares the result with Keras.
+// requires designated initializers to be in the order of declaration, so this order cannot change
+// later. tests/interop compares the result with Keras.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +9,8 @@
 namespace tfjob::api {
 namespace {
 
-// Lists of arguments. The arguments in a list that a class has directly follow each other, in this
-// order.
+// Returns lists of arguments. If a class has several arguments of a list, they directly follow each
+// other, in the order of the list.
 const std::vector<std::vector<std::string_view>>& Sequences() {
   static const auto* const kSequences = new std::vector<std::vector<std::string_view>>{
       {"depthwise_initializer", "pointwise_initializer", "kernel_initializer",
@@ -30,7 +30,8 @@ const std::vector<std::vector<std::string_view>>& Sequences() {
   return *kSequences;
 }
 
-// Moves an argument of a class behind the argument `after`, or to the front if `after` is "".
+// Moves an argument of a class to the position after the argument `after`, or to the front if
+// `after` is "".
 struct Move {
   std::string_view class_name, name, after;
 };

@@ -51,7 +51,7 @@ StatusOr<std::shared_ptr<const tfjob::data::Source>> SourceOf(const Batch& batch
 StatusOr<config::TrainingConfig> ConfigOfBatches(const CompiledData& model,
                                                  const ClassWeights& class_weight) {
   config::TrainingConfig config = model.config;
-  // A batch that makes numbers infinite or NaN must change nothing.
+  // A batch that leads to infinite or NaN values must change nothing.
   config.on_non_finite = config::OnNonFinite::kSkip;
   if (class_weight.empty()) return config;
   Json weights = Json::object();
@@ -68,8 +68,8 @@ tfjob::Status CheckAlone(const CompiledData& model) {
                        "devices of one task (Strategy::Mirrored)");
 }
 
-// A step of a program reports numbers that are not finite as an error. While the scale of a loss is
-// adjusted, however, such numbers are normal.
+// Refuses policies that adjust the scale of the loss, because numbers that are not finite are then
+// normal, but Step reports them as an error.
 tfjob::Status CheckPolicies(const CompiledData& model) {
   if (!HasPolicy(model.internal_model(), tfjob::model::DTypePolicy::kMixedFloat16))
     return tfjob::OkStatus();
@@ -78,7 +78,8 @@ tfjob::Status CheckPolicies(const CompiledData& model) {
 }
 
 void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
-  // Start over if the number of sums has changed, because only one of the two has sample weights.
+  // Start over if the number of sums has changed, because only `totals` or only `batch` has sample
+  // weights.
   if (totals.metric_sums.size() != batch.metric_sums.size()) totals = {};
   totals.metric_sums.resize(batch.metric_sums.size());
   totals.loss_sum += batch.loss_sum;
@@ -87,7 +88,7 @@ void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& total
     totals.metric_sums[i] += batch.metric_sums[i];
 }
 
-// Returns the trainer for batches of this form, which `holder` keeps.
+// Returns the trainer in `holder`. Replaces it first if it does not accept batches of this form.
 StatusOr<BatchTrainer*> TrainerFor(CompiledData& model, NotCopied<BatchTrainer>& holder,
                                    const Batch& batch, const ClassWeights& class_weight) {
   RETURN_IF_ERROR(model.ExpectNoFit());
@@ -219,8 +220,8 @@ tfjob::Status BatchTrainer::Load(const std::shared_ptr<const state::Snapshot>& v
 }
 
 // After an error, the devices of a group refuse every further step, so the next step recreates
-// them. If the values cannot be taken because an update has failed halfway, keeps the strategy,
-// which reports that error again.
+// them. If an update has failed halfway, the values cannot be taken; the strategy is then kept, and
+// reports the same error again.
 void BatchTrainer::Reset(CompiledData& model) {
   if (model.newest.get() == this && !model.Settle().ok()) return;
   strategy_ = nullptr;

@@ -20,20 +20,22 @@ namespace tfjob::api {
 
 using ClassWeights = std::map<int64_t, double>;
 
-// Holds the strategy and the programs for batches of one form, that is, with the same arrays, types
-// and shapes of examples, and with the same class weights and optimizer. Owned by one thread.
+// Contains the strategy and the programs for one form of batches, one set of class weights and one
+// optimizer. Batches of the same form have the same arrays, with examples of the same types and
+// shapes. Owned by one thread.
 class BatchTrainer : public LiveValues {
  public:
-  // Makes the model's variables, unless they exist. Returns Unimplemented if the job has several
-  // tasks, and errors in the data, as Fit does.
+  // Creates the model's variables, unless they exist. Returns Unimplemented if the job has several
+  // tasks. If the data are invalid, returns the same errors as Fit.
   static StatusOr<std::shared_ptr<BatchTrainer>> Create(CompiledData& model, const Batch& batch,
                                                         const ClassWeights& class_weight);
 
-  // Returns whether the trainer can take the batch.
+  // Returns whether the trainer can train or test on the batch.
   bool Takes(const CompiledData& model, const Batch& batch, const ClassWeights& class_weight) const;
 
-  // Train takes one step from the newest values of the model, and Test evaluates these values. Both
-  // return the totals of the batch. If they return an error, nothing has changed.
+  // Train takes one training step from the newest values of the model, and Test evaluates these
+  // values. Both return the totals of the batch. If they return an error, the model has not
+  // changed.
   StatusOr<strategy::MetricTotals> Train(CompiledData& model, const Batch& batch);
   StatusOr<strategy::MetricTotals> Test(CompiledData& model, const Batch& batch);
 
@@ -45,24 +47,24 @@ class BatchTrainer : public LiveValues {
   explicit BatchTrainer(train::TaskOptions task);
   tfjob::Status MakeStrategy(const CompiledData& model);
   tfjob::Status MakeEvaluation();
-  // Fills batch_ with the examples.
+  // Reads the examples of the batch into batch_.
   tfjob::Status Read(const CompiledData& model, const Batch& batch);
   tfjob::Status Load(const std::shared_ptr<const state::Snapshot>& values);
-  // Drops the strategy after an error, but takes the newest values from it first.
+  // Takes the newest values from the strategy after an error, and then destroys it.
   void Reset(CompiledData& model);
 
   train::TaskContext context_;
   std::string form_;
   double scale_ = 1;  // of the batches
   ClassWeights class_weight_;
-  optimizer::Optimizer optimizer_;  // a callback of Fit may give the model another learning rate
+  optimizer::Optimizer optimizer_;  // a callback of Fit may change the learning rate of the model
   strategy::ModelDefinition definition_;
   std::vector<tfjob::data::Column> columns_;
-  tfjob::data::Batch batch_;  // the examples, as the programs read them
+  tfjob::data::Batch batch_;  // the examples, in the form that the programs read
   std::unique_ptr<strategy::Strategy> strategy_;
   std::unique_ptr<variables::VariableStore> store_;  // of the evaluation; null before the first
   std::unique_ptr<strategy::ProgramCache> programs_;
-  // The values that the strategy and the evaluation have last loaded or returned.
+  // The values that the strategy and the evaluation, respectively, have last loaded or returned.
   std::shared_ptr<const state::Snapshot> loaded_, evaluated_;
   int64_t step_ = 0;
 };

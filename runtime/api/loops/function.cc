@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kFunction[] = "Function";
 
-// Returns the model's name, or "" if the model has been moved from.
+// Returns the model's name, or "" for a moved-from model.
 std::string NameOfModel(const CompiledModel& model) {
   const std::shared_ptr<CompiledData>& data = Access::Shared(model);
   return data == nullptr ? "" : data->model.name();
@@ -27,7 +27,7 @@ std::vector<CompiledData*> PointersTo(const std::vector<std::shared_ptr<Compiled
   return pointers;
 }
 
-// Returns the types of the inputs.
+// Converts the inputs. Returns an error if one of them is invalid.
 StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
   std::vector<steps::Input> made;
   for (const Input& input : inputs) {
@@ -51,7 +51,7 @@ StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
   return made;
 }
 
-// Runs the body, and completes `data` with what it records.
+// Calls the body, and adds the step that the body records to `data`.
 tfjob::Status Record(const std::vector<Input>& inputs, const StepBody& body, StepData& data) {
   if (!body) return InvalidArgument("the step is an empty function");
   ASSIGN_OR_RETURN(data.definition.inputs, InputsOf(inputs));
@@ -86,8 +86,8 @@ StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
   return made;
 }
 
-// Returns the array for an input: the array with its name or, if the input or all arrays have no
-// name, x, y or sample_weight by the input's position.
+// Returns the array for an input. This is the array with the input's name or, if the input has no
+// name or the batch has no named arrays, x, y or sample_weight, by the input's position.
 const Tensor* Find(const Batch& batch, const std::string& name, size_t position) {
   for (const auto* arrays : {&batch.inputs, &batch.targets, &batch.sample_weights}) {
     const auto found = arrays->find(name);
@@ -149,8 +149,8 @@ StatusOr<std::vector<tfjob::Tensor>> ArraysOf(const steps::Definition& definitio
   return arrays;
 }
 
-// Recompiles the programs if the optimizer of a model has changed: a callback of Fit may have
-// changed its learning rate.
+// Recompiles the programs if the optimizer of a model has changed, because a callback of Fit may
+// have changed the learning rate.
 tfjob::Status Refresh(FunctionData& data) {
   bool same = true;
   const steps::Definition& made = data.runner->definition();
@@ -203,7 +203,8 @@ Symbol Step::Call(const CompiledModel& model, const Symbols& inputs, bool traini
 
 std::vector<Symbol> Step::TrainableVariables(const CompiledModel& model) {
   const size_t number = data_.NumberOf(model, "TrainableVariables");
-  // The body may index the variables before Session::Function returns the error.
+  // After an error, return placeholders, because the body may index the variables before
+  // Session::Function returns.
   if (!data_.error.ok()) return data_.PlaceholdersFor(Access::Shared(model).get());
   const steps::StepModel& of = data_.definition.models[number];
   std::vector<Symbol> variables;
@@ -224,7 +225,7 @@ std::vector<Symbol> Step::Gradients(const Symbol& loss, const std::vector<Symbol
     data_.Fail(InvalidArgument("Gradients: expected at least one value, got none"));
     return {loss};
   }
-  if (!data_.error.ok()) return values;  // which the body may use before the error is returned
+  if (!data_.error.ok()) return values;  // the body may use them before Session::Function returns
   std::vector<Symbol> inputs = {loss};
   inputs.insert(inputs.end(), values.begin(), values.end());
   const Symbol made = data_.Make("Gradients", std::move(inputs), steps::GradientNode());

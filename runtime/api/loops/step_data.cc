@@ -96,8 +96,8 @@ tfjob::Status StepData::Finish() {
   return OkStatus();
 }
 
-// Uses an explicit list of calls to write instead of recursion, because a step may be too deep for
-// the stack.
+// Keeps a list of the calls to write, instead of using recursion, because a deep step could
+// overflow the stack.
 StatusOr<steps::Value> StepWriter::Write(const Symbol& symbol) {
   std::vector<const CallData*> waiting = {Access::Call(symbol)};
   while (!waiting.empty()) {

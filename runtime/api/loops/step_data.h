@@ -1,4 +1,5 @@
-// Defines what a Step records, and turns it into a steps::Definition. Private to this package.
+// Defines the data that a Step records, and converts the data to a steps::Definition. Private to
+// this package.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace tfjob::api {
 
-// A value that no layer computes.
+// A value of a step that no layer computes, such as a variable or a gradient.
 struct StepValue {
   std::string name;  // of the function that returned it, for error messages
   steps::Emit emit;
@@ -29,9 +30,9 @@ struct StepData {
   tfjob::Status error;  // the first one
   std::vector<std::shared_ptr<CompiledData>> models;
   steps::Definition definition;
-  // Values that become nodes even if no result depends on them, in the order in which the step made
-  // them: calls of models, which may change statistics, and penalties, which depend on earlier
-  // calls.
+  // Values that become nodes even if no result depends on them, in the order in which the step has
+  // created them. These are calls of models, which may change statistics, and penalties, which
+  // depend on earlier calls.
   std::vector<Symbol> roots;
   struct Application {
     size_t model = 0;
@@ -47,13 +48,13 @@ struct StepData {
   std::vector<Returned> returned;
 
   void Fail(tfjob::Status status) { error.Update(std::move(status)); }
-  // Makes a value of this step.
+  // Returns a new value of this step.
   Symbol Make(const std::string& name, std::vector<Symbol> inputs, steps::Emit emit) const;
-  // Returns the model's index in `models`, and adds the model if necessary. Records errors, which
-  // begin with `function`, and then returns 0.
+  // Returns the model's index in `models`, and adds the model if necessary. If the model cannot be
+  // used, records an error that starts with `function`, and returns 0.
   size_t NumberOf(const CompiledModel& model, const char* function);
   // Returns a value for each trainable variable of the model, or none if the variables are unknown.
-  // The step gets these values after an error.
+  // After an error, the step uses these values instead of the variables.
   std::vector<Symbol> PlaceholdersFor(const CompiledData* model) const;
   // Adds a result, whose name must be new.
   void AddResult(Returned result);
@@ -71,7 +72,7 @@ struct FunctionData {
 // Appends values, and the calls on which they depend, to a definition.
 class StepWriter {
  public:
-  // Only values of the step `owner` may occur.
+  // All values must belong to the step `owner`.
   StepWriter(const StepData& owner, steps::Definition& definition)
       : owner_(owner), definition_(definition) {}
 

@@ -8,7 +8,7 @@
 namespace tfjob::api {
 namespace {
 
-// Returns how many devices the strategy has.
+// Returns the number of devices of the strategy.
 int DevicesOf(const config::StrategyConfig& strategy) {
   const bool several = strategy.kind == config::StrategyKind::kMirrored ||
                        strategy.kind == config::StrategyKind::kCentralStorage;
@@ -60,8 +60,8 @@ StatusOr<std::shared_ptr<LiveModel>> Workspace::Bind(CompiledData& model) {
 }
 
 // A runner that applies an optimizer may create the optimizer's slots, with initial values. These
-// must never be taken for the model's values, so the model's newest values are taken first, and the
-// next run loads them again.
+// must not replace the model's values, so copy the model's newest values first; the next run loads
+// them again.
 StatusOr<std::unique_ptr<steps::StepRunner>> Workspace::MakeRunner(
     steps::Definition definition, std::span<CompiledData* const> models) {
   std::vector<CompiledData*> applied;

@@ -1,5 +1,5 @@
-// Holds the objects that the functions of a session share: its devices, and the variables, on these
-// devices, of the compiled models that the functions use. Private to this package.
+// Contains the objects that the functions of a session share: the devices, and the variables of the
+// compiled models that the functions use, on these devices. Private to this package.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class LiveModel;
 // Thread-safe, apart from the models and runners that are passed to it.
 class Workspace {
  public:
-  // Makes the devices of the model's session, unless they exist. Returns Unimplemented if the job
+  // Creates the devices of the model's session, unless they exist. Returns Unimplemented if the job
   // has several tasks.
   tfjob::Status Prepare(const CompiledData& model);
   // Returns the model's variables on the devices. Creates them if necessary.
@@ -44,8 +44,8 @@ class Workspace {
   // Owns the threads of the device, so it is destroyed last.
   std::unique_ptr<train::TaskContext> context_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<steps::Memory> memory_ ABSL_GUARDED_BY(mutex_);
-  int64_t models_ ABSL_GUARDED_BY(mutex_) = 0;  // that have been bound
-  int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;    // of functions
+  int64_t models_ ABSL_GUARDED_BY(mutex_) = 0;  // the number of models that have been bound
+  int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;    // the number of runs of functions
 };
 
 // The variables of a compiled model in the workspace of its session.
@@ -68,7 +68,7 @@ class LiveModel : public LiveValues {
   const std::shared_ptr<Workspace> workspace_;
   steps::StepModel model_;
   state::TrainingState training_;
-  // The values that were last loaded into the variables or taken from them.
+  // The values that were last loaded into the variables or copied from them.
   std::shared_ptr<const state::Snapshot> loaded_;
   int64_t step_ = 0;
 };

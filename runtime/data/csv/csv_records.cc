@@ -39,7 +39,8 @@ StatusOr<bool> CsvRecords::Next() {
 }
 
 StatusOr<CsvRecords::End> CsvRecords::TakeField() {
-  // Skips white space before a quotation mark, except a delimiter, which ends an empty field.
+  // Skip white space before a quotation mark. A delimiter is not skipped, even if it is white
+  // space, because it ends an empty field.
   const char* const space = delimiter_ == '\t' ? " " : delimiter_ == ' ' ? "\t" : " \t";
   const size_t first = rest_.find_first_not_of(space);
   if (first != std::string_view::npos && rest_[first] == kQuote) {

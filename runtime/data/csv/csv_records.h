@@ -13,25 +13,25 @@
 
 namespace tfjob::data {
 
-// Reads the records in `text` one after the other. The text must outlive this object.
+// Reads the records in a text one after the other. The text must outlive this object.
 class CsvRecords {
  public:
-  // Ignores a byte order mark at the beginning.
+  // Ignores a byte order mark at the beginning of the text.
   CsvRecords(std::string_view text, char delimiter);
 
   // Reads the next record, skipping empty lines before it. Returns false at the end of the text.
-  // Returns InvalidArgument, with the line, if a quotation mark is not closed, or if other text
-  // follows the closing one.
+  // Returns InvalidArgument, with the line, if a closing quotation mark is missing or is followed
+  // by other text.
   StatusOr<bool> Next();
 
   // Returns the fields of the record that was read last. White space around fields is stripped.
   // Valid until the next call of Next.
   const std::vector<std::string_view>& fields() const { return fields_; }
-  // Returns the line in which the record begins, counted from 1.
+  // Returns the number of the record's first line, counted from 1.
   int64_t line() const { return line_; }
 
  private:
-  // Tells whether a field is followed by another one or ends the record.
+  // Whether another field follows, or the record ends.
   enum class End { kField, kRecord };
 
   StatusOr<End> TakeField();
@@ -43,7 +43,7 @@ class CsvRecords {
   const char delimiter_;
   int64_t line_ = 0, next_line_ = 1;
   std::vector<std::string_view> fields_;
-  std::deque<std::string> unquoted_;  // the text of fields with doubled quotation marks
+  std::deque<std::string> unquoted_;  // the contents of fields with doubled quotation marks
 };
 
 }  // namespace tfjob::data

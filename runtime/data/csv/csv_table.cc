@@ -33,7 +33,8 @@ StatusOr<int64_t> ParseInteger(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, integer);
   if (parsed.ec == std::errc() && parsed.ptr == end) return integer;
-  // Some writers add ".0" to integers. A double of 2^53 or more may be a rounded integer.
+  // Accept ".0" after integers, which some programs write. A double of 2^53 or more may be a
+  // rounded integer.
   const std::optional<double> number = ParseCsvNumber(text);
   if (number && std::floor(*number) == *number && std::fabs(*number) < 0x1p53)
     return static_cast<int64_t>(*number);
@@ -78,7 +79,7 @@ class FeatureColumn {
     return OkStatus();
   }
 
-  // Allocates memory for the values of all records.
+  // Allocates memory for the values of `records` records.
   void Begin(int64_t records) {
     std::vector<int64_t> dims = feature_.shape.dims();
     dims.insert(dims.begin(), records);
@@ -126,7 +127,7 @@ class FeatureColumn {
   Tensor values_;  // of all records
 };
 
-// Collects the features of the records that have been read.
+// Collects the features of all records.
 class Table {
  public:
   explicit Table(const CsvTableOptions& options) : options_(options) {
@@ -175,7 +176,8 @@ class Table {
   std::vector<int64_t> lines_;  // the line in which each record begins
 };
 
-// Counts the records that have not been read yet. Reads a copy, so the caller can still read them.
+// Returns the number of records that have not been read yet. Takes a copy of the reader, so the
+// caller can still read the records.
 StatusOr<int64_t> CountRecords(CsvRecords records) {
   for (int64_t count = 0;; ++count) {
     ASSIGN_OR_RETURN(const bool more, records.Next());

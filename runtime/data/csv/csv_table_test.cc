@@ -1,4 +1,5 @@
-// Tests columns of CSV files by name: numbers, terms, texts, quotation marks and wrong files.
+// Tests loading columns of CSV files by name: numbers, terms, texts, quotation marks and invalid
+// files.
 #include "runtime/data/csv/csv_table.h"
 
 #include <gmock/gmock.h>

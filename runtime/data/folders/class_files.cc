@@ -35,7 +35,7 @@ StatusOr<bool> IsFolder(const std::string& path, const dirent& entry) {
   return S_ISDIR(found.st_mode);
 }
 
-// Lists a folder, without the entries whose names begin with a dot.
+// Lists a folder. Omits entries whose names start with a dot.
 StatusOr<Entries> EntriesOf(const std::string& path) {
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(path.c_str()));
   if (folder == nullptr) return ErrnoStatus(errno, path);
@@ -154,7 +154,7 @@ uint64_t ClassFiles::Hash() const {
   Fnv1a hash;
   for (const std::string& name : classes_) hash.Add(name).AddWord(name.size());
   for (int64_t i = 0; i < size(); ++i) {
-    // The hash omits the path of folder_, because tasks may have the images in different places.
+    // The hash omits the path of folder_, because the path may differ from task to task.
     const Folder& folder = FolderOf(i);
     hash.AddWord(static_cast<uint64_t>(folder.label))
         .Add(std::string_view(folder.path).substr(folder_.size()))

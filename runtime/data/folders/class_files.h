@@ -21,22 +21,22 @@ struct ClassFolder {
   std::string path;
   std::vector<std::string> classes = {};  // the names of the folders; empty: those of ClassesIn
   std::string content = "files";          // the word for the files in messages: "images"
-  int64_t most_bytes = int64_t{1} << 30;  // of a file; below 2^32
+  int64_t most_bytes = int64_t{1} << 30;  // the maximum size of a file; below 2^32
 };
 
 // The files in the folders of the classes, and in all folders below them. The order is that of
 // Keras' image_dataset_from_directory and text_dataset_from_directory: by class, then by folder,
-// then by name, each compared by bytes. Files and folders whose names begin with a dot are ignored,
-// and links to folders are not followed. Immutable once listed. Takes 16 bytes per file, in
-// addition to its name.
+// then by name, each compared bytewise. Files and folders whose names start with a dot are ignored,
+// and links to folders are not followed. Immutable once listed. Uses 16 bytes per file, plus the
+// length of its name.
 class ClassFiles {
  public:
-  // Returns NotFound if a folder does not exist, and InvalidArgument if a file is too large or if
-  // there are no files.
+  // Lists the files. Returns NotFound if a folder does not exist, and InvalidArgument if a file is
+  // too large or if there are no files.
   static StatusOr<ClassFiles> List(const ClassFolder& folder);
 
   const std::string& folder() const { return folder_; }
-  // Returns the classes in the order of their labels: class i has the label i.
+  // Returns the names of the classes. Class i has the label i.
   const std::vector<std::string>& classes() const { return classes_; }
   int64_t size() const { return static_cast<int64_t>(files_.size()); }
   std::string Path(int64_t file) const;
@@ -55,7 +55,7 @@ class ClassFiles {
     int64_t label = 0;
   };
   struct File {
-    uint64_t name_end = 0;  // where its name ends in names_; the name before it ends at its start
+    uint64_t name_end = 0;  // the end of its name in names_, where the next one starts
     uint32_t bytes = 0;
     uint32_t folder = 0;
   };
@@ -76,8 +76,8 @@ class ClassFiles {
   std::string names_;
 };
 
-// Reads a file that was listed with `size` bytes into `buffer`, and returns its content. Returns
-// FailedPrecondition if the file has a different size.
+// Reads a file into `buffer`, and returns its content. `size` is the listed size of the file.
+// Returns FailedPrecondition if the file has a different size now.
 StatusOr<std::string_view> ReadClassFile(const std::string& path, uint64_t size,
                                          std::string& buffer);
 

@@ -25,7 +25,7 @@ Status ErrorOf(const Status& error, const std::string& path, const ImageFolderOp
 
 struct DamagedFiles {
   int64_t count = 0;
-  std::string first;  // the error message
+  std::string first;  // the error message for the first damaged file
 };
 
 // Decodes all files, and leaves out the damaged ones.
@@ -148,7 +148,7 @@ class ImageRowReader : public RowReader {
     return {.name = name, .file = source_.files().folder(), .values = std::move(values)};
   }
 
-  // Returns the memory for images that have to be converted.
+  // Returns the memory for `rows` images that have to be converted.
   Tensor& StagedFor(size_t rows) {
     std::vector<int64_t> dims = pixels().shape.dims();
     dims.insert(dims.begin(), static_cast<int64_t>(rows));
@@ -191,7 +191,7 @@ class ImageRowReader : public RowReader {
   RowPool pool_;
   std::vector<Lane> lanes_;
   bool needs_pixels_ = false;
-  std::optional<size_t> direct_;  // the column into whose tensors images are read, if there is one
+  std::optional<size_t> direct_;  // the column into which images are read directly, if any
   Tensor staged_;
   std::vector<int64_t> numbers_;  // 0, 1, …
 };

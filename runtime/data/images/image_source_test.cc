@@ -151,7 +151,7 @@ TEST(Images, AreReadWithTheirLabels) {
   EXPECT_EQ(drained.labels, (std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2}));
 }
 
-// Returns the images that WriteNumbered writes as a table, in the order of the files.
+// Returns a table of the images that WriteNumbered writes, in the order of the files.
 std::shared_ptr<const Source> TableOf(int64_t count) {
   Tensor pixels(DType::kFloat32, {count, 2, 3, 3});
   Tensor labels(DType::kInt64, {count});
@@ -215,7 +215,7 @@ TEST(Images, BecomeTheTypesOfTheModel) {
   const std::span<const float> rows = batch->Find(kLabelsArray)->data<float>();
   EXPECT_EQ(std::vector<float>(rows.begin() + 9, rows.end()),
             (std::vector<float>{0, 1, 0, 0, 0, 1}));
-  // The model has too few outputs.
+  // The column has too few classes, as if the model had too few outputs.
   options.columns = {ClassColumn(kLabelsArray, 2)};
   EXPECT_TRUE(Message(ReadAll(*source, options).status)
                   .starts_with(folder.path() + "/class2/02.png: label 2 is out of range"))
@@ -303,7 +303,7 @@ TEST(Images, HaveAFingerprint) {
   EXPECT_NE(fingerprint(options), first);
 }
 
-// Checks that reading a file that was changed at random succeeds, or that the error names the file.
+// Checks that a file with random changes can be read, or that the error names the file.
 TEST(Images, DamagedAtRandomAreNamed) {
   PhiloxStream random(11);
   const std::string images[] = {testing::WriteJpeg(testing::Gradient(16, 16, 3)),

@@ -29,7 +29,7 @@ class ImageFolder {
   ImageFolder& operator=(const ImageFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // Writes a file, creates the folders in its name that are missing, and returns its path.
+  // Writes a file and returns its path. Creates missing folders in the path.
   std::string Write(const std::string& name, std::string_view content) const {
     const std::filesystem::path file = path_ + "/" + name;
     std::filesystem::create_directories(file.parent_path());

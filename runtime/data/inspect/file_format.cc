@@ -37,7 +37,7 @@ bool IsIdx(const FileStart& start) {
          bytes[3] <= 8;
 }
 
-// Returns whether the file begins with "{", perhaps after a byte order mark and white space.
+// Returns whether the file starts with "{", possibly after a byte order mark and white space.
 bool IsJsonLines(const FileStart& start) {
   std::string_view text = start.bytes;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -49,7 +49,8 @@ bool IsImageFile(const FileStart& start) {
   return IsImage(start.bytes);
 }
 
-// Any file may be text, so --format or the name (".text") must select this format.
+// Returns false, because any file may be text: only --format or the name (".text") selects this
+// format.
 bool IsNoOtherText(const FileStart&) {
   return false;
 }
@@ -74,7 +75,7 @@ std::string Unpacked(std::string_view packed) {
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
   stream.avail_out = kStart;
-  // A gzip file may consist of several members.
+  // A gzip file may consist of several members, so continue with the next one.
   while (inflate(&stream, Z_SYNC_FLUSH) == Z_STREAM_END && stream.avail_in > 0 &&
          inflateReset(&stream) == Z_OK) {
   }
@@ -104,14 +105,14 @@ const FileFormat* NamedIn(std::string_view path) {
   return nullptr;
 }
 
-// Returns the format of a file or folder, or null if no format matches.
+// Recognises the format of a file or folder. Returns null if no format matches.
 StatusOr<const FileFormat*> Recognised(const std::string& path) {
   if (IsFolder(path)) return &*std::ranges::find(FileFormats(), kImages, &FileFormat::name);
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
   for (const FileFormat& format : FileFormats()) {
     if (format.suits(start)) return &format;
   }
-  // The name decides if the file is empty or its beginning is damaged.
+  // If the file is empty or its beginning is damaged, only the name can determine the format.
   return NamedIn(path);
 }
 
@@ -139,7 +140,7 @@ StatusOr<FileStart> StartOfFile(const std::string& path) {
   FileStart start{.path = path};
   start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
   RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
-  // If no byte can be unpacked, keeps the packed bytes, because text may begin like zlib data.
+  // If no byte can be unpacked, keep the original bytes, because text may start like zlib data.
   if (!IsCompressed(start.bytes)) return start;
   if (std::string unpacked = Unpacked(start.bytes); !unpacked.empty())
     start.bytes = std::move(unpacked);

@@ -16,16 +16,16 @@
 namespace tfjob::data {
 
 struct SummaryOptions {
-  bool fields = true;        // describe the fields and the first examples, not only count and check
-  int64_t examples = 3;      // how many of the first examples to describe
-  int64_t most_damage = 20;  // how many damaged places to list
+  bool fields = true;        // describe fields and examples; if false, only count and check
+  int64_t examples = 3;      // the number of examples to describe, from the beginning
+  int64_t most_damage = 20;  // the maximum number of damaged places to list
   std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
-  // For lines of text (format "text"); null: lines are not split into tokens.
+  // The tokenizer for lines of text (format "text"). If null, lines are not split into tokens.
   std::shared_ptr<const text::Tokenizer> tokenizer = nullptr;
-  int64_t most_tokens = 0;  // lines with more tokens are counted; 0: lines are not counted
+  int64_t most_tokens = 0;  // count the lines with more tokens; 0: do not count them
 };
 
-// Holds the beginning of a file, by which its format is recognised.
+// The beginning of a file, from which its format is recognised.
 struct FileStart {
   std::string path = {};
   std::string bytes = {};  // unpacked if the file is compressed; may be empty
@@ -37,19 +37,19 @@ StatusOr<FileStart> StartOfFile(const std::string& path);
 struct FileFormat {
   std::string_view name;  // as in the training file ("tfrecord"), or the usual extension ("npy")
   bool (*suits)(const FileStart& start);
-  // Reads the whole file. Adds damage to the summary, and continues after it if possible. Returns
-  // I/O errors, and Cancelled once a stop is requested.
+  // Reads the whole file. Adds damage to the summary, and continues after the damage if possible.
+  // Returns I/O errors, and Cancelled once a stop is requested.
   StatusOr<FileSummary> (*summarise)(const std::string& path, const SummaryOptions& options,
                                      const StopSource& stop);
 };
 
 // Returns all formats. A folder has the format "images". A file has the first format that matches
-// its beginning or, if none does, the one whose name occurs as an extension in the file's name, as
-// in "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
+// its beginning. If none matches, it has the format whose name occurs as an extension in the file's
+// name, as in "train.tfrecord", "train.csv.gz" and "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
-// Returns the summary of a file, or of a folder of images. `format` is the name of a format; ""
-// recognises the format. Returns InvalidArgument, with a list of all formats, if the name is
+// Returns the summary of a file, or of a folder of images. `format` is the name of a format, or ""
+// to recognise the format. Returns InvalidArgument, with a list of all formats, if the name is
 // unknown or the format is not recognised.
 StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
                                 const SummaryOptions& options, const StopSource& stop);
@@ -57,7 +57,7 @@ StatusOr<FileSummary> Summarise(const std::string& path, const std::string& form
 // Returns whether the path names a folder.
 bool IsFolder(const std::string& path);
 
-// These functions are the entries of the table.
+// The functions below are the entries of the table.
 bool IsCsv(const FileStart& start);
 StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);
@@ -74,7 +74,7 @@ StatusOr<FileSummary> SummariseIdx(const std::string& path, const SummaryOptions
 StatusOr<FileSummary> SummariseText(const std::string& path, const SummaryOptions& options,
                                     const StopSource& stop);
 
-// `path` is an image, or a folder as folders/class_files.h describes it.
+// Returns the summary of an image, or of a folder as folders/class_files.h describes it.
 StatusOr<FileSummary> SummariseImages(const std::string& path, const SummaryOptions& options,
                                       const StopSource& stop);
 

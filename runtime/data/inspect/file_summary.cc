@@ -12,7 +12,7 @@
 namespace tfjob::data {
 namespace {
 
-constexpr size_t kMostText = 40;  // bytes of a string that are shown
+constexpr size_t kMostText = 40;  // the maximum number of bytes of a string to show
 constexpr size_t kMostName = 100;
 
 // Returns an escape sequence such as \x1b.
@@ -35,8 +35,8 @@ size_t CharacterSize(std::string_view text) {
   return wrong ? 0 : size;
 }
 
-// Returns whether a character is shown unescaped. Control characters, and characters that change
-// the direction of text, are not.
+// Returns whether a character is shown unescaped. Returns false for control characters, and for
+// characters that change the direction of text.
 bool IsShown(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) >= ' ' && byte(0) != 0x7F;
@@ -47,8 +47,8 @@ bool IsShown(std::string_view character) {
   return byte(1) != 0x81 || byte(2) < 0xA6 || byte(2) > 0xA9;  // U+2066 to U+2069
 }
 
-// Returns the text that is shown for a name. A long name is cut between characters, and gets a
-// checksum that distinguishes it from names with the same beginning.
+// Returns the text that is shown for a name. A long name is cut between characters. A checksum is
+// then added to distinguish it from names with the same beginning.
 std::string ShownName(std::string_view name) {
   if (name.size() <= kMostName) return Printable(name);
   size_t end = kMostName;
@@ -66,7 +66,7 @@ std::string RangeText(const Range<T>& range) {
   return range.low == range.high ? StrCat(range.low) : StrCat(range.low, " to ", range.high);
 }
 
-// Returns "2 to 5 values of 784 bytes".
+// Returns the number of values and their sizes: "2 to 5 values of 784 bytes".
 std::string ValuesText(const FieldSummary& field) {
   const bool one = field.values.low == 1 && field.values.high == 1;
   std::string text = StrCat(RangeText(field.values), one ? " value" : " values");
@@ -80,7 +80,8 @@ std::string LimitsText(const Range<T>& range) {
   return StrCat(", from ", range.low, " to ", range.high);
 }
 
-// Returns ", from -3 to 9". A field may have both integers and other numbers.
+// Returns the range of the numbers: ", from -3 to 9". A field may have both integers and other
+// numbers.
 std::string NumbersText(const FieldSummary& field) {
   if (field.integers.empty && field.numbers.empty) return {};
   if (field.numbers.empty) return LimitsText(field.integers);

@@ -34,18 +34,18 @@ struct FieldSummary {
   int64_t examples = 0;
   std::optional<Shape> shape;  // of one example, for formats whose fields have shapes
   Range<int64_t> steps;        // of a sequence
-  Range<int64_t> values;       // of an example or of a step, for formats with lists
+  Range<int64_t> values;       // in an example or a step, for formats with lists
   int64_t total = 0;           // total number of values; 0: not counted
-  Range<int64_t> bytes;        // in a string
+  Range<int64_t> bytes;        // the bytes in a string
   Range<int64_t> integers;
-  Range<double> numbers;   // the finite ones
+  Range<double> numbers;   // the finite numbers
   int64_t not_finite = 0;  // NaN and infinite numbers
   std::string problem;     // why the field cannot be read; "" if it can
 
   void AddNumber(double number);
 };
 
-// Collects the content of a summary. Movable, not copyable.
+// Collects the data of a summary. Movable, but not copyable.
 class FileSummary {
  public:
   // Lists at most `most_damage` damaged places, but counts all of them.
@@ -54,19 +54,20 @@ class FileSummary {
   FileSummary(FileSummary&&) = default;
   FileSummary& operator=(FileSummary&&) = default;
 
-  int64_t examples = 0;  // how many are intact
+  int64_t examples = 0;  // the number of intact examples
 
-  // Returns the field of this name and kind, which is added if it is missing. The pointer stays
+  // Returns the field of this name and kind. Adds the field if it is missing. The pointer stays
   // valid until the next call. If there are too many fields to list, returns null, and the summary
-  // says so.
+  // states that fields are missing.
   FieldSummary* Field(std::string_view name, std::string_view kind);
-  // Adds one of the first examples: its place in the file, and a line of text per value. At most
+  // Adds one of the first examples: its place in the file, and one line of text per value. At most
   // kMostFields lines are shown.
   void AddExample(std::string_view place, std::vector<std::string> values);
   void AddDamage(std::string_view message);
   int64_t damaged() const { return damaged_; }
 
-  // Return the summary as lines of text: all of it, or only the counts and the damaged places.
+  // Return the summary as lines of text: the whole summary, or only the counts and the damaged
+  // places.
   std::string Describe() const;
   std::string DescribeDamage() const;
 
@@ -89,18 +90,18 @@ class FileSummary {
   std::vector<std::string> damage_;  // the first messages
 };
 
-// Returns the text with escape sequences in place of bytes that are not UTF-8, control characters
-// and characters that change the direction of text, so that a terminal does not interpret the
-// content or the name of a file.
+// Returns the text with escape sequences instead of bytes that are not UTF-8, control characters,
+// and characters that change the direction of text. A terminal then cannot interpret the content or
+// the name of a file.
 std::string Printable(std::string_view text);
 // Returns the beginning of a string as printable text: "\"a\\x00\"… (784 bytes)".
 std::string ValueText(std::string_view bytes);
-// Returns "name: value", with the name as printable text. The value must be printable already.
+// Returns "name: value", with the name as printable text. The value must already be printable.
 std::string NamedText(std::string_view name, std::string_view value);
-// Describes a list of `count` values by the first ones, which must be printable: "1.5, 2 and 8
-// more".
+// Describes a list of `count` values: "1.5, 2 and 8 more". `first` contains the first values, which
+// must be printable.
 std::string ListText(const std::vector<std::string>& first, int64_t count);
-// The maximum number of values of a list that are shown.
+// The maximum number of values that are shown of a list.
 inline constexpr int64_t kMostValues = 8;
 
 }  // namespace tfjob::data

@@ -425,7 +425,7 @@ TEST(Inspect, RecognisesTablesByTheirContent) {
             "1,2,0\n3,4,1\n",
             "CSV without a header, 2 examples"},
            {"nan,1,0\n3,4,1\n", "CSV without a header, 2 examples"},
-           // The first two bytes look like the header of zlib data.
+           // The first two bytes look like a zlib header.
            {"H,W,label\n1,2,0\n", "CSV with a header, 1 example"},
            {"x^2,label\n1,2\n", "CSV with a header, 1 example"},
            {"80;1\n81;0\n", "CSV without a header, 2 examples"},
@@ -444,7 +444,7 @@ TEST(Inspect, ShowsNoCharactersThatATerminalInterprets) {
   for (const char* shown :
        {"\\xc2\\x9b31mx: 1", "a\\xe2\\x80\\xaeb: 2", "caf\xC3\xA9: 3", "\\x1b[0m: 4"})
     EXPECT_NE(text.find(shown), std::string::npos) << shown << "\n" << text;
-  // The names of features may consist of any bytes, and are not cut within a character.
+  // The names of features may consist of any bytes, but must not be cut within a character.
   const std::string long_name = std::string(99, 'n') + "\xC3\xA9";
   const std::string records = Records({ExampleOf({{"\xFF", Int64Feature({1})},
                                                   {long_name + "1", Int64Feature({1})},

@@ -1,4 +1,4 @@
-// Summarises files of arrays, and holds only one array in memory at a time.
+// Summarises files of arrays. Keeps only one array in memory at a time.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ struct NamedArray {
   Tensor values;
 };
 
-// Calls `use` with a span of the tensor's elements, which has their type.
+// Calls `use` with a span of the tensor's elements.
 template <typename Use>
 void WithElements(const Tensor& tensor, const Use& use) {
   switch (tensor.dtype()) {
@@ -72,8 +72,8 @@ std::string RowText(const NamedArray& array, int64_t row) {
   return NamedText(array.name, ListText(first, width));
 }
 
-// Adds an error from reading an array to the summary: as damage if it is DataLoss, and otherwise as
-// the reason why the array cannot be read.
+// Adds an error from reading an array to the summary: as damage if the error is DataLoss, and
+// otherwise as the reason why the array cannot be read.
 void AddProblem(const std::string& name, const Status& error, FileSummary& summary) {
   if (absl::IsDataLoss(error)) return summary.AddDamage(Message(error));
   if (FieldSummary* const field = summary.Field(name, "")) field->problem = Message(error);

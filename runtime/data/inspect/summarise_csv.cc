@@ -1,5 +1,6 @@
-// Summarises CSV files line by line. A column may also contain text, which training reads only with
-// the `features` key. Every line break and every delimiter counts, even within quotation marks.
+// Summarises CSV files line by line. A column may also contain text, but training can read text
+// only with the `features` key. Splits the text at every line break and every delimiter, even
+// within quotation marks.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -19,8 +20,8 @@ namespace {
 using Fields = std::vector<std::string_view>;
 
 constexpr uint64_t kMostLine = 64 << 20;
-// The number of columns to describe: one more than a summary shows, so that the summary says that
-// there are more.
+// The number of columns to describe. This is one more than a summary shows, so the summary states
+// that there are more columns.
 constexpr size_t kMostDescribed = FileSummary::kMostFields + 1;
 
 struct CsvDialect {
@@ -28,7 +29,7 @@ struct CsvDialect {
   bool header = false;
 };
 
-// Removes the first line from `text`, and returns it without its end.
+// Removes the first line from `text`, and returns the line without its line break.
 std::string_view TakeFirstLine(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   std::string_view line = text.substr(0, end);
@@ -55,7 +56,7 @@ bool Any(const Fields& fields, CellKind kind) {
   return std::ranges::any_of(fields, [&](std::string_view cell) { return KindOf(cell) == kind; });
 }
 
-// Returns whether these fields may be a row of numbers with at least two columns.
+// Returns whether these fields may be a row of at least two numbers.
 bool IsRow(const Fields& fields) {
   return fields.size() >= 2 && Any(fields, CellKind::kNumber) && !Any(fields, CellKind::kText);
 }
@@ -65,9 +66,9 @@ bool IsHeader(const Fields& fields) {
   return !Any(fields, CellKind::kNumber) && Any(fields, CellKind::kText);
 }
 
-// Returns the dialect of `text` if it begins with a row of numbers, or with a header and a row of
-// numbers. Otherwise, returns nullopt. If the format is `known` to be CSV, the row after a header
-// may also contain strings, and the likeliest dialect is returned in any case.
+// Returns the dialect of `text` if the text starts with a row of numbers, or with a header and a
+// row of numbers. Otherwise, returns nullopt. If the format is `known` to be CSV, the row after a
+// header may also contain strings, and the most likely dialect is always returned.
 std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);
@@ -201,10 +202,10 @@ class TableSummary {
   const CsvDialect dialect_;
   const SummaryOptions& options_;
   FileSummary summary_;
-  size_t columns_ = 0;                    // 0 before the first line
+  size_t columns_ = 0;                    // 0 before the first line is read
   std::vector<ColumnSummary> described_;  // the first columns
   Fields fields_;                         // the first fields of the current line, if described
-  int64_t blank_ = 0;                     // first of the blank lines before the next line, or 0
+  int64_t blank_ = 0;                     // number of the first pending blank line, or 0
 };
 
 }  // namespace

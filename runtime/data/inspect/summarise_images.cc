@@ -20,15 +20,15 @@ void AddNumber(std::string_view name, std::string_view kind, int64_t number, Fil
 
 class ImageSummary {
  public:
-  // `classes` must be empty for a single image, which has no class.
+  // `classes` must be empty for a single image, because a single image has no class.
   ImageSummary(FileSummary summary, std::vector<std::string> classes, const SummaryOptions& options)
       : summary_(std::move(summary)),
         classes_(std::move(classes)),
         images_(classes_.size()),
         options_(options) {}
 
-  // Adds a file of `bytes` bytes. `label` is the index of its class, and is ignored if there are no
-  // classes.
+  // Adds a file of `bytes` bytes. `label` is the index of the file's class; it is ignored if there
+  // are no classes.
   Status Add(const std::string& path, uint64_t bytes, size_t label) {
     ASSIGN_OR_RETURN(const std::string_view content, ReadClassFile(path, bytes, buffer_));
     const StatusOr<DecodedImage> image = decoder_.Decode(content);
@@ -46,7 +46,7 @@ class ImageSummary {
 
   // Returns the summary of all files that were added.
   FileSummary Finish() {
-    // Adds the classes last, because there may be more of them than fields that a summary lists.
+    // Add the classes last, because there may be more classes than a summary can list fields.
     for (size_t i = 0; options_.fields && i < classes_.size(); ++i) {
       if (FieldSummary* const field = summary_.Field(classes_[i], "class"))
         field->examples += images_[i];
@@ -75,7 +75,7 @@ class ImageSummary {
 
   FileSummary summary_;
   const std::vector<std::string> classes_;
-  std::vector<int64_t> images_;  // by class: how many images are intact
+  std::vector<int64_t> images_;  // number of intact images per class
   const SummaryOptions& options_;
   ImageDecoder decoder_{DecodeOptions()};
   std::string buffer_;

@@ -14,11 +14,11 @@ namespace {
 
 using Lengths = std::vector<int64_t>;
 
-// Finds the shape of nested lists of numbers.
+// Determines the shape of nested lists of numbers.
 class ShapeFinder {
  public:
-  // Returns nullopt if the value is neither a number nor nested lists of numbers, or if lists at
-  // the same level differ in length.
+  // Returns the shape of a value, or nullopt if it is neither a number nor nested lists of numbers,
+  // or if lists at the same level differ in length.
   static std::optional<Lengths> ShapeOf(JsonView value) {
     ShapeFinder finder;
     return finder.Visit(value, 0) ? std::optional(std::move(finder.lengths_)) : std::nullopt;
@@ -61,7 +61,7 @@ std::string NumberText(JsonView number) {
   return integer ? StrCat(*integer) : StrCat(number.IfDouble().value_or(0));
 }
 
-// Adds the numbers of a member of this shape to the field, and returns the first ones as text.
+// Adds the numbers of a member with this shape to the field, and returns the first numbers as text.
 std::string AddNumbers(JsonView member, const Lengths& shape, FieldSummary& field) {
   if (shape.size() == 1) field.values.Add(shape[0]);
   std::vector<std::string> first;
@@ -77,8 +77,8 @@ std::string AddNumbers(JsonView member, const Lengths& shape, FieldSummary& fiel
   return ListText(first, count);
 }
 
-// Returns the kind of a member: "number", "list of numbers", "numbers [2,3]" or, without a shape,
-// its JSON type.
+// Returns the kind of a member: "number", "list of numbers", "numbers [2,3]" or, if it has no
+// shape, its JSON type.
 std::string KindOf(JsonView member, const std::optional<Lengths>& shape) {
   if (!shape) {
     const std::string_view type = member.TypeName();  // "a string"

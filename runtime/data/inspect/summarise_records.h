@@ -17,7 +17,7 @@ namespace tfjob::data {
 using DescribeRecord = absl::FunctionRef<Status(std::string_view record, FileSummary& summary,
                                                 std::vector<std::string>* values)>;
 
-// Summarises all records of the file. `name` is the name of the format in the summary.
+// Summarises all records of a file. The summary calls the format `name`.
 StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view name,
                                        const RecordFormat& format, const SummaryOptions& options,
                                        const StopSource& stop, DescribeRecord describe);

@@ -1,5 +1,5 @@
-// Summarises lines of text and, if there is a tokenizer, their tokens. A line that is not UTF-8
-// does not count as damage, because training replaces the invalid bytes.
+// Summarises lines of text and, if there is a tokenizer, their tokens. Does not count lines that
+// are not UTF-8 as damage, because training replaces the invalid bytes.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace tfjob::data {
 namespace {
 
-// Any line is intact.
+// The format of plain text, in which any line is intact.
 class PlainLines : public LineFormat {
  public:
   std::unique_ptr<RecordParser> MakeParser(const std::vector<ExampleFeature>&) const override {
@@ -61,7 +61,7 @@ class LineSummary {
     return OkStatus();
   }
 
-  // Adds the number of a line's tokens of one kind.
+  // Adds the number of tokens in a line to the field of this name and kind.
   static void AddCount(std::string_view name, std::string_view kind, int64_t count,
                        FileSummary& summary) {
     FieldSummary* const field = summary.Field(name, kind);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostSteps = 3;  // the maximum number of steps that are shown
 
-// Describes the features of one example after another, and keeps its buffers.
+// Describes the features of one example after another. Keeps its buffers from example to example.
 class ExampleDescriber {
  public:
   Status Describe(std::string_view example, FileSummary& summary,
@@ -29,14 +29,14 @@ class ExampleDescriber {
   }
 
  private:
-  // Returns the name of the kind without an article: "int64_list".
+  // Returns the name of the kind without an article, such as "int64_list".
   static std::string_view KindName(ListKind kind) {
     const std::string_view name = Name(kind);
     return name.substr(name.find(' ') + 1);
   }
 
-  // Returns the field of this name and kind or, if the summary has too many fields, one that is not
-  // listed.
+  // Returns the field of this name and kind. If the summary has too many fields, returns a field
+  // that is not listed.
   FieldSummary& FieldOf(FileSummary& summary, std::string_view name, std::string_view kind) {
     FieldSummary* const field = summary.Field(name, kind);
     return field == nullptr ? unlisted_ : *field;
@@ -73,7 +73,7 @@ class ExampleDescriber {
     return OkStatus();
   }
 
-  // Adds the values of a feature to the field. If `show` is true, returns the first ones as text.
+  // Adds the values of a feature to the field. If `show` is true, returns the first values as text.
   StatusOr<std::string> Add(const Feature& feature, FieldSummary& field, bool show) {
     switch (feature.kind) {
       case ListKind::kBytes:

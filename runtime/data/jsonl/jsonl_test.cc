@@ -1,4 +1,4 @@
-// Tests JSON lines: their values, the order of their batches, and damaged files.
+// Tests files of JSON lines: their values, the order of the batches, and damaged files.
 #include "runtime/data/jsonl/jsonl.h"
 
 #include <gtest/gtest.h>
@@ -167,7 +167,7 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
   EXPECT_EQ(Refusal("{\"x\": 1e999}", one),
             "line 1: feature x: expected a number, got 1.7976931348623157e+308, which does not fit "
             "into float32");
-  // A double of this size may be a rounded integer.
+  // A double of this magnitude may be a rounded integer.
   EXPECT_EQ(
       Refusal("{\"x\": 9007199254740993.0}", integer),
       "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "
@@ -176,7 +176,7 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
 }
 
 TEST(JsonLines, RoundsIntegersOnce) {
-  // 2^53 + 2^29 + 1 lies just above the middle between two floats.
+  // 2^53 + 2^29 + 1 is just above the middle between two floats.
   const auto batch = OneBatch(R"({"x": 9007199791611905})", {{.name = "x"}});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(Values<float>(*batch, "x"), std::vector<float>{0x1p53f + 0x1p30f});
@@ -234,8 +234,8 @@ TEST(JsonLines, IgnoresBlankLinesAndAByteOrderMark) {
   }
 }
 
-// Checks that each task gets the same batches as from records in another format, however the
-// examples are divided among tasks.
+// Checks that each task gets the same batches as from records in another format, for every division
+// of the examples among tasks.
 TEST(JsonLines, GivesTheBatchesThatRecordsGive) {
   const Folder folder;
   folder.Write("part-1", NumberedLines(40, 63));
@@ -276,7 +276,7 @@ TEST(JsonLines, ReadsLinesThatAreLongerThanTheParts) {
   const Folder folder;
   std::string content;
   for (int64_t i = 0; i < 6; ++i) {
-    // Lines are searched in parts of 64 KiB. Makes them end at different places in these parts.
+    // The reader searches parts of 64 KiB. Let lines end at different places in these parts.
     const std::string padding(static_cast<size_t>((64 << 10) * (i % 3) + 100 * i), ' ');
     content += StrCat(NumberedLine(i), padding, "\r\n");
   }
@@ -366,8 +366,8 @@ std::vector<std::string> Examples(const RecordOptions& options) {
   return examples;
 }
 
-// Checks that, whichever byte changes, either an error names its line or the values of this line
-// change, and that all other lines are read as before.
+// Changes one random byte at a time. Checks that either an error names the line of this byte, or
+// the values of the line change, and that all other lines are read as before.
 TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
   const Folder folder;
   const std::string whole = NumberedLines(0, 12);
@@ -388,7 +388,7 @@ TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
     ASSERT_GE(got.size(), line) << content;
     EXPECT_TRUE(std::equal(got.begin(), got.begin() + static_cast<int64_t>(line), expected.begin()))
         << content;
-    const bool ended = got.size() < expected.size() - (after - line);  // with an error
+    const bool ended = got.size() < expected.size() - (after - line);  // stopped with an error
     if (ended) continue;
     EXPECT_TRUE(std::equal(expected.rbegin(),
                            expected.rend() - static_cast<int64_t>(std::min(after, expected.size())),
@@ -412,7 +412,7 @@ TEST(JsonLinesDamage, OfTheLastLineIsFoundIfItDoesNotEnd) {
   const Folder folder;
   const std::string torn = NumberedLines(0, 3) + NumberedLine(3).substr(0, 20);
   RecordOptions options = NumberedOptions({folder.Write("a", torn)});
-  // The last line is checked when the file is opened, all others only when they are read.
+  // The last line is checked when the file is opened, and all other lines only when they are read.
   const Status error = OpenJsonLines(options).status();
   EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 4: expected a JSON object"))
       << error;
@@ -484,7 +484,7 @@ TEST(JsonLines, MayGrowWhileTheyAreRead) {
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
 }
 
-// Checks that a file that was rewritten and has grown is recognised by where its lines end.
+// Checks that a rewritten, larger file is found to have changed if its lines end elsewhere.
 TEST(JsonLinesDamage, IsFoundIfLinesEndElsewhere) {
   const Folder folder;
   for (const auto& [content, error] : std::vector<std::pair<std::string, std::string>>{

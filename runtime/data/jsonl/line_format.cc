@@ -7,12 +7,13 @@
 namespace tfjob::data {
 namespace {
 
-constexpr uint64_t kMostLine = 64 << 20;  // parsing JSON takes up to 15 times as much memory
+constexpr uint64_t kMostLine = 64 << 20;  // the JSON parser needs up to 15 times as much memory
 constexpr uint64_t kMostEnd = 1;          // "\n"
-// Counting the lines before a higher offset would take too long for an error message.
+// The largest offset for which an error message contains the line number. Beyond this offset,
+// counting the lines would take too long.
 constexpr uint64_t kMostCounted = uint64_t{4} << 30;
 
-// Returns DataLoss if a line is too long.
+// Returns DataLoss if a line of `size` bytes is too long.
 Status CheckLength(uint64_t size) {
   if (size <= kMostLine) return OkStatus();
   return DataLoss("expected a line of at most ", kMostLine, " bytes, got ", size);

@@ -1,5 +1,5 @@
 // Defines the base class of all formats whose records are lines of text files. Lines end with "\n"
-// or "\r\n", blank lines are ignored, and a file may begin with a UTF-8 byte order mark.
+// or "\r\n", blank lines are ignored, and a file may start with a UTF-8 byte order mark.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tfjob::data {
 
-// Returns DataLoss if a line is damaged. Only one thread may call it.
+// Returns DataLoss if a line is damaged. Only one thread may call the function.
 using LineCheck = std::function<Status(std::string_view line)>;
 
 class LineFormat : public RecordFormat {
@@ -27,8 +27,9 @@ class LineFormat : public RecordFormat {
  private:
   // Returns the expected content of a line, such as "a JSON object".
   virtual std::string_view LineName() const = 0;
-  // Returns a function that checks the content of a line, or null if any line is intact. At least
-  // RecordFileReader::kPadding readable bytes follow each line that is passed to the function.
+  // Returns a function that checks the content of a line, or null if every line counts as intact.
+  // At least RecordFileReader::kPadding readable bytes follow each line that is passed to the
+  // function.
   virtual LineCheck MakeCheck() const = 0;
 };
 

@@ -9,7 +9,7 @@ namespace tfjob::data {
 namespace {
 
 constexpr uint64_t kPart = 64 << 10;        // bytes searched at once
-constexpr uint64_t kFirstPart = 256 << 10;  // what ReadAt reads first; enough for most lines
+constexpr uint64_t kFirstPart = 256 << 10;  // first read of ReadAt; enough for most lines
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -44,7 +44,7 @@ StatusOr<Line> LineReader::At(uint64_t begin, uint64_t most) {
 }
 
 StatusOr<std::string_view> LineReader::ReadAt(uint64_t begin, uint64_t most) {
-  // Also reads the byte before the line, to check that a line begins here.
+  // Also read the byte before the line, to check that a line starts here.
   const uint64_t before = begin > 0 ? 1 : 0;
   const uint64_t size = std::min(most, file_.size - begin);
   const uint64_t first = std::min(size, kFirstPart);

@@ -15,8 +15,8 @@ namespace tfjob::data {
 // Describes a line of a file, without "\n". It may end with "\r", which is white space in JSON.
 struct Line {
   uint64_t begin = 0, end = 0;  // offsets in the file
-  uint64_t next = 0;            // where the next line begins, or the size of the file
-  uint32_t checksum = 0;        // CRC-32C of its bytes
+  uint64_t next = 0;            // the start of the next line, or the size of the file
+  uint32_t checksum = 0;        // CRC-32C of the line's bytes
   bool blank = true;            // contains only white space
   bool complete = false;        // "\n" follows
 
@@ -31,17 +31,18 @@ class LineReader {
 
   // Returns the offset at which the text begins: after the byte order mark, if there is one.
   StatusOr<uint64_t> Begin();
-  // Returns the line that begins at `begin`, which must be less than the size of the file. Looks
-  // for "\n" only in the next `most` bytes; if there is none, takes all of these bytes as the line.
+  // Returns the line that starts at offset `begin`, which must be less than the size of the file.
+  // Searches for "\n" only in the next `most` bytes; if there is none, returns all of these bytes
+  // as the line.
   StatusOr<Line> At(uint64_t begin, uint64_t most);
   // Returns the bytes of the line; they stay valid until the reader's next call.
   StatusOr<std::string_view> Read(const Line& line) {
     return reader_.View(number_, line.begin, line.size());
   }
-  // Combines At and Read, but is faster for a single line: returns the bytes of the line that
-  // begins at `begin`. Returns DataLoss if no line begins there.
+  // Returns the bytes of the line that starts at offset `begin`. Faster than At and Read for a
+  // single line. Returns DataLoss if no line starts there.
   StatusOr<std::string_view> ReadAt(uint64_t begin, uint64_t most);
-  // Returns the line number, counted from 1, of the line that begins at `begin`.
+  // Returns the number, counted from 1, of the line that starts at offset `begin`.
   StatusOr<int64_t> NumberOf(uint64_t begin);
 
  private:
@@ -50,7 +51,7 @@ class LineReader {
   RecordFileReader& reader_;
 };
 
-// Returns "a.jsonl: line 7", for messages.
+// Returns the place of a line for messages, such as "a.jsonl: line 7".
 std::string LinePlace(const RecordFile& file, int64_t number);
 
 }  // namespace tfjob::data

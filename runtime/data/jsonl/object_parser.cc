@@ -28,7 +28,7 @@ std::string Expected(const ExampleFeature& feature) {
                 Shape({dims.begin() + 1, dims.end()}).ToString());
 }
 
-// Returns the value of a number or a boolean, or nullopt.
+// Returns the value of a number or a boolean, or nullopt for other values.
 std::optional<double> NumberOf(JsonView value) {
   if (const std::optional<double> number = value.IfDouble()) return number;
   return value.IfBool();
@@ -68,7 +68,7 @@ class MemberStore {
     return ids_->Add(value.Text());
   }
 
-  // Stores a value that is nested in `axis` lists.
+  // Stores a value that is nested in `axis` lists. Calls itself for the elements of a list.
   Status StoreAxis(JsonView value, size_t axis) {
     if (axis == static_cast<size_t>(feature_.shape.rank()))
       return ids_ != nullptr ? StoreString(value) : StoreNumber(value);
@@ -87,7 +87,7 @@ class MemberStore {
   }
 
   Status StoreFloat(JsonView value) {
-    // Integers are not converted to double first, because that would round them twice.
+    // Do not convert integers to double first, because they would be rounded twice.
     if (const std::optional<int64_t> integer = value.IfInt()) {
       At<float>() = static_cast<float>(*integer);
       return OkStatus();
@@ -110,7 +110,8 @@ class MemberStore {
     if (!number) return Unexpected(value.TypeName());
     if (std::floor(*number) != *number || std::fabs(*number) >= 0x1p63)
       return Unexpected(StrCat(NumberText(*number), ", which is not an integer of 64 bits"));
-    // Some writers add ".0" to integers. A double of 2^53 or more may be a rounded integer.
+    // Accept ".0" after integers, which some programs write. A double of 2^53 or more may be a
+    // rounded integer.
     if (std::fabs(*number) >= 0x1p53)
       return Unexpected(StrCat(NumberText(*number), ", which may be rounded; such a large integer ",
                                "must be written without a decimal point or an exponent"));
@@ -118,7 +119,7 @@ class MemberStore {
     return OkStatus();
   }
 
-  // Returns the next element to store, and advances.
+  // Returns the element to store next, and advances to the one after it.
   template <typename T>
   T& At() {
     return reinterpret_cast<T*>(elements_.data())[stored_++];
@@ -135,7 +136,7 @@ class MemberStore {
   const ExampleFeature& feature_;
   StringReader* const ids_;
   const std::span<std::byte> elements_;
-  size_t stored_ = 0;  // numbers or strings
+  size_t stored_ = 0;  // the number of stored numbers or strings
 };
 
 // Returns an error that explains why the line is not a JSON object.

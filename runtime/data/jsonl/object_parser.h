@@ -13,12 +13,12 @@
 namespace tfjob::data {
 
 // Parses one line. Returns DataLoss if it is not a JSON object, and ResourceExhausted if there is
-// not enough memory. Replaces values that are valid JSON but that JsonDocument refuses
-// (WithinParserLimits). The view stays valid until the document is used to parse again. At least
-// RecordFileReader::kPadding readable bytes must follow the line.
+// not enough memory. Replaces values that are valid JSON but that JsonDocument rejects
+// (WithinParserLimits). The view stays valid until the document is used to parse another line. At
+// least RecordFileReader::kPadding readable bytes must follow the line.
 StatusOr<JsonView> ParseObject(std::string_view line, JsonDocument& document);
 
-// Stores the members of JSON objects in rows. Only one thread may use a parser.
+// Stores the values of JSON objects' members in rows. Only one thread may use a parser.
 class ObjectParser : public RecordParser {
  public:
   // `features` must outlive the parser.

@@ -94,7 +94,8 @@ class Rewriter {
     double value = 0;
     const bool valid = absl::SimpleAtod(absl::string_view(number.data(), number.size()), &value);
     if (valid && std::isinf(value)) {
-      // Text that is not JSON, such as "01e999", must not become JSON.
+      // Replace only valid JSON numbers: text that is not JSON, such as "01e999", must not become
+      // JSON.
       if (IsNumber(number)) return Replace(number.front() == '-' ? kLowest : kLargest);
     }
     copy_ += number;
@@ -129,7 +130,7 @@ class Rewriter {
 
   void Close() {
     if (level_-- != kMostLevels + 1) return;
-    // Check the value here, because the parser will see null instead of it.
+    // Check the value here, because the parser will get null instead.
     if (!nlohmann::json::accept(std::string_view(copy_).substr(deep_))) return;
     copy_.resize(deep_);
     Replace("null");
@@ -139,7 +140,7 @@ class Rewriter {
   std::string copy_;
   bool changed_ = false;
   int level_ = 0;
-  size_t deep_ = 0;  // where the value that is nested too deeply begins in copy_
+  size_t deep_ = 0;  // start of the too deeply nested value in copy_
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Tests features of strings in JSON lines: texts that become tokens, and terms that become ids.
+// Tests string features in JSON lines: texts that are converted to tokens, and terms that are
+// converted to ids.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ ExampleFeature Colours(Shape shape, bool variable, int64_t oov = 1) {
           .vocabulary = std::make_shared<const text::Vocabulary>(*std::move(terms))};
 }
 
-// Reads one feature of all lines.
+// Reads one feature from all lines.
 StatusOr<Ids> ReadLines(std::string_view lines, const ExampleFeature& feature) {
   const Folder folder;
   ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source,

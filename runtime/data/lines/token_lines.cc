@@ -22,7 +22,7 @@ StatusOr<std::span<T>> TakeValues(ExampleRow& row, size_t feature) {
 
 class TokenParser : public RecordParser {
  public:
-  // The labels are the tokens `shift` places ahead.
+  // The label of each token is the token `shift` positions later.
   TokenParser(const text::SequenceOptions& sequence, int64_t length, size_t shift)
       : encoder_(sequence), shift_(shift), ids_(static_cast<size_t>(length) + shift) {}
 
@@ -74,7 +74,8 @@ StatusOr<std::shared_ptr<const Source>> OpenTokenLines(const TokenLinesOptions& 
   text::SequenceOptions sequence = options.sequence;
   const bool next = options.labels == TokenLabels::kNextToken;
   sequence.end_if_complete = next;
-  // The first feature includes the tokens only so that the fingerprint covers them.
+  // The first feature contains the options of the tokens only because the fingerprint must cover
+  // them.
   records.features = {
       {.name = "tokens", .dtype = DType::kInt64, .shape = shape, .tokens = sequence},
       {.name = next ? "next_token" : "same_token", .dtype = DType::kInt64, .shape = shape},

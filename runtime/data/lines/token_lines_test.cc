@@ -1,4 +1,4 @@
-// Tests lines of text as examples of language models.
+// Tests lines of text as examples for language models.
 #include "runtime/data/lines/token_lines.h"
 
 #include <gmock/gmock.h>

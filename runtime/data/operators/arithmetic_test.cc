@@ -1,4 +1,5 @@
-// Compares the examples that operators choose with slow but obvious definitions.
+// Compares the examples that operators choose with those that slow but obvious implementations
+// choose.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -70,7 +71,7 @@ TEST(Concatenation, IsOneSourceAfterTheOther) {
   }
 }
 
-// Follows the loop of TensorFlow's interleave_dataset_op.cc example by example.
+// Implements the loop of TensorFlow's interleave_dataset_op.cc, example by example.
 std::vector<Place> Interleaved(const std::vector<int64_t>& sizes, size_t cycle_length,
                                int64_t block_length) {
   std::vector<Place> places;
@@ -128,8 +129,8 @@ std::vector<double> RandomWeights(PhiloxStream& random, size_t count) {
   return weights;
 }
 
-// Checks that the rows taken from each source are 0, 1, …, modulo its size, and returns how many
-// rows each source gives.
+// Checks that the rows from each source are 0, 1, …, modulo its size. Returns the number of rows
+// from each source.
 std::vector<int64_t> CheckRows(const Mixture& mixture, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> counts(sizes.size(), 0);
   for (int64_t i = 0; i < mixture.size(); ++i) {

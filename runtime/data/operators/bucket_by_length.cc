@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRowsPerPass = 256;
 
-// Returns the number of places of the fields.
+// Returns the number of positions in the fields.
 StatusOr<int64_t> PlacesOf(const Source& source, const BucketByLengthOptions& options) {
   ENFORCE(!options.fields.empty(), "the caller names at least one field");
   int64_t places = 0;
@@ -64,7 +64,8 @@ int64_t LengthOf(std::span<const double> values, int64_t places, double padding)
   return (used + width - 1) / width;
 }
 
-// Measures examples. Reads the fields as float64, in which ids are exact up to 2^53.
+// Determines the lengths of examples. Reads the fields as float64, which represents ids exactly up
+// to 2^53.
 class LengthReader {
  public:
   static StatusOr<LengthReader> Open(const Source& source, const BucketByLengthOptions& options,
@@ -80,7 +81,7 @@ class LengthReader {
     return opened;
   }
 
-  // Returns the lengths of the examples `rows`, until the next call.
+  // Returns the lengths of the examples `rows`. The span stays valid until the next call.
   StatusOr<std::span<const int64_t>> Read(std::span<const int64_t> rows) {
     Resize(rows.size());
     RETURN_IF_ERROR(reader_->Read(rows, values_));
@@ -130,7 +131,7 @@ class Bucketed : public Source {
   bool random_access() const override { return source_->random_access(); }
   std::string Describe() const override { return source_->Describe(); }
   std::string LeftOut() const override { return source_->LeftOut(); }
-  // The lengths depend only on the examples.
+  // The fingerprint need not cover the lengths, because they depend only on the examples.
   uint64_t fingerprint() const override { return source_->fingerprint(); }
   const Buckets* buckets() const override { return &buckets_; }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {

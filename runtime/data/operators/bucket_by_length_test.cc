@@ -1,4 +1,4 @@
-// Tests batches of examples of similar lengths.
+// Tests the creation of batches of examples with similar lengths.
 #include "runtime/data/operators/bucket_by_length.h"
 
 #include <gmock/gmock.h>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t kPlaces = 8;
 
-// Returns examples whose lengths are those given. Example i has the value 1 + i at every place
-// before its end, and the label i.
+// Returns examples with these lengths. Example i has the value 1 + i at every position before its
+// end, and the label i.
 SourcePtr Sequences(const std::vector<int64_t>& lengths) {
   const auto count = static_cast<int64_t>(lengths.size());
   Tensor tokens(DType::kInt64, {count, kPlaces}), labels(DType::kInt64, {count});
@@ -70,12 +70,12 @@ std::unique_ptr<Pipeline> Make(const SourcePtr& source, const PipelineOptions& o
 }
 
 struct Seen {
-  int64_t length = 0;  // of the batch
+  int64_t length = 0;  // the length of the batch
   std::vector<int64_t> labels;
   bool operator==(const Seen&) const = default;
 };
 
-// Checks that the tokens of a batch are those of its examples, and returns the batch.
+// Checks that each token of a batch belongs to the example in the same row, and returns the batch.
 Seen Look(const Batch& batch, const std::vector<int64_t>& lengths) {
   const Tensor& tokens = *batch.Find("tokens");
   Seen seen{.length = tokens.shape().dim(1)};
@@ -170,7 +170,7 @@ TEST(BucketBatches, EveryEpochHasAnOrderOfItsOwn) {
   }
 }
 
-// Returns the examples of each batch, without the order of the batches and of the examples.
+// Returns the examples of each batch, as sets, in which the order does not matter.
 std::set<std::vector<int64_t>> Grouped(const std::vector<Seen>& batches) {
   std::set<std::vector<int64_t>> groups;
   for (const Seen& batch : batches) groups.insert(Sorted(batch.labels));
@@ -287,7 +287,7 @@ TEST(BucketBatches, OtherValuesMayBePadding) {
   EXPECT_EQ(buckets.size(2), 1);
 }
 
-// Behaves like another source whose first field has a padding.
+// Behaves like another source, but with a padding for the first field.
 class Padded : public Source {
  public:
   Padded(SourcePtr source, double padding)
@@ -314,7 +314,7 @@ SourcePtr PaddedBy(double padding) {
                                         padding);
 }
 
-// Returns the numbers of examples whose lengths are 1, 2, and 3 or 4.
+// Returns how many examples have the length 1, how many 2, and how many 3 or 4.
 std::vector<int64_t> SizesOf(const SourcePtr& source) {
   const auto made = BucketByLength(source, {.fields = {"tokens"}, .boundaries = {1, 2}});
   EXPECT_TRUE(made.ok()) << made.status();

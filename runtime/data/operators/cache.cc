@@ -22,7 +22,8 @@ size_t BytesPerExample(const Source& source) {
   return bytes;
 }
 
-// While it exists, adds the size of a cache to the total size of all caches in the process.
+// Adds the size of a cache to the total size of all caches in the process, as long as this object
+// exists.
 class CountedBytes {
  public:
   explicit CountedBytes(size_t bytes) : bytes_(bytes), total_(all_ += bytes) {}
@@ -30,7 +31,7 @@ class CountedBytes {
   CountedBytes(const CountedBytes&) = delete;
   CountedBytes& operator=(const CountedBytes&) = delete;
 
-  // Returns the size of all other caches when this one was added.
+  // Returns the total size of the other caches at the time when this cache was added.
   size_t others() const { return total_ - bytes_; }
 
  private:
@@ -39,7 +40,7 @@ class CountedBytes {
   const size_t total_;
 };
 
-// Counts the bytes that a cache of the source takes. Returns InvalidArgument if there are too many.
+// Counts the bytes of a cache of the source. Returns InvalidArgument if there are too many.
 StatusOr<std::shared_ptr<const CountedBytes>> Count(const Source& source,
                                                     const CacheOptions& options) {
   const size_t most =
@@ -80,7 +81,7 @@ Status ReadRows(RowReader& reader, int64_t begin, int64_t end, std::vector<Named
   return OkStatus();
 }
 
-// Reads a table, but describes itself as a copy of another source, whose fingerprint it has.
+// Reads a table, but has the description and the fingerprint of the source that was copied.
 class Cached : public Source {
  public:
   Cached(SourcePtr source, SourcePtr table, std::shared_ptr<const CountedBytes> bytes)

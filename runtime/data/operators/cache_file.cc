@@ -24,22 +24,22 @@ namespace {
 
 constexpr Logger kCacheLog("data");
 constexpr int64_t kExamplesPerPass = 256;
-// Increment it if a source or an operator makes other values of the same files, or if the format of
-// cache files changes.
+// The version of the values and of the file format. Increment it if a source or an operator
+// computes different values from the same files, or if the format of cache files changes.
 constexpr uint64_t kExamplesVersion = 1;
-// A temporary file that has not changed for this long has no writer any more.
+// If a temporary file has not changed for this long, its writer no longer exists.
 constexpr std::chrono::hours kAbandonedAfter{1};
 
-// A file consists of a header and one record per example. A record contains the values of all
-// fields, and a checksum of these bytes. Numbers are little-endian. The size of the file follows
-// from the header.
+// The header of a cache file. The file consists of a header and one record per example. A record
+// contains the values of all fields, and a checksum of these values. Numbers are little-endian. The
+// size of the file follows from the header.
 struct CacheHeader {
   char magic[16];
   uint64_t program;  // a hash of the program's version
-  uint64_t values;   // a hash of what the values depend on
+  uint64_t values;   // a hash of everything on which the values depend
   uint64_t layout;   // a hash of the fields
   uint64_t examples;
-  uint64_t example_bytes;  // without the checksum
+  uint64_t example_bytes;  // the size of a record without the checksum
 };
 constexpr std::string_view kMagic("tfjob data cache", sizeof(CacheHeader::magic));
 using Checksum = uint32_t;
@@ -124,7 +124,7 @@ class FileCache : public Source {
   const CacheHeader& header() const { return header_; }
 
  private:
-  const SourcePtr source_;  // its files are not read again
+  const SourcePtr source_;  // its values are not read again
   const io::RandomAccessFile file_;
   const CacheHeader header_;
 };
@@ -186,8 +186,8 @@ StatusOr<std::unique_ptr<RowReader>> FileCache::Open(const std::vector<Column>& 
   return std::make_unique<FileCacheReader>(*this, columns);
 }
 
-// Opens the file if it is a complete one of the source. Returns null if there is none, or an
-// outdated one.
+// Opens the file if it is a complete cache of the source. Returns null if the file does not exist
+// or is outdated.
 StatusOr<SourcePtr> OpenCache(const SourcePtr& source, const std::string& path,
                               const CacheHeader& header) {
   StatusOr<io::RandomAccessFile> file = io::RandomAccessFile::Open(path);
@@ -234,8 +234,8 @@ class CacheWriter {
  public:
   CacheWriter(FileSystem& files, const std::string& path) : files_(files), path_(path) {}
 
-  // Writes all examples, and renames the file. Returns errors from reading the examples; `failed`
-  // receives errors from writing.
+  // Writes all examples to the temporary file, and renames the file. Returns errors from reading
+  // the examples, and stores errors from writing in `failed`.
   Status Write(const Source& source, const CacheHeader& header, Status& failed) {
     RemoveAbandoned(path_, files_);
     const std::string temporary = TemporaryPath(path_);
@@ -265,7 +265,7 @@ class CacheWriter {
     return OkStatus();
   }
 
-  // Stores the examples [begin, end) in the buffer, as in the file.
+  // Stores the examples [begin, end) in the buffer, in the format of the file.
   Status ReadRows(const Source& source, RowReader& reader, int64_t begin, int64_t end) {
     std::vector<int64_t> rows(static_cast<size_t>(end - begin));
     std::iota(rows.begin(), rows.end(), begin);

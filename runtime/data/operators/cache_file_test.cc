@@ -1,4 +1,4 @@
-// Tests files that keep the values of a source.
+// Tests cache files, which keep the values of a source.
 #include "runtime/data/operators/cache_file.h"
 
 #include <gmock/gmock.h>
@@ -111,7 +111,7 @@ TEST_F(CacheFile, OfAnotherVersionIsReplaced) {
   Cached(Disk(20));
   const std::string whole = Content();
   std::string other = whole;
-  other[16] ^= 1;  // in the hash of the program's version
+  other[16] ^= 1;  // a bit of the hash of the program's version
   Write(other);
   const auto source = Disk(20);
   EXPECT_EQ(ReadAll(Cached(source)), ReadAll(Numbers(5, 20)));
@@ -175,7 +175,7 @@ TEST_F(CacheFile, TemporaryFilesOfKilledWritersAreRemoved) {
 TEST_F(CacheFile, DamageIsFoundWhenAnExampleIsRead) {
   const SourcePtr cached = Cached(Disk(20));
   std::string damaged = Content();
-  damaged[damaged.size() - 10] ^= 1;  // in the last example
+  damaged[damaged.size() - 10] ^= 1;  // a bit of the last example
   Write(damaged);
   const auto [numbers, error] = testing::Read(cached, testing::InOrder(*cached, 1));
   EXPECT_EQ(numbers.size(), 19u);

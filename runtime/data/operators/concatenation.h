@@ -1,4 +1,5 @@
-// Numbers the examples of several sources: first those of the first source, then those of the next.
+// Numbers the examples of several sources: first those of the first source, then those of the
+// second, and so on.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace tfjob::data {
 
 class Concatenation {
  public:
-  // Takes the sizes of the sources. There must be at least one source, and each size at least 1.
+  // `sizes` contains the size of each source. There must be at least one source, and each size must
+  // be at least 1.
   explicit Concatenation(std::span<const int64_t> sizes);
 
   int64_t size() const { return ends_.back(); }
@@ -19,7 +21,7 @@ class Concatenation {
   Place At(int64_t index) const;
 
  private:
-  std::vector<int64_t> ends_;  // by source: the index after that of its last example
+  std::vector<int64_t> ends_;  // for each source, the index after that of its last example
 };
 
 }  // namespace tfjob::data

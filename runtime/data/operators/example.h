@@ -1,4 +1,4 @@
-// Represents single examples, as functions take and return them.
+// Defines single examples, the arguments and results of functions.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace tfjob::data {
 
-// Holds the values of one example, under different names. The tensors have no axis for examples.
+// The values of one example. All names must differ. The tensors have no axis for examples.
 using Example = std::vector<NamedTensor>;
 
-// Returns the fields of a source whose examples are like this one. Error messages call the source
-// `file`. Returns InvalidArgument if there are no values, or if two have the same name.
+// Returns the fields of a source whose examples have the same names, types and shapes as this one.
+// Error messages call the source `file`. Returns InvalidArgument if there are no values, or if two
+// have the same name.
 StatusOr<std::vector<Field>> FieldsOf(const Example& example, const std::string& file);
 
-// Copies the values of the example to row `row` of the arrays, of which there is one per field.
+// Copies the values of the example to row `row` of the arrays; there is one array per field.
 // Returns InvalidArgument unless the example has exactly these fields, in any order.
 Status Store(const Example& example, std::span<const Field> fields, size_t row,
              std::span<Array> arrays);

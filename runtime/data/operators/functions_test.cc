@@ -33,7 +33,7 @@ SourcePtr Valid(StatusOr<SourcePtr> source) {
   return source.ok() ? *std::move(source) : nullptr;
 }
 
-// Returns an example that Read of test_sources.h can check.
+// Returns an example that Read (test_sources.h) can check.
 Example Number(int64_t number) {
   const auto twice = static_cast<float>(2 * number);
   return {{"x", Tensor::Scalar<int64_t>(number)}, {"x2", Tensor::Of<float>({2}, {twice, twice})}};

@@ -5,7 +5,8 @@
 
 namespace tfjob::data {
 
-// Goes round the cycle as tf.data does, but takes many rounds at once while no source ends.
+// Computes the rounds of the cycle as tf.data does, but skips many rounds at once while no source
+// ends.
 class Interleaving::Builder {
  public:
   Builder(std::span<const int64_t> sizes, int64_t cycle_length, int64_t block_length)
@@ -28,7 +29,7 @@ class Interleaving::Builder {
   }
 
  private:
-  // Fills the free places of the cycle, in the order of the turns, with the next sources.
+  // Fills the free places in the cycle with the next sources, in the order of the turns.
   void Fill() {
     for (std::optional<Place>& slot : cycle_) {
       if (slot || next_ == sizes_.size()) continue;
@@ -39,7 +40,7 @@ class Interleaving::Builder {
 
   int64_t Left(const Place& place) const { return sizes_[place.source] - place.row; }
 
-  // Takes all rounds at once in which every source gives a full block.
+  // Adds all next rounds in which every source has a full block, as a single Round.
   void SkipRounds() {
     int64_t rounds = INT64_MAX;
     for (const auto& slot : cycle_) {
@@ -55,9 +56,9 @@ class Interleaving::Builder {
     }
   }
 
-  // Takes one block of every source. As in tf.data, a source leaves the cycle only when it lacks an
-  // example that it should give. If the source's last block was full, this happens in its next
-  // turn, in which it gives no example.
+  // Adds one block of every source. As in tf.data, a source leaves the cycle only when the cycle
+  // needs an example that the source does not have. If the source's last block was full, the source
+  // leaves in its next turn, without an example.
   void TakeRound() {
     for (auto& slot : cycle_) {
       if (!slot) continue;
@@ -79,8 +80,8 @@ class Interleaving::Builder {
   const std::span<const int64_t> sizes_;
   const int64_t block_;
   std::vector<std::optional<Place>> cycle_;
-  size_t next_ = 0;  // the first source that has not begun
-  size_t open_ = 0;  // sources in the cycle
+  size_t next_ = 0;  // the first source that has not started
+  size_t open_ = 0;  // number of sources in the cycle
   Interleaving made_;
 };
 

@@ -40,8 +40,8 @@ class JoinedReader : public RowReader {
     std::vector<int64_t> rows, places;
   };
 
-  // Finds the examples that each source gives to the batch, and their places in it. If `places` is
-  // empty, example rows[i] has the place i.
+  // Determines the examples that each source provides for the batch, and their places in the batch.
+  // If `places` is empty, example rows[i] has the place i.
   void Divide(std::span<const int64_t> rows, std::span<const int64_t> places) {
     for (Share& share : shares_) {
       share.rows.clear();
@@ -67,7 +67,7 @@ class JoinedReader : public RowReader {
   std::vector<Share> shares_;  // one per source
 };
 
-// Makes a source of several sources. `Layout` numbers the examples with size() and At().
+// Combines several sources into one. `Layout` numbers the examples with size() and At().
 template <typename Layout>
 class Joined : public Source {
  public:
@@ -110,8 +110,8 @@ class Joined : public Source {
   }
 
  private:
-  // Returns `field` with a type that can represent the values of all sources, whose types and
-  // padding may differ.
+  // Returns `field` with a type that can represent the values of all sources, because the types and
+  // the padding may differ between sources.
   Field Common(Field field) const {
     const auto is_float = [&](const SourcePtr& part) {
       const DType dtype = part->Find(field.name)->dtype;

@@ -11,11 +11,12 @@
 
 namespace tfjob::data {
 
-// Reads one source after the other, as tf.data.Dataset.concatenate does.
+// Returns a source with the examples of all sources, one source after the other, as
+// tf.data.Dataset.concatenate does.
 StatusOr<SourcePtr> Concatenate(std::vector<SourcePtr> sources);
 
-// Mixes the sources in proportion to one weight per source. See Mixture. Mix propagates errors from
-// Mixture::Create.
+// Mixes the sources in proportion to their weights (see Mixture). There is one weight per source.
+// Mix propagates errors from Mixture::Create.
 struct MixOptions {
   std::vector<double> weights;
   Mixture::Stop stop = Mixture::Stop::kFirst;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMasked = 0.8, kMaskedOrRandom = 0.9;
 
-// Chooses which tokens of an example are to be predicted, and their replacements.
+// Chooses the tokens of an example that the model has to predict, and their replacements.
 class TokenMasker {
  public:
   explicit TokenMasker(const MaskTokensOptions& options) : options_(options) {}
@@ -33,7 +33,7 @@ class TokenMasker {
   bool IsSpecial(int64_t id) const {
     return std::ranges::binary_search(options_.special_tokens, id);
   }
-  // The loop ends, because at least one id is not special.
+  // Returns a random id that is not special. The loop ends because at least one id is not special.
   int64_t Other() {
     while (true) {
       const int64_t id = random_.Below(static_cast<uint32_t>(options_.vocabulary_size));
@@ -63,8 +63,8 @@ class MaskedReader : public RowReader {
  public:
   static constexpr size_t kNone = SIZE_MAX;
 
-  // `tokens` and `weights` are the indices of their columns, or kNone. The reader fills all columns
-  // but, if `adds_weights` is set, the weights.
+  // `tokens` and `weights` are the indices of their columns, or kNone. `reader` fills all columns
+  // except, if `adds_weights` is set, the weights.
   MaskedReader(const MaskTokensOptions& options, std::unique_ptr<RowReader> reader, size_t tokens,
                size_t weights, bool adds_weights)
       : options_(options),
@@ -102,7 +102,7 @@ class MaskedReader : public RowReader {
     if (!adds_weights_) return reader_->Read(rows, tensors);
     own_.resize(tensors.size() - 1);
     for (size_t i = 0; i < own_.size(); ++i)
-      own_[i].value = tensors[i < weights_ ? i : i + 1].value;  // shares its memory
+      own_[i].value = tensors[i < weights_ ? i : i + 1].value;  // shares the memory of the tensor
     return reader_->Read(rows, own_);
   }
 

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kRows = 400, kPlaces = 20, kMask = 4, kIds = 50;
 
-// Returns texts of ids from 5 on. The first place has the special token 2, the last the padding 0.
+// Returns texts of ids from 5 on. The first position has the special token 2, and the last position
+// the padding 0.
 Tensor Texts() {
   Tensor tokens(DType::kInt64, {kRows, kPlaces});
   const auto ids = tokens.data<int64_t>();

@@ -20,7 +20,8 @@ Status CheckWeights(std::span<const double> weights) {
   return OkStatus();
 }
 
-// Returns the share of a source's weight in the sum of its weight and all following weights.
+// Returns the fraction that a source's weight is of the sum of this weight and all following
+// weights.
 StatusOr<uint64_t> ShareOf(std::span<const double> weights, size_t source) {
   const double rest =
       std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(source), weights.end(), 0.0);
@@ -74,7 +75,7 @@ int64_t Mixture::Count(size_t source, int64_t index) const {
 // Returns whether the mixture has at most `size` examples.
 bool Mixture::Ends(int64_t size, Stop stop) const {
   for (size_t i = 0; i < sizes_.size(); ++i) {
-    // With kFirst, the mixture ends if the source of the next example has none left.
+    // With kFirst, the mixture ends if the source of the next example has no example left.
     if (stop == Stop::kFirst && Count(i, size + 1) > sizes_[i]) return true;
     if (stop == Stop::kAll && Count(i, size) < sizes_[i]) return false;
   }

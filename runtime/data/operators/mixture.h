@@ -1,13 +1,13 @@
 // Mixes the examples of several sources in proportion to weights, as
-// tf.data.Dataset.sample_from_datasets does, but evenly rather than at random: if a source's weight
-// is the fraction w of the sum of the weights of K sources, the first n examples of the mixture
-// contain n·w of its examples, give or take K.
+// tf.data.Dataset.sample_from_datasets does, but evenly rather than at random. If the weight of a
+// source is the fraction w of the sum of the weights of K sources, the first n examples of the
+// mixture contain n·w examples of this source, give or take K.
 //
-// A mixture stores no list. The first source has an example at each place i at which
-// floor((i·share + phase) / 2^32) increases, so its examples are spaced as evenly as possible (a
-// Sturmian word). The second source takes its share of the remaining places in the same way, and so
-// on. A short integer calculation, whose result is the same on every machine, therefore gives the
-// number of examples of a source before any place.
+// A mixture stores no list. The first source has an example at each place i at which floor((i·share
+// + phase) / 2^32) increases, so its examples are spaced as evenly as possible (a Sturmian word).
+// The second source takes its share of the remaining places in the same way, and so on. A short
+// integer calculation therefore yields the number of examples of a source before any place, with
+// the same result on every machine.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +24,18 @@ class Mixture {
  public:
   // Determines where the mixture ends.
   enum class Stop {
-    // As soon as the source of the next example has none left, so that no example is repeated.
+    // When the source of the next example has no example left, so no example is repeated.
     kFirst,
-    // Once every source has been read completely; sources that end earlier begin again.
+    // When every source has been read completely; shorter sources are repeated.
     kAll,
   };
-  static constexpr int64_t kMost = int64_t{1} << 48;  // examples
+  static constexpr int64_t kMost = int64_t{1} << 48;  // the maximum number of examples
 
-  // Takes the size and the weight of each source. The seed determines the phases, that is, which
-  // places the sources take. Returns InvalidArgument if a weight is not a finite number above 0, if
-  // its share in the sum of itself and the following weights, rounded to a multiple of 2^-32, is 0
-  // or 1, or if the mixture would have more than kMost examples.
+  // `sizes` and `weights` have one element per source. The seed determines the phases, and so the
+  // places of each source. Returns InvalidArgument if a weight is not a finite number above 0, or
+  // if the mixture would have more than kMost examples. Also returns InvalidArgument if a weight,
+  // divided by the sum of this weight and all following ones and rounded to a multiple of 2^-32, is
+  // 0 or 1.
   static StatusOr<Mixture> Create(std::span<const int64_t> sizes, std::span<const double> weights,
                                   Stop stop, uint64_t seed);
 
@@ -45,7 +46,7 @@ class Mixture {
   int64_t Count(size_t source, int64_t index) const;
 
  private:
-  // Determines which places a source takes among those that earlier sources leave free.
+  // Determines which places a source takes among the places that earlier sources have left free.
   struct Share {
     uint64_t share;  // in units of 2^-32
     uint64_t phase;  // in [0, 2^32)
@@ -57,7 +58,7 @@ class Mixture {
   Status FindSize(Stop stop);
 
   std::vector<int64_t> sizes_;
-  std::vector<Share> shares_;  // of all sources but the last
+  std::vector<Share> shares_;  // one per source, except the last
   int64_t size_ = 0;
 };
 

@@ -49,8 +49,8 @@ List Sorted(List list) {
   return list;
 }
 
-// Returns a source that mixes, concatenates, interleaves and selects, partly in memory and partly
-// not.
+// Returns a source that mixes, concatenates, interleaves and selects other sources; only some of
+// them are in memory.
 SourcePtr Everything() {
   const SourcePtr mixed = Made(Mix({Numbers(0, 20), std::make_shared<OnDisk>(Numbers(100, 30))},
                                    {.weights = {1, 2}, .stop = Mixture::Stop::kAll, .seed = 3}));
@@ -182,7 +182,7 @@ TEST(Cache, RefusesMoreThanItMayTake) {
             "take; take fewer examples, or do not cache them");
 }
 
-// Shuffles so many examples that a list of their order would take 24 GB.
+// Shuffles so many examples that a list of their order would need 24 GB.
 TEST(Operators, ShuffleManyRepeatsWithoutAList) {
   const SourcePtr source = Made(Select(Numbers(0, 60'000), {.repeat = 100'000}));
   PipelineOptions options = InOrder(*source, 100);

@@ -1,4 +1,4 @@
-// Identifies an example of one of several sources.
+// Defines a place, which identifies an example of one of several sources.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Multiplies fields of a source by a factor when a batch is made.
+// Multiplies fields of a source by a factor when a batch is read.
 #pragma once
 
 #include <set>
@@ -10,8 +10,8 @@ namespace tfjob::data {
 
 // Returns a source in which these fields are multiplied by the factor, in addition to the scale of
 // a column. Only columns of floating-point numbers are scaled. The scaled fields become float32, so
-// that operators that copy values, such as Cache, copy scaled ones. `fields` should therefore
-// contain only fields that the model takes as float32. Returns the source itself if the factor is 1
+// operators that copy values, such as Cache, copy the scaled values. `fields` should therefore
+// contain only fields that are float32 in the model. Returns the source itself if the factor is 1
 // or `fields` is empty.
 SourcePtr Scale(SourcePtr source, std::set<std::string> fields, float factor);
 

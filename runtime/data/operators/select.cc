@@ -34,7 +34,8 @@ class PartReader : public RowReader {
   std::vector<int64_t> found_;
 };
 
-// Presents a part of a source as a source. `Rows` numbers the part's examples with size() and At().
+// A source that consists of a part of another source. `Rows` numbers the examples of the part with
+// size() and At().
 template <typename Rows>
 class PartOfSource : public Source {
  public:

@@ -1,4 +1,4 @@
-// Makes a source of a part of another source, without reading or copying examples.
+// Creates a source from a part of another source, without reading or copying examples.
 #pragma once
 
 #include "runtime/data/operators/fields.h"
@@ -8,7 +8,7 @@
 namespace tfjob::data {
 
 // Returns a source of the selected examples, or `source` itself if the options select everything
-// once. An example that is repeated comes up several times per epoch. Propagates errors from
+// once. A repeated example occurs several times per epoch. Propagates errors from
 // Selection::Create.
 StatusOr<SourcePtr> Select(SourcePtr source, const SelectOptions& options);
 

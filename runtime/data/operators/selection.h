@@ -11,24 +11,24 @@ namespace tfjob::data {
 
 // The options are applied in this order.
 struct SelectOptions {
-  int64_t skip = 0;    // leaves out this many examples at the beginning; at least 0
-  int64_t take = -1;   // keeps at most this many examples; -1: all
+  int64_t skip = 0;    // the number of examples to skip at the beginning; at least 0
+  int64_t take = -1;   // the maximum number of examples to keep; -1: all
   int64_t repeat = 1;  // at least 1
   bool operator==(const SelectOptions&) const = default;
 };
 
 class Selection {
  public:
-  static constexpr int64_t kMost = int64_t{1} << 48;  // examples
+  static constexpr int64_t kMost = int64_t{1} << 48;  // the maximum number of examples
 
-  // Selects from a source of `size` examples. Returns InvalidArgument if an option is out of range,
-  // if no example is left, or if the selection has more than kMost examples.
+  // Creates a selection from a source of `size` examples. Returns InvalidArgument if an option is
+  // out of range, if no example is left, or if the selection has more than kMost examples.
   static StatusOr<Selection> Create(const SelectOptions& options, int64_t size);
 
   int64_t size() const { return count_ * repeat_; }
-  // Returns the position in the source of example `index`, which is in [0, size()).
+  // Returns the position in the source of example `index`; `index` is in [0, size()).
   int64_t At(int64_t index) const { return skip_ + index % count_; }
-  // Returns "the examples 10 to 109 of 500, 2 times".
+  // Returns a text such as "the examples 10 to 109 of 500, 2 times".
   std::string Describe() const;
 
  private:

@@ -25,12 +25,12 @@ class Streamer : public ExampleMaker {
 
  private:
   Status Start() {
-    next_ = nullptr;  // so that the previous pass does not continue if start_ fails
+    next_ = nullptr;  // the previous pass must not continue if start_ fails
     at_ = 0;
     ASSIGN_OR_RETURN(next_, start_());
     return OkStatus();
   }
-  // Returns the next example of the pass. After an error, the next call of Make begins a new pass.
+  // Returns the next example of the pass. After an error, the next call of Make starts a new pass.
   StatusOr<Example> Next() {
     StatusOr<std::optional<Example>> example = next_();
     if (example.ok() && *example) {
@@ -46,7 +46,7 @@ class Streamer : public ExampleMaker {
   const int64_t size_;
   const StartPass start_;
   std::span<const int64_t> rows_;
-  NextExample next_;  // of the current pass
+  NextExample next_;  // yields the examples of the current pass
   int64_t at_ = 0;    // the index of the example that next_ will return
 };
 

@@ -1,4 +1,4 @@
-// Makes and reads sources whose examples are numbers, for tests.
+// Creates and reads sources whose examples are numbers, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -75,8 +75,8 @@ inline PipelineOptions InOrder(const Source& source, int64_t batch_size = 4) {
   return options;
 }
 
-// Returns the numbers that a pipeline with these options reads, and its status. Checks that each
-// number comes with its own values in `name`2.
+// Returns the numbers that a pipeline with these options reads, and the status of the pipeline.
+// Checks that the values of `name`2 in each example match its number.
 inline std::pair<std::vector<int64_t>, Status> Read(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options,
                                                     const std::string& name = "x") {

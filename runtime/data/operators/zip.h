@@ -1,4 +1,5 @@
-// Combines several sources with different fields into one, whose examples have all of the fields.
+// Combines several sources with different fields into a source whose examples have all of these
+// fields.
 #pragma once
 
 #include <vector>

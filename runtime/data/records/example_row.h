@@ -22,34 +22,34 @@
 
 namespace tfjob::data {
 
-// Describes how a feature of an example becomes a value of a type and shape. An example that lacks
-// the feature is an error, unless `variable` is set or there is a `fill`.
+// Describes how a feature of an example is converted to a value of a certain type and shape. If an
+// example lacks the feature, this is an error, unless `variable` or `fill` is set.
 struct ExampleFeature {
   std::string name;
-  // kFloat32 or kInt64, unless `raw` is set.
+  // The type of the value: kFloat32 or kInt64, or any type if `raw` is set.
   DType dtype = DType::kFloat32;
   // If set, the feature is a string whose bytes are the elements, each in little-endian order, as
-  // for tf.io.decode_raw. Not every format has such strings.
+  // for tf.io.decode_raw. Not every format supports such strings.
   bool raw = false;
   Shape shape;
-  // If set, the feature may have fewer than shape.num_elements() values, and the missing ones are
-  // set to `fill` (or to zero, if there is none or `raw` is set). Otherwise, the feature must have
+  // If set, the feature may have fewer than shape.num_elements() values. The missing values are set
+  // to `fill`, or to zero if `fill` is unset or `raw` is set. Otherwise, the feature must have
   // exactly shape.num_elements() values.
   bool variable = false;
-  // If set, the feature is a sequence: the first axis of the shape counts its steps, each of which
-  // must be complete. Requires `variable`. Required if both `variable` and `raw` are set; each step
-  // is then a string.
+  // If set, the feature is a sequence: the first axis of the shape counts the steps, and every step
+  // must be complete. Requires `variable`. Must be set if both `variable` and `raw` are set; each
+  // step is then a string.
   bool sequence = false;
-  std::optional<double> fill = {};  // replaces the elements that an example lacks
-  // If set, the feature is a string that contains a JPEG or PNG image, and becomes kFloat32 of the
-  // shape [height, width, channels] given by these options. Excludes `raw` and `variable`. Not
-  // every format has such strings.
+  std::optional<double> fill = {};  // the value of elements that an example lacks
+  // If set, the feature is a string that contains a JPEG or PNG image. The value is kFloat32 with
+  // the shape [height, width, channels] of these options. Excludes `raw` and `variable`. Not every
+  // format supports such strings.
   std::optional<ImageOptions> image = {};
-  // If set, the feature is a string, and its tokens become kInt64 of the shape [n]. Excludes `raw`,
-  // `variable`, `fill` and `image`.
+  // If set, the feature is a string, and the value contains the ids of its tokens: kInt64 [n].
+  // Excludes `raw`, `variable`, `fill` and `image`.
   std::optional<text::SequenceOptions> tokens = {};
-  // If set, the feature consists of strings instead of numbers, and each becomes its id (kInt64).
-  // Excludes `raw`, `sequence`, `image` and `tokens`.
+  // If set, the feature consists of strings instead of numbers, and each string is converted to its
+  // id (kInt64). Excludes `raw`, `sequence`, `image` and `tokens`.
   std::shared_ptr<const text::Vocabulary> vocabulary = nullptr;
 };
 
@@ -57,20 +57,20 @@ struct ExampleFeature {
 // "3 strings". The feature must not have `raw`, `image`, `tokens` or `sequence`.
 std::string CountText(const ExampleFeature& feature);
 
-// Sets all of `elements` to the value that replaces missing elements.
+// Fills `elements` with the value that replaces missing elements.
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements);
 
-// Stores the features of one example at a time. Only one thread may use a row.
+// Stores the features of one example at a time in tensors. Only one thread may use a row.
 class ExampleRow {
  public:
   // `features` and the memory of `tensors` must outlive this object. There is one tensor per
   // feature, of the shape [examples, …].
   ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors);
 
-  // Stores a feature in another tensor from now on. The examples of both tensors must have the same
-  // number of bytes.
+  // From now on, stores a feature in another tensor. The examples of both tensors must have the
+  // same number of bytes.
   void Replace(size_t number, Tensor tensor) { tensors_[number] = std::move(tensor); }
-  // Begins to fill example `example` of the tensors.
+  // Starts filling example `example` of the tensors.
   void Begin(int64_t example);
   // Returns the index of a feature, or nullopt if no feature has this name.
   std::optional<size_t> Find(std::string_view name) const;
@@ -79,7 +79,8 @@ class ExampleRow {
   // already been taken for this example.
   StatusOr<std::span<std::byte>> Take(size_t number);
   // Fills in the features that have not been taken. Returns InvalidArgument if one of them is
-  // required. `describe` returns what is expected of a feature, for the message: "2 values".
+  // required. For the message, `describe` returns the expected content of a feature, such as "2
+  // values".
   Status End(absl::FunctionRef<std::string(const ExampleFeature&)> describe);
 
  private:
@@ -89,7 +90,7 @@ class ExampleRow {
   std::vector<Tensor> tensors_;
   std::map<std::string, size_t, std::less<>> numbers_;  // indices of the features, by name
   size_t example_ = 0;
-  std::vector<bool> taken_;  // by feature
+  std::vector<bool> taken_;  // for each feature, whether it has been taken
 };
 
 }  // namespace tfjob::data

@@ -1,5 +1,5 @@
-// Defines a list of numbers. A list that exceeds a limit is kept in a temporary file, which is
-// mapped into memory, so that it takes no anonymous memory.
+// Defines a list of numbers. If a list exceeds a limit, it is kept in a temporary file that is
+// mapped into memory, so it needs no anonymous memory.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@
 
 namespace tfjob::data {
 
-// Holds numbers. Movable. Only one thread may append; after Finish, any number of threads may read.
+// A list of numbers. Movable. Only one thread may append; after Finish, any number of threads may
+// read.
 class OffsetList {
  public:
-  // Keeps up to `most_in_memory` numbers, at least 1, in memory, and a longer list in a file in
-  // `folder`.
+  // Keeps a list of up to `most_in_memory` numbers, which must be at least 1, in memory, and a
+  // longer list in a file in `folder`.
   OffsetList(std::string folder, size_t most_in_memory)
       : folder_(std::move(folder)), most_(most_in_memory) {}
 
   Status Append(uint64_t value);
   size_t size() const { return stored_ + pending_.size(); }
   bool in_memory() const { return !file_; }
-  // Must be called once, after the last Append and before the first read.
+  // Completes the list. Must be called once, after the last Append and before the first read.
   Status Finish();
   uint64_t operator[](size_t i) const { return mapped_.empty() ? pending_[i] : mapped_[i]; }
 
@@ -36,7 +37,7 @@ class OffsetList {
   size_t most_;
   std::vector<uint64_t> pending_;  // numbers that are not yet in the file
   std::optional<TemporaryFile> file_;
-  size_t stored_ = 0;  // how many numbers are in the file
+  size_t stored_ = 0;  // the number of numbers in the file
   std::span<const uint64_t> mapped_;
 };
 

@@ -15,8 +15,8 @@ namespace tfjob::data {
 namespace {
 
 constexpr uint64_t kStart = 4 << 10;  // bytes read to find out whether a file is compressed
-// A View that begins at most kNear bytes after the end of the buffer is probably followed by more
-// such calls, so View then reads kAhead bytes at once.
+// If a View starts at most kNear bytes after the end of the buffer, it is probably part of a
+// sequential read, so View then reads kAhead bytes at once.
 constexpr size_t kAhead = 256 << 10, kNear = 16 << 10;
 
 StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
@@ -58,7 +58,8 @@ StatusOr<FileVersion> FileVersion::Of(const io::RandomAccessFile& file) {
 }
 
 bool FileVersion::Continues(const FileVersion& now) const {
-  // Ignores the inode: some network file systems give a file a new one when they open it again.
+  // Ignore the inode, because some network file systems assign a new inode when a file is opened
+  // again.
   if (now.size == size) return now.modified == modified;
   return now.size > size && now.inode == inode;
 }
@@ -104,8 +105,8 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
   }
   const uint64_t begin = unpacked_->size();
   if (const Status error = Unpack(file, *unpacked_); !error.ok()) {
-    // In an uncompressed file, the length of the first record may look like a zlib header, so a
-    // file from which no byte can be unpacked is taken for an uncompressed one.
+    // In an uncompressed file, the length of the first record may look like a zlib header.
+    // Therefore, if no byte can be unpacked, treat the file as uncompressed.
     if (absl::IsDataLoss(error) && !start.starts_with('\x1f') && unpacked_->size() == begin) {
       files_.push_back({.path = path, .size = file.size(), .version = version});
       return OkStatus();

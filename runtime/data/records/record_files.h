@@ -1,4 +1,4 @@
-// Finds the files of a source, unpacks those that are compressed, and reads any part of them.
+// Finds the files of a source, unpacks compressed ones, and reads any part of them.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,14 @@ struct Damage {
   void Add(const Status& error);
 };
 
-// Holds the properties by which a changed file is recognised.
+// The properties from which changes to a file are detected.
 struct FileVersion {
   uint64_t size = 0, inode = 0;
   int64_t modified = 0;  // nanoseconds since 1970
 
   static StatusOr<FileVersion> Of(const io::RandomAccessFile& file);
-  // Returns whether the file may still begin with the content of this version, judging by its
-  // present version `now`. Bytes may have been added at its end.
+  // Returns whether the file may still start with the content of this version, if its current
+  // version is `now`. Bytes may have been added at the end of the file.
   bool Continues(const FileVersion& now) const;
 };
 
@@ -39,10 +39,10 @@ struct RecordFile {
   std::string path;
   uint64_t size = 0;         // bytes of the records, after unpacking
   bool unpacked = false;     // the file is compressed; its records are in a temporary file
-  uint64_t unpacked_at = 0;  // where the records begin in the temporary file
-  FileVersion version = {};  // of the file when it was first opened
+  uint64_t unpacked_at = 0;  // the start of the records in the temporary file
+  FileVersion version = {};  // the version of the file when it was first opened
 
-  // Returns "train.tfrecord: record at byte 57", for messages.
+  // Returns a place for messages, such as "train.tfrecord: record at byte 57".
   std::string Place(uint64_t offset) const;
 };
 
@@ -55,8 +55,8 @@ StatusOr<std::vector<std::string>> FindFiles(const std::vector<std::string>& pat
 class RecordFiles {
  public:
   // Opens the files once, and unpacks compressed ones into a temporary file in `folder`. If a
-  // compressed file is damaged, returns the error if `damage` is null; otherwise, counts the damage
-  // in it, and keeps the content before the damage.
+  // compressed file is damaged and `damage` is null, returns the error. If `damage` is not null,
+  // adds the damage to it, and keeps the content before the damage.
   static StatusOr<RecordFiles> Open(const std::vector<std::string>& paths,
                                     const std::string& folder, Damage* damage);
 
@@ -71,20 +71,20 @@ class RecordFiles {
   std::optional<TemporaryFile> unpacked_;
 };
 
-// Reads parts of the files, and reads ahead if consecutive parts are requested. Only one thread may
-// use a reader. The RecordFiles must outlive it.
+// Reads parts of the files. Reads ahead if consecutive parts are requested. Only one thread may use
+// a reader. The RecordFiles must outlive it.
 class RecordFileReader {
  public:
   static constexpr size_t kPadding = 64;  // at least JsonDocument::kPadding (base/json_view.h)
   static constexpr size_t kMostOpen = 64;
 
-  // Keeps at most `most_open` files open, but at least one.
+  // Keeps at most `most_open` files open at a time, but at least one.
   explicit RecordFileReader(const RecordFiles& files, size_t most_open = kMostOpen);
 
-  // Returns `size` bytes of a file from byte `offset` on; the file must contain all of them. The
-  // view stays valid until the next call, and at least kPadding readable bytes follow it, whose
-  // content is arbitrary. Returns FailedPrecondition if the file has to be opened and has changed
-  // since the RecordFiles were opened.
+  // Returns `size` bytes of a file, starting at byte `offset`; the file must contain all of these
+  // bytes. The view stays valid until the next call. At least kPadding readable bytes with
+  // arbitrary content follow the view. Returns FailedPrecondition if the file has to be opened and
+  // has changed since the RecordFiles were opened.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
   // Checks the files that were read since the last call. Returns FailedPrecondition if one of them
   // has changed since the RecordFiles were opened; the bytes read from it may be wrong.
@@ -100,8 +100,8 @@ class RecordFileReader {
   std::vector<std::unique_ptr<io::RandomAccessFile>> open_;  // null for files that are not open
   std::deque<size_t> opened_;                                // the open files, oldest first
   std::vector<size_t> unchecked_;   // the files that were read since the last CheckUnchanged
-  std::vector<bool> is_unchecked_;  // by file
-  // The buffer contains `filled_` bytes of file in_buffer_, from byte begin_ on.
+  std::vector<bool> is_unchecked_;  // for each file, whether it is in unchecked_
+  // Contains `filled_` bytes of the file in_buffer_, starting at byte begin_.
   std::vector<char> buffer_;
   size_t filled_ = 0;
   size_t in_buffer_ = 0;

@@ -1,5 +1,5 @@
 // Defines the interface of record formats: how a file is scanned for records, how a record is read,
-// and how its values become an example.
+// and how its values are converted to an example.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class RecordParser {
  public:
   virtual ~RecordParser() = default;
   // Stores the values of a record in `row`. Returns InvalidArgument if the record is an example but
-  // does not have the values that the row needs, and DataLoss if it is not an example or if an
+  // lacks values that the row requires. Returns DataLoss if the record is not an example, or if an
   // image in it is damaged.
   virtual Status Parse(std::string_view record, ExampleRow& row) = 0;
 };
@@ -34,8 +34,8 @@ class RecordFormat : public RecordScanner {
   // Returns DataLoss, with the file and the place, if the record is damaged.
   virtual StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
                                           const RecordPlace& place) const = 0;
-  // Returns where a record is, for messages: "a.jsonl: line 7". May read the file with `reader`,
-  // for example to count its lines.
+  // Returns the place of a record for messages, such as "a.jsonl: line 7". May read the file with
+  // `reader`, for example to count its lines.
   virtual std::string Place(const RecordFiles& files, RecordFileReader& reader,
                             const RecordPlace& place) const = 0;
   // Returns a parser for these features. The parser may keep a reference to `features`.

@@ -45,8 +45,8 @@ std::string RecordIndex::Describe() const {
 }
 
 RecordPlace RecordIndex::At(int64_t record) const {
-  // The record is in the last file whose first record is at or before `record`. If earlier files
-  // have the same first record, they are empty.
+  // The record is in the last file whose first record is at or before `record`. Earlier files with
+  // the same first record are empty.
   const auto after = std::upper_bound(first_.begin(), first_.end(), record);
   const auto file = static_cast<size_t>(after - first_.begin()) - 1;
   const uint64_t offset = offsets_[static_cast<size_t>(record)];

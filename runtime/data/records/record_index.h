@@ -1,4 +1,4 @@
-// Lists where each record of a source begins, so that any record can be read at any time.
+// Lists where each record of a source starts, so any record can be read at any time.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,30 @@ namespace tfjob::data {
 
 struct IndexOptions {
   // If set, all bytes of the files are read and checked, and damaged records are left out and
-  // counted. Otherwise, only what is necessary to find the records is read and checked, and damage
-  // that prevents this is an error.
+  // counted. Otherwise, only the bytes that are needed to find the records are read and checked,
+  // and damage to these bytes is an error.
   bool skip_damaged = false;
   // If set together with `skip_damaged`, called for each record that the scanner considers intact.
-  // If it returns DataLoss, the record is left out, too. Other errors end the build.
+  // If the function returns DataLoss, the record is left out, too. Other errors stop the build.
   std::function<Status(std::string_view record)> check = nullptr;
   std::string folder;                   // the folder in which a long index is stored
-  size_t most_in_memory = 1024 * 1024;  // the index of more records is kept in a mapped file
+  size_t most_in_memory = 1024 * 1024;  // an index of more records is kept in a mapped file
 };
 
-// Locates a record.
+// The place of a record.
 struct RecordPlace {
   size_t file = 0;
   uint64_t offset = 0;
   uint64_t most_bytes = 0;  // an upper bound on the record's size, including its framing
 };
 
-// Maps the indices of records to their places. Immutable once built. Takes 8 bytes per record, in
+// Maps the indices of records to their places. Immutable once built. Uses 8 bytes per record, in
 // memory or in a mapped file.
 class RecordIndex {
  public:
-  // Returns DataLoss, with the file and the place, if a record is damaged, and InvalidArgument if
-  // there is no intact record. If damaged records are skipped, adds the damaged places to `damage`.
+  // Builds the index. Returns DataLoss, with the file and the place, if a record is damaged, and
+  // InvalidArgument if there is no intact record. If damaged records are skipped, adds the damaged
+  // places to `damage`.
   static StatusOr<RecordIndex> Build(const RecordScanner& scanner, const RecordFiles& files,
                                      const IndexOptions& options, Damage& damage);
 
@@ -49,7 +50,8 @@ class RecordIndex {
   RecordPlace At(int64_t record) const;
   // Returns a hash of the checksums of all records, in their order.
   uint64_t hash() const { return contents_.hash(); }
-  // Returns the size of the index and where it is kept: "index of 80 bytes in memory".
+  // Returns a text with the size and the location of the index, such as "index of 80 bytes in
+  // memory".
   std::string Describe() const;
 
  private:
@@ -59,7 +61,7 @@ class RecordIndex {
   Fnv1a contents_;  // hash of the checksums
   // The index of each file's first record and, as the last element, the total number of records.
   std::vector<int64_t> first_;
-  std::vector<uint64_t> sizes_;  // of the files
+  std::vector<uint64_t> sizes_;  // the sizes of the files
 };
 
 }  // namespace tfjob::data

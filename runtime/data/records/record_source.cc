@@ -48,7 +48,8 @@ class Staging {
   Staging(const RecordOptions& options, const std::vector<Field>& fields, size_t most, size_t lanes)
       : options_(options), fields_(fields), rows_(most) {
     std::iota(rows_.begin(), rows_.end(), 0);
-    // Uninitialised memory is safe: a reader fills the values of all examples, or those of none.
+    // Uninitialised memory is safe, because a reader fills the values either of all examples or of
+    // none.
     for (const ExampleFeature& feature : options.features)
       memory_.emplace_back(feature.dtype, feature.shape, static_cast<int64_t>(most));
     const std::vector<Tensor> tensors = TensorsFor(static_cast<int64_t>(most));
@@ -61,13 +62,13 @@ class Staging {
     lanes_[lane].Begin(static_cast<int64_t>(example));
     return lanes_[lane];
   }
-  // Makes all rows store a feature in a tensor of the batch. The dataset then no longer has the
-  // values of this feature.
+  // From now on, lets all rows store a feature directly in a tensor of the batch. The dataset then
+  // no longer contains the values of this feature.
   void Replace(size_t feature, const Tensor& tensor) {
     for (ExampleRow& lane : lanes_) lane.Replace(feature, tensor);
   }
-  // Returns the first `count` examples, in the memory of the rows. The number of examples that a
-  // joined source contributes differs from batch to batch.
+  // Returns the first `count` examples, in the memory of the rows. `count` may differ from batch to
+  // batch, because a joined source contributes a varying number of examples.
   Dataset& First(size_t count) {
     Dataset& dataset = datasets_[count];
     if (!dataset.arrays.empty()) return dataset;
@@ -137,7 +138,7 @@ class RecordSource : public Source {
     return StrCat(damage_.places, damage_.places == 1 ? " damaged place is" : " damaged places are",
                   " left out of the data; the first: ", damage_.first);
   }
-  // Covers the checksums of the records, and how their features become values.
+  // Covers the checksums of the records, and how the features are converted to values.
   uint64_t fingerprint() const override {
     Fnv1a hash;
     for (const ExampleFeature& feature : options_.features) hash.Add(Print(feature));
@@ -153,7 +154,7 @@ class RecordSource : public Source {
   const RecordIndex& index() const { return index_; }
 
  private:
-  // Returns "a.tfrecord and 2 others".
+  // Returns a text such as "a.tfrecord and 2 others".
   std::string FilesText() const {
     const size_t others = files_.files().size() - 1;
     const std::string& first = files_.files()[0].path;
@@ -172,7 +173,8 @@ class RecordReader : public RowReader {
  public:
   RecordReader(const RecordSource& source, std::vector<Column> columns)
       : source_(source), columns_(std::move(columns)), pool_(source.options().threads) {
-    // Limits the total number of open files in all lanes to kMostOpen, or one per lane.
+    // Limit the total number of open files in all lanes to kMostOpen, but allow at least one per
+    // lane.
     const size_t most_open = RecordFileReader::kMostOpen / pool_.lanes();
     for (size_t i = 0; i < pool_.lanes(); ++i) {
       lanes_.push_back({RecordFileReader(source.files(), most_open),
@@ -213,8 +215,8 @@ class RecordReader : public RowReader {
     std::unique_ptr<RecordParser> parser;
   };
 
-  // Returns the feature whose images can be read directly into the column's tensors: it needs no
-  // conversion, and no other column uses it.
+  // Returns the column's feature if its images can be read directly into the column's tensors,
+  // because they need no conversion and no other column uses them. Otherwise, returns nullopt.
   std::optional<size_t> DirectFeature(const Column& column) const {
     const auto feature_of = [this](const Column& of) {
       const RecordOptions& options = source_.options();

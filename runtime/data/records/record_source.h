@@ -1,7 +1,7 @@
-// Makes a source of examples from files of records of any format. The files may be larger than
-// memory: only an index is kept, and each record is read when a batch needs it. Opening scans the
-// files once to find the records. Compressed files, which do not allow random access, are first
-// unpacked into a temporary file.
+// Creates a source of examples from files of records, in any format. The files may be larger than
+// memory, because only an index is kept, and each record is read when a batch needs it. When a
+// source is opened, the files are scanned once to find the records. Compressed files do not allow
+// random access, so they are first unpacked into a temporary file.
 #pragma once
 
 #include <cstddef>
@@ -25,19 +25,20 @@ struct RecordOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::vector<ExampleFeature> features;
   std::vector<Value> fields;
-  // If set, all records are checked when the files are opened, and those that are damaged, are not
-  // examples, or have a damaged image are left out and counted (Source::LeftOut).
+  // If set, all records are checked when the files are opened. Records that are damaged, are not
+  // examples, or contain a damaged image are left out and counted (Source::LeftOut).
   bool skip_damaged = false;
   std::string cache_dir;  // folder for temporary files; "": TMPDIR, or /tmp
-  // The index of more records than this is kept in a mapped temporary file.
+  // The maximum number of records whose index is kept in memory. A larger index is kept in a mapped
+  // temporary file.
   size_t most_indexed_in_memory = 1024 * 1024;
-  int threads = 1;  // that read the records of a batch, including the reader's own
+  int threads = 1;  // threads that read a batch, including the reader's own
 };
 
-// Returns DataLoss, with the file and the place, if a file is damaged; InvalidArgument if there are
-// no records; FailedPrecondition if a file changes, other than by growing, after it was opened; and
-// I/O errors. Propagates errors from FindFiles. RowReader::Read returns the same errors and those
-// from RecordParser::Parse.
+// Opens the files. Returns DataLoss, with the file and the place, if a file is damaged,
+// InvalidArgument if there are no records, and FailedPrecondition if a file changes after it was
+// opened (unless it only grows). Also returns I/O errors. Propagates errors from FindFiles.
+// RowReader::Read returns the same errors and those from RecordParser::Parse.
 StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const RecordFormat> format,
                                                     const RecordOptions& options);
 

@@ -14,7 +14,7 @@ void StringReader::Begin(std::span<std::byte> elements) {
 Status StringReader::Add(std::string_view string) {
   const size_t most = encoder_ ? 1 : ids_.size();
   const size_t number = strings_++;
-  if (number >= most) return OkStatus();  // End returns an error with the number of strings
+  if (number >= most) return OkStatus();  // End will return an error with the number of strings
   if (encoder_) return encoder_->Encode(string, ids_).status();
   ASSIGN_OR_RETURN(ids_[number], feature_.vocabulary->Find(string));
   return OkStatus();

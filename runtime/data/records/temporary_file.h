@@ -1,5 +1,5 @@
-// Defines a file without a name, for data that do not fit in memory. Its disk space is released
-// when the file is closed or the process ends.
+// Defines temporary files without a name, for data that do not fit in memory. The disk space of a
+// file is released when the file is closed or the process exits.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace tfjob::data {
 // Returns the folder for temporary files: `folder` or, if that is empty, TMPDIR or /tmp.
 std::string TemporaryFolder(const std::string& folder);
 
-// Owns the file. Movable. Only one thread may append.
+// A temporary file. Movable. Only one thread may append.
 class TemporaryFile {
  public:
-  // Creates an empty file. The errors from all functions name the folder, and the key of the
-  // training file that sets it.
+  // Creates an empty file. The errors from all functions name the folder and the key of the
+  // training file that sets this folder.
   static StatusOr<TemporaryFile> Create(const std::string& folder);
   TemporaryFile(TemporaryFile&& other) noexcept;
   TemporaryFile& operator=(TemporaryFile&&) = delete;
@@ -27,11 +27,12 @@ class TemporaryFile {
 
   Status Append(std::string_view bytes);
   uint64_t size() const { return size_; }
-  // Fills `bytes` with the file's content from byte `offset` on. Any number of threads may call it.
+  // Fills `bytes` with the file's content, starting at byte `offset`. Any number of threads may
+  // call this function.
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
-  // Maps the whole content, which must not be empty, into memory. The pages are not anonymous
-  // memory, so the kernel can reclaim them at any time. The span stays valid as long as this object
-  // or the one to which it is moved exists. Must be called at most once, after the last Append.
+  // Maps the whole file, which must not be empty, into memory. The pages are not anonymous memory,
+  // so the kernel can reclaim them at any time. The span stays valid as long as this object, or the
+  // object to which it is moved, exists. Must be called at most once, after the last Append.
   StatusOr<std::span<const std::byte>> Map();
 
  private:

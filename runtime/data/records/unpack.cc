@@ -19,8 +19,8 @@ bool IsGzip(std::string_view start) {
   return start.size() >= 2 && start[0] == '\x1f' && start[1] == '\x8b';
 }
 
-// Returns whether no byte is a control character. In compressed data, control characters soon
-// occur.
+// Returns whether no byte is a control character. Compressed data contains control characters near
+// its beginning.
 bool IsText(std::string_view start) {
   return std::ranges::all_of(start, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -83,8 +83,8 @@ class Unpacker {
     return to_.Append(bytes);
   }
 
-  // Begins the next member, because a gzip file may consist of several. Returns false at the end of
-  // the file.
+  // Starts the next member, because a gzip file may consist of several members. Returns false at
+  // the end of the file.
   StatusOr<bool> NextMember() {
     RETURN_IF_ERROR(Refill());
     if (stream_.avail_in == 0) return false;

@@ -11,14 +11,14 @@
 
 namespace tfjob::data {
 
-// Returns whether a file that begins with the bytes `start` is compressed. A file that begins with
-// a valid header of a record is not, and neither is text, although its first bytes may look like a
-// zlib header. More bytes, up to a few thousand, make the answer more certain.
+// Returns whether a file that starts with the bytes `start` is compressed. Returns false if the
+// file starts with a valid record header, or with text, even if the first bytes look like a zlib
+// header. The result is more reliable for a longer `start`, up to a few thousand bytes.
 bool IsCompressed(std::string_view start);
 
 // Appends the unpacked content of the file to `to`. Returns DataLoss, with the offset, if the file
-// is damaged; everything before the damage has then been appended. Returns InvalidArgument if the
-// file unpacks to more than kFreeUnpacked bytes and to more than a hundred times its size.
+// is damaged; the content before the damage is appended nevertheless. Returns InvalidArgument if
+// the file unpacks to more than kFreeUnpacked bytes and to more than a hundred times its size.
 Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to);
 
 inline constexpr uint64_t kFreeUnpacked = 64 << 20;

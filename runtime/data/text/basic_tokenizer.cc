@@ -32,7 +32,7 @@ bool BasicTokenizer::AddCharacter(char32_t value, OnWord on_word) {
   // As in BERT, ideographs are recognised before characters are decomposed.
   const bool ideograph = IsIdeograph(value);
   if (ideograph && !EndWord(on_word)) return false;
-  // ASCII characters do not decompose, but end the sequence of marks before them.
+  // ASCII characters do not decompose, but a sequence of marks ends before an ASCII character.
   const bool decomposes = options_.strip_accents && (value >= 0x80 || !marks_.empty());
   if (!(decomposes ? AddDecomposed(value, on_word) : AddStarter(value, on_word))) return false;
   return !ideograph || EndWord(on_word);
@@ -66,9 +66,10 @@ bool BasicTokenizer::AddStarter(char32_t value, OnWord on_word) {
   return true;
 }
 
-// Appends marks unchanged, because they are neither punctuation nor upper case.
+// Appends the waiting marks to the word. Marks need no further checks, because they are neither
+// punctuation nor upper case.
 void BasicTokenizer::AddWaitingMarks() {
-  // This is an insertion sort: there are few marks, and std::stable_sort would allocate memory.
+  // Use an insertion sort, because there are few marks, and std::stable_sort would allocate memory.
   for (auto mark = marks_.begin(); mark != marks_.end(); ++mark) {
     const auto place = std::ranges::upper_bound(marks_.begin(), mark, mark->combining_class, {},
                                                 &Mark::combining_class);

@@ -1,6 +1,6 @@
 // Splits text into words as BERT's BasicTokenizer does
 // (https://github.com/google-research/bert/blob/master/tokenization.py): drops control characters,
-// splits at white space, and makes every punctuation character and every ideograph a word.
+// and splits at white space; every punctuation character and every ideograph is a separate word.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +22,23 @@ struct Word {
   bool too_long = false;  // the word has more than BasicTokenizer::kMostCharacters
 };
 
-// Splits one string after another, and keeps its buffers. Only one thread may use a tokenizer.
+// Splits one string after another. Keeps its buffers from string to string. Only one thread may use
+// a tokenizer.
 class BasicTokenizer {
  public:
-  static constexpr size_t kMostCharacters = 100;  // a longer word is unknown, as in BERT
+  static constexpr size_t kMostCharacters = 100;  // longer words are unknown, as in BERT
 
   using OnWord = absl::FunctionRef<bool(const Word& word)>;
 
   explicit BasicTokenizer(BasicOptions options) : options_(options) {}
 
-  // Calls `on_word` for each word until `on_word` returns false. A word is valid only during the
+  // Calls `on_word` for each word until `on_word` returns false. The word is valid only during the
   // call.
   void Split(std::string_view text, OnWord on_word);
 
  private:
-  // A combining mark that has not yet been appended to the word, because marks that follow may come
-  // before it in the canonical order.
+  // A combining mark that has not been appended to the word yet, because later marks in the text
+  // may precede it in canonical order.
   struct Mark {
     char32_t value = 0;
     int combining_class = 0;
@@ -53,7 +54,7 @@ class BasicTokenizer {
 
   const BasicOptions options_;
   std::string word_;
-  size_t characters_ = 0;  // of word_
+  size_t characters_ = 0;  // the number of characters in word_
   std::vector<Mark> marks_;
 };
 

@@ -15,19 +15,20 @@
 namespace tfjob::text {
 
 struct BytePairOptions {
-  bool add_prefix_space = false;  // before text that does not begin with a space
+  bool add_prefix_space = false;  // add a space before text that does not start with one
   SpecialTokens special = {};
-  int64_t least_size = 0;  // special tokens that no text contains may have ids up to it
+  int64_t least_size = 0;  // minimum of Tokenizer::size, for special tokens with larger ids
 };
 
 class BytePairTokenizer : public Tokenizer {
  public:
-  // Limits the bytes of a word. A longer word is split, so that work and memory are bounded.
+  // The maximum number of bytes of a word. A longer word is split, to limit the work and the
+  // memory.
   static constexpr size_t kMostWord = 64 << 10;
 
   BytePairTokenizer(MergeTable table, const BytePairOptions& options);
-  // The special token "<|endoftext|>", if the vocabulary has it, is the end and the padding.
-  // Propagates errors from MergeTable::Read.
+  // Reads a tokenizer. If the vocabulary contains "<|endoftext|>", this is the special token for
+  // the end and for the padding. Propagates errors from MergeTable::Read.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const BytePairFiles& files);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

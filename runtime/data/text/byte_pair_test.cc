@@ -1,4 +1,4 @@
-// Tests byte-level BPE: the parts of a text, merges, the cache, and files that are wrong.
+// Tests byte-level BPE: the parts of a text, merges, the cache, and invalid files.
 #include "runtime/data/text/byte_pair.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ TEST(WordPattern, ConsumesBytesThatAreNotUtf8) {
   EXPECT_EQ(PartsOf("\xC3"), (Parts{"\xC3"}));
 }
 
-// The tokens and merges of the tests. "l", "o", "w", "e" and "r" are bytes; "Ġ" stands for a space.
+// The tokens and merges of the tests. "l", "o", "w", "e" and "r" are bytes; "Ġ" represents a space.
 const std::vector<std::string> kTokens = {"lo",   "low", "er",           "lower",
                                           "Ġlow", "ow",  "<|endoftext|>"};
 constexpr char kMerges[] = "#version: 0.2\nl o\nlo w\ne r\nlow er\nĠ low\no w\n";
@@ -74,7 +74,7 @@ TEST(BytePair, MergesTheLowestRankFirst) {
   EXPECT_EQ(IdsOf(*encoder, " low"), (Ids{260}));
   EXPECT_EQ(IdsOf(*encoder, "é"), (Ids{0xC3, 0xA9}));
   EXPECT_EQ(IdsOf(*encoder, "\xFF"), (Ids{0xEF, 0xBF, 0xBD})) << "U+FFFD";
-  for (int i = 0; i < 2; ++i)  // the second time, from the cache
+  for (int i = 0; i < 2; ++i)  // the second result comes from the cache
     EXPECT_EQ(IdsOf(*encoder, "lower lower"), (Ids{259, ' ', 259}));
   EXPECT_EQ((*tokenizer)->size(), 263);
   EXPECT_EQ((*tokenizer)->special().end, 262);
@@ -139,8 +139,8 @@ TEST(BytePair, DividesWordsThatAreTooLong) {
     ids.resize(sink.count());
     return ids;
   };
-  // Places "é", which has the bytes C3 and A9, right after the first kMostWord bytes, and across
-  // their end. It must not be divided.
+  // Places "é", which has the bytes C3 and A9, directly after the first kMostWord bytes, and then
+  // across their end. The character must not be divided.
   for (const size_t letters : {BytePairTokenizer::kMostWord, BytePairTokenizer::kMostWord - 1}) {
     const Ids ids = tokens_of(std::string(letters, 'a') + "élow");
     ASSERT_EQ(ids.size(), letters + 3);

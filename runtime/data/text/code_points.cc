@@ -16,9 +16,9 @@ unsigned char ByteAt(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// Describes the UTF-8 sequences that begin with a certain byte.
+// Describes the UTF-8 sequences that start with a certain byte.
 struct Form {
-  size_t bytes = 1;                       // length; 1 if no sequence begins with this byte
+  size_t bytes = 1;                       // the length; 1 if no sequence starts with this byte
   char32_t bits = kReplacement;           // the bits that the first byte contributes
   unsigned char low = 0x80, high = 0xBF;  // the range of the second byte
 };
@@ -26,7 +26,7 @@ struct Form {
 Form FormOf(unsigned char first) {
   if (first >= 0xC2 && first <= 0xDF) return {2, char32_t{first} & 0x1F};
   if (first == 0xE0) return {3, 0, 0xA0, 0xBF};    // a lower second byte would be overlong
-  if (first == 0xED) return {3, 0xD, 0x80, 0x9F};  // a higher one would be a surrogate
+  if (first == 0xED) return {3, 0xD, 0x80, 0x9F};  // a higher second byte would be a surrogate
   if (first >= 0xE1 && first <= 0xEF) return {3, char32_t{first} & 0xF};
   if (first == 0xF0) return {4, 0, 0x90, 0xBF};
   if (first >= 0xF1 && first <= 0xF3) return {4, char32_t{first} & 0x7};

@@ -1,5 +1,5 @@
-// Decodes UTF-8, and classifies characters by their Unicode 15 properties (https://unicode.org),
-// which come from the library utf8proc.
+// Decodes UTF-8, and classifies characters by their properties in Unicode 15 (https://unicode.org),
+// which the library utf8proc provides.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +22,20 @@ CodePoint FirstCodePoint(std::string_view text);
 
 void AppendUtf8(char32_t value, std::string& to);
 
-// Return whether a character has one of the given properties or categories.
+// Return whether a character has one of the properties or categories in the comment behind the
+// function.
 bool IsSpace(char32_t value);           // White_Space
 bool IsLetter(char32_t value);          // L
 bool IsNumber(char32_t value);          // N
 bool IsPunctuation(char32_t value);     // P, or a symbol of ASCII
 bool IsControl(char32_t value);         // Cc, Cf or Co
 bool IsNonspacingMark(char32_t value);  // Mn
-// Returns whether a character is an ideograph that is a word of its own. The ranges are those of
-// the package `tokenizers`, which are those of BERT, except that one begins at U+2B920 instead of
-// U+2B820.
+// Returns whether a character is an ideograph that is a separate word. The ranges are those of the
+// package `tokenizers`. They are the same as those of BERT, except that one range starts at U+2B920
+// instead of U+2B820.
 bool IsIdeograph(char32_t value);
 
-// The maximum number of characters into which a character decomposes, or that it has in lower case.
+// The maximum numbers of characters in the decomposition and in the lower case of a character.
 inline constexpr size_t kMostDecomposed = 4;
 inline constexpr size_t kMostLower = 2;
 
@@ -42,8 +43,8 @@ inline constexpr size_t kMostLower = 2;
 size_t Decompose(char32_t value, char32_t (&to)[kMostDecomposed]);
 // Stores the lower case of one character, and returns its length.
 size_t Lower(char32_t value, char32_t (&to)[kMostLower]);
-// Returns the canonical combining class, by which NFD orders marks; 0 for characters that it does
-// not reorder.
+// Returns the canonical combining class, by which NFD orders marks, or 0 for characters that NFD
+// does not reorder.
 int CombiningClass(char32_t value);
 
 }  // namespace tfjob::text

@@ -1,4 +1,5 @@
-// Holds the merges of a byte-level BPE tokenizer: which two tokens become which one.
+// Defines the table of merges of a byte-level BPE tokenizer: which pairs of tokens are merged, and
+// into which token.
 #pragma once
 
 #include <array>
@@ -15,8 +16,8 @@ namespace tfjob::text {
 struct BytePairFiles {
   // A file with a JSON object that maps tokens, written in ByteAlphabet (byte_alphabet.h), to ids.
   std::string vocabulary;
-  // A file with one merge per line: two tokens, separated by a space. The merges of earlier lines
-  // take precedence. Lines that begin with "#version" are ignored.
+  // A file with one merge per line: two tokens, separated by a space. Earlier lines take precedence
+  // over later ones. Lines that start with "#version" are ignored.
   std::string merges;
 };
 
@@ -25,23 +26,23 @@ class MergeTable {
  public:
   struct Merge {
     int32_t rank = 0;  // merges of lower rank take precedence
-    int32_t id = 0;    // of the resulting token
+    int32_t id = 0;    // the id of the resulting token
   };
 
   // Reads both files. Returns InvalidArgument, with the file and the line or the token, if an id is
   // not an integer from 0 to kMostId, if two tokens have the same id, if a single byte is not a
-  // token, if a line is not a merge or repeats one, or if a merge needs a token that the vocabulary
-  // lacks. Also returns I/O errors.
+  // token, if a line is not a merge or repeats an earlier one, or if a merge requires a token that
+  // the vocabulary lacks. Also returns I/O errors.
   static StatusOr<MergeTable> Read(const BytePairFiles& files);
-  // Like the first form, but reads the text of two JSON values, the members "vocab" and "merges" of
-  // the value `at`: an object that maps tokens to ids, and a list of merges, each of which is a
-  // list of two tokens or a string in the form of a line. `merges` may be empty. Messages begin
-  // with the path of the member.
+  // Reads the table from the text of two JSON values, the members "vocab" and "merges" of the value
+  // `at`. `vocabulary` is an object that maps tokens to ids. `merges` is a list of merges; each is
+  // a list of two tokens, or a string in the form of a line of the file. `merges` may be empty.
+  // Returns the same errors as Read, but messages start with the path of the member.
   static StatusOr<MergeTable> Parse(std::string_view vocabulary, std::string_view merges,
                                     const std::string& at);
 
   int32_t IdOf(unsigned char byte) const { return bytes_[byte]; }
-  // Returns null if the two tokens are not merged.
+  // Returns the merge of two tokens, or null if they are not merged.
   const Merge* Find(int32_t left, int32_t right) const {
     const auto found = merges_.find(KeyOf(left, right));
     return found == merges_.end() ? nullptr : &found->second;

@@ -23,7 +23,7 @@ StatusOr<size_t> SequenceEncoder::Encode(std::string_view text, std::span<int64_
     return InvalidArgument("expected a length of at least ", before + after,
                            ", for the special tokens, got ", ids.size());
   }
-  const size_t most = ids.size() - before - after;  // tokens of a complete text
+  const size_t most = ids.size() - before - after;  // maximum for a complete text
   const size_t room = options_.end_if_complete ? most + after : most;
   TokenSink sink(ids.subspan(before, room));
   RETURN_IF_ERROR(encoder_->Encode(text, sink));

@@ -12,17 +12,18 @@
 
 namespace tfjob::text {
 
-// Determines how text becomes a sequence. Cheap to copy.
+// Determines how text is converted to a sequence. Cheap to copy.
 struct SequenceOptions {
   std::shared_ptr<const Tokenizer> tokenizer;
-  // If set, the tokens of the text are enclosed in the tokenizer's special tokens `begin` and
-  // `end`, if it has them. These count towards the length.
+  // If set, the tokens of the text are enclosed in the special tokens `begin` and `end`, as far as
+  // the tokenizer has them. Special tokens count towards the length.
   bool add_special_tokens = false;
-  // If set, text with too many tokens loses the last ones. Otherwise, too many tokens are an error.
+  // If set, the last tokens of text with too many tokens are dropped. Otherwise, too many tokens
+  // are an error.
   bool truncate = false;
   // If set, truncated text has no `end`; a token of the text takes the place of `end`.
   bool end_if_complete = false;
-  int64_t padding = 0;  // the id that fills the rest of the sequence
+  int64_t padding = 0;  // the id that fills the remaining positions
 
   // Returns different strings for different options.
   std::string Print() const;
@@ -33,7 +34,7 @@ class SequenceEncoder {
  public:
   explicit SequenceEncoder(SequenceOptions options);
 
-  // Fills `ids`, and returns how many of them are tokens; the rest is padding. Returns
+  // Fills `ids`, and returns the number of tokens; the remaining ids are padding. Returns
   // InvalidArgument if the text has too many tokens and is not truncated, or if `ids` has no room
   // for the special tokens. Propagates errors from TokenEncoder::Encode.
   StatusOr<size_t> Encode(std::string_view text, std::span<int64_t> ids);

@@ -5,8 +5,8 @@
 
 namespace tfjob::text {
 
-// Builds the nodes breadth first, so the children of a node are consecutive. The terms are sorted,
-// so the terms below a node are consecutive, too.
+// Builds the nodes in breadth-first order, so the children of a node are consecutive. The terms
+// below a node are also consecutive, because the terms are sorted.
 TermTrie::TermTrie(std::vector<Term> terms) {
   struct Range {
     size_t begin, end, depth;

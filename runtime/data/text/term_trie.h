@@ -10,7 +10,7 @@
 
 namespace tfjob::text {
 
-// Maps terms to ids. Immutable once built. Takes about 13 bytes per node, and has at most one node
+// Maps terms to ids. Immutable once built. Uses about 13 bytes per node, and has at most one node
 // per byte of each term.
 class TermTrie {
  public:
@@ -30,10 +30,11 @@ class TermTrie {
   int32_t Find(std::string_view prefix) const;
 
   struct Match {
-    int32_t id = kNone;  // of the longest term
-    size_t bytes = 0;    // how many bytes of the text lead to it
+    int32_t id = kNone;  // the id of the longest term
+    size_t bytes = 0;    // the number of bytes of the text that lead to it
   };
-  // Returns the longest term to which at least one byte of `text` leads from `node`.
+  // Returns the longest term that is reached from `node` by following bytes of `text`, at least
+  // one.
   Match Longest(int32_t node, std::string_view text) const;
 
  private:

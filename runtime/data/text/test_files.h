@@ -40,7 +40,8 @@ class TextFolder {
   std::string path_;
 };
 
-// Returns a byte-level vocabulary: byte b has the id b, and the tokens `more` have ids from 256 on.
+// Returns a byte-level vocabulary. Byte b has the id b, and the tokens in `more` have the ids from
+// 256 on.
 inline nlohmann::json ByteVocabulary(const std::vector<std::string>& more) {
   nlohmann::json vocabulary;
   for (size_t byte = 0; byte < 256; ++byte) {

@@ -12,7 +12,7 @@ namespace tfjob::text {
 
 inline constexpr uint64_t kMostFileBytes = 256 << 20;
 // The maximum size of a tokenizer's file. The largest published files have about 10 MB, and a
-// tokenizer takes up to 50 bytes of memory per byte of its files.
+// tokenizer needs up to 50 bytes of memory per byte of its files.
 inline constexpr uint64_t kMostTokenizerBytes = 32 << 20;
 
 // Returns the content of a file. Returns InvalidArgument if it has more than `most` bytes.
@@ -20,7 +20,8 @@ StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most = kMo
 
 // Calls `visit` for each line of `text`, without its end ("\n" or "\r\n") and without a byte order
 // mark. Lines are numbered from 1. Stops at the first error from `visit`, and returns
-// InvalidArgument for a line that is not UTF-8. Adds the place to both errors: "vocab.txt: line 7".
+// InvalidArgument for a line that is not UTF-8. Adds the place, such as "vocab.txt: line 7", to
+// both errors.
 Status VisitLines(std::string_view text, const std::string& path,
                   absl::FunctionRef<Status(std::string_view line, int64_t number)> visit);
 

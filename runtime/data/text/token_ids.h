@@ -1,4 +1,4 @@
-// Reads the JSON of tokenizers that maps tokens to ids.
+// Reads JSON that maps the tokens of a tokenizer to ids.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,17 @@
 
 namespace tfjob::text {
 
-// Describes a value in error messages: a scalar as JSON, "an object" or "a list".
+// Describes a value for error messages: "an object", "a list" or, for a scalar, the JSON.
 std::string Describe(const JsonView& value);
 
-// Maps tokens to ids. While it exists, it takes up to 20 bytes per byte of the JSON, whatever that
-// contains.
+// Maps tokens to ids. Uses up to 20 bytes of memory per byte of any JSON, valid or not.
 class TokenIds {
  public:
   using Map = absl::flat_hash_map<std::string_view, int32_t>;
   static constexpr int64_t kMostId = (1 << 28) - 1;
 
   // Returns InvalidArgument, with the token, if the JSON is not an object whose members are ids
-  // from 0 to kMostId, or if it has a token twice.
+  // from 0 to kMostId, or if a token occurs twice.
   static StatusOr<TokenIds> Parse(std::string_view json);
 
   std::optional<int32_t> Find(std::string_view token) const;

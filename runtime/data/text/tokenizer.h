@@ -13,7 +13,7 @@
 
 namespace tfjob::text {
 
-// Receives ids, and stores the first ones in memory of a fixed size.
+// Receives ids, and stores as many of them as fit in memory of a fixed size.
 class TokenSink {
  public:
   explicit TokenSink(std::span<int64_t> ids) : ids_(ids) {}
@@ -22,7 +22,7 @@ class TokenSink {
     if (count_ < ids_.size()) ids_[count_] = id;
     ++count_;
   }
-  // Returns whether more ids were added than fit. An encoder may then stop.
+  // Returns whether more ids were added than fit in the memory. An encoder may then stop.
   bool overflown() const { return count_ > ids_.size(); }
   size_t count() const { return count_; }  // how many ids were added
 
@@ -31,27 +31,28 @@ class TokenSink {
   size_t count_ = 0;
 };
 
-// Encodes one string after another, and keeps its buffers. Only one thread may use an encoder.
+// Encodes one string after another. Keeps its buffers from string to string. Only one thread may
+// use an encoder.
 class TokenEncoder {
  public:
   virtual ~TokenEncoder() = default;
-  // Adds the tokens of `text` to the sink. May stop once more have been added than fit. Unless the
-  // tokens are bytes, bytes that are not UTF-8 are read as U+FFFD. Text that looks like a special
-  // token is ordinary text. Returns InvalidArgument if the text cannot be split into tokens.
+  // Adds the tokens of `text` to the sink. May stop once the sink has overflown. Unless the tokens
+  // are bytes, reads bytes that are not UTF-8 as U+FFFD. Treats text that looks like a special
+  // token as ordinary text. Returns InvalidArgument if the text cannot be split into tokens.
   virtual Status Encode(std::string_view text, TokenSink& to) = 0;
 };
 
-// Holds the ids of the tokens that no text contains; nullopt for those that the vocabulary lacks.
+// The ids of tokens that no text contains, or nullopt for tokens that the vocabulary lacks.
 struct SpecialTokens {
   std::optional<int64_t> begin, end, padding;
-  std::optional<int64_t> unknown;  // stands for words that the vocabulary lacks
+  std::optional<int64_t> unknown;  // represents words that the vocabulary lacks
 };
 
 // Returns a hash of the ids.
 uint64_t HashOf(const SpecialTokens& special);
 
-// Makes encoders that share the tokenizer's vocabulary. Immutable. Any number of threads may use a
-// tokenizer.
+// Creates encoders that share the tokenizer's vocabulary. Immutable. Any number of threads may use
+// a tokenizer.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;

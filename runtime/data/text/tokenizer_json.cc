@@ -19,11 +19,12 @@
 namespace tfjob::text {
 namespace {
 
-// The part of a file that is parsed to a DOM, which takes some 100 times as much memory.
+// The maximum size of the part of a file that is parsed to a DOM. A DOM needs about 100 times as
+// much memory as the text.
 constexpr size_t kMostSettingsBytes = 2 << 20;
 
 struct TokenizerFile {
-  Json settings;                        // all but the next two
+  Json settings;                        // all settings except the next two
   std::string_view vocabulary, merges;  // JSON; empty if the file has none
 };
 
@@ -40,7 +41,7 @@ StatusOr<TokenizerFile> ParseSettings(const std::string& content, const std::str
   std::string settings = content;
   for (const std::string_view part : {file.vocabulary, file.merges}) {
     if (part.empty()) continue;
-    // Keeps the lines, so that errors name the right one.
+    // Keep the line breaks, so errors name the right line.
     const auto begin = settings.begin() + (part.data() - content.data());
     std::replace_if(
         begin, begin + static_cast<std::ptrdiff_t>(part.size()), [](char c) { return c != '\n'; },
@@ -72,7 +73,7 @@ StatusOr<int64_t> ReadId(const JsonField& field) {
 
 // ---- the tokens that are added to text
 
-// Reads [TOKEN, ID].
+// Reads the id from a pair [TOKEN, ID].
 StatusOr<int64_t> ReadPair(const JsonField& field) {
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
   if (elements.size() != 2) return field.Mismatch("a token and its id");
@@ -114,7 +115,7 @@ Status ReadTemplate(const JsonField& processor, SpecialTokens& special) {
 Status ReadPostProcessor(const JsonField& processor, SpecialTokens& special) {
   if (!processor.present()) return OkStatus();
   ASSIGN_OR_RETURN(const std::string type, processor["type"].String());
-  if (type == "ByteLevel") return OkStatus();  // changes offsets only
+  if (type == "ByteLevel") return OkStatus();  // changes only offsets
   if (type == "TemplateProcessing") return ReadTemplate(processor, special);
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     ASSIGN_OR_RETURN(special.begin, ReadPair(processor["cls"]));

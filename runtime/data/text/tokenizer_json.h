@@ -11,8 +11,8 @@
 
 namespace tfjob::text {
 
-// Reads one file. The following settings are supported; any other is InvalidArgument, with the file
-// and the path of the setting.
+// Reads one file. Supports the following settings; returns InvalidArgument, with the file and the
+// path of the setting, for all others.
 //
 //   model           WordPiece, for words of up to 100 characters; BPE without dropout, prefixes,
 //                   suffixes, byte_fallback and ignore_merges
@@ -22,10 +22,11 @@ namespace tfjob::text {
 //                   adds at most one token before and one behind a text
 //   added_tokens    special ones
 //
-// The special tokens are those that the post-processor adds to text. The padding is that of
-// `padding`, or otherwise "[PAD]", "<pad>" or "<|endoftext|>". `decoder` and `truncation` have no
-// effect. Unlike in `tokenizers`, text that looks like a special token is plain text. Also returns
-// I/O errors, and InvalidArgument if the file is larger than kMostTokenizerBytes.
+// The special tokens are those that the post-processor adds to text. The padding is that of the
+// member `padding` or, if there is none, "[PAD]", "<pad>" or "<|endoftext|>". `decoder` and
+// `truncation` have no effect. Unlike in `tokenizers`, text that looks like a special token is
+// ordinary text. Also returns I/O errors, and InvalidArgument if the file is larger than
+// kMostTokenizerBytes.
 StatusOr<std::shared_ptr<const Tokenizer>> ReadTokenizerJson(const std::string& path);
 
 }  // namespace tfjob::text

@@ -62,7 +62,8 @@ class TokenizerJson : public ::testing::Test {
   StatusOr<std::shared_ptr<const Tokenizer>> Read(const json& file) const {
     return ReadTokenizerJson(folder_.Write("tokenizer.json", file.dump()));
   }
-  // Returns the error of a file in which the value at a pointer is another one.
+  // Replaces the value at a JSON pointer of the file. Returns the error of reading the changed
+  // file.
   std::string Error(json file, const std::string& pointer, const json& value) const {
     file[json::json_pointer(pointer)] = value;
     const Status error = Read(file).status();
@@ -124,7 +125,7 @@ TEST_F(TokenizerJson, ReadsTheSpecialTokensOfRoberta) {
   EXPECT_EQ((*read)->size(), 303);
 }
 
-// A cache of ids must not outlive a change of the special tokens.
+// If the special tokens change, a cache of ids must not be used any more.
 TEST_F(TokenizerJson, TheFingerprintDependsOnTheSpecialTokens) {
   for (const json& file : {WordPieceFile(), BytePairFile()}) {
     json changed = file;

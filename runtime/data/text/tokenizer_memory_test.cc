@@ -1,4 +1,4 @@
-// Tests how much memory hostile tokenizer files take while they are read.
+// Measures how much memory is used while hostile tokenizer files are read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -57,7 +57,7 @@ namespace {
 
 constexpr size_t kBytes = 512 << 10;
 
-// Returns a list of about `bytes` bytes.
+// Returns a JSON list of about `bytes` bytes, all of whose elements are `element`.
 std::string ListOf(const std::string& element, size_t bytes = kBytes) {
   std::string list = "[";
   while (list.size() < bytes) list += element + ",";
@@ -76,7 +76,8 @@ std::string ManyTokens() {
 
 class TokenizerMemory : public ::testing::Test {
  protected:
-  // Reads a tokenizer.json. Returns how many bytes of memory it takes per byte of the file.
+  // Reads a tokenizer.json with this content. Returns the number of bytes of memory that this needs
+  // per byte of the file.
   int64_t BytesPerByte(const std::string& content) {
     const std::string path = folder_.Write("tokenizer.json", content);
     const int64_t before = live;

@@ -14,18 +14,18 @@ namespace tfjob::text {
 // Maps terms to ids. Immutable. Any number of threads may use a vocabulary.
 class Vocabulary {
  public:
-  // Gives the terms, in this order, the ids from `oov` on. The ids below `oov` stand for all other
-  // terms; if there are several, a hash of the term (FarmHash's Fingerprint64) selects one. `name`
-  // identifies the vocabulary in messages. Returns InvalidArgument if there are no terms, if a term
-  // is empty, or if it occurs twice.
+  // Assigns the ids from `oov` on to the terms, in this order. The ids below `oov` represent all
+  // other terms; if there are several such ids, a hash of the term (FarmHash's Fingerprint64)
+  // selects one. `name` identifies the vocabulary in messages. Returns InvalidArgument if there are
+  // no terms, if a term is empty, or if a term occurs twice.
   static StatusOr<Vocabulary> FromTerms(const std::vector<std::string>& terms, int64_t oov,
                                         std::string name);
   // Reads a file with one term per line. Returns InvalidArgument, with the file and the line, if
   // there are no terms, if a line is empty or not UTF-8, or if a term occurs twice.
   static StatusOr<Vocabulary> Read(const std::string& path, int64_t oov);
 
-  // Returns the id of a term. Returns InvalidArgument if the vocabulary lacks the term, and has no
-  // ids for such terms.
+  // Returns the id of a term. Returns InvalidArgument if the vocabulary lacks the term and has no
+  // ids for unknown terms.
   StatusOr<int64_t> Find(std::string_view term) const;
   int64_t size() const { return oov_ + static_cast<int64_t>(ids_.size()); }  // number of ids
   // Returns a hash of everything on which the ids depend.

@@ -1,4 +1,4 @@
-// Tests the ids of terms, and vocabularies that are wrong.
+// Tests the ids of terms, and invalid vocabularies.
 #include "runtime/data/text/vocabulary.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST(Vocabulary, SeveralIdsForOthersAreChosenByAHash) {
   const auto three = Vocabulary::FromTerms({"red"}, 3, "colours");
   ASSERT_TRUE(three.ok()) << three.status();
   EXPECT_EQ(*three->Find("red"), 3);
-  // The example in the documentation of tf.strings.to_hash_bucket_fast.
+  // These terms are the example in the documentation of tf.strings.to_hash_bucket_fast.
   const std::vector<std::string> terms = {"Hello", "TensorFlow", "2.x"};
   std::vector<int64_t> ids;
   for (const std::string& term : terms) ids.push_back(*three->Find(term));

@@ -1,4 +1,5 @@
-// Caches the tokens of short words. Takes a fixed amount of memory, whatever the words are.
+// Caches the tokens of short words. The amount of memory is fixed, and does not depend on the
+// words.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,11 @@ class WordCache {
 
   WordCache() : slots_(kSlots) {}
 
-  // Returns the tokens of a word, or an empty span if it is not in the cache. The span stays valid
-  // until the next Add.
+  // Returns the tokens of a word, or an empty span if the word is not in the cache. The span stays
+  // valid until the next Add.
   std::span<const int32_t> Find(std::string_view word) const;
-  // Stores the tokens of a word, unless the word or the list is too long. Evicts the word that had
-  // the same slot.
+  // Stores the tokens of a word, unless the word or the list of tokens is too long. Evicts the word
+  // that had the same slot.
   void Add(std::string_view word, std::span<const int32_t> tokens);
 
  private:

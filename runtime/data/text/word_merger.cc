@@ -26,7 +26,7 @@ void WordMerger::Start(std::string_view word) {
   for (int32_t i = 0; i < count; ++i) {
     const auto byte = static_cast<unsigned char>(word[static_cast<size_t>(i)]);
     symbols_.push_back({.id = table_.IdOf(byte),
-                        .before = i - 1,  // kNone for the first
+                        .before = i - 1,  // kNone for the first symbol
                         .after = i + 1 < count ? i + 1 : kNone});
   }
   for (int32_t i = 0; i + 1 < count; ++i) AddCandidate(i);

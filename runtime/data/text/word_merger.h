@@ -11,15 +11,15 @@
 
 namespace tfjob::text {
 
-// Merges one word after another, and keeps its buffers. Only one thread may use a merger. The table
-// must outlive it.
+// Merges one word after another. Keeps its buffers from word to word. Only one thread may use a
+// merger. The table must outlive the merger.
 class WordMerger {
  public:
   explicit WordMerger(const MergeTable& table) : table_(table) {}
 
-  // Returns the tokens of a word, which stay valid until the next call. Repeatedly merges the two
-  // neighbours whose merge has the lowest rank, and among equals the leftmost ones, until no two
-  // neighbours have a merge. Takes O(n·log n) time for n bytes.
+  // Returns the tokens of a word. The span stays valid until the next call. Repeatedly merges the
+  // two neighbours whose merge has the lowest rank (the leftmost ones if several have the same
+  // rank), until no two neighbours have a merge. Takes O(n·log n) time for n bytes.
   std::span<const int32_t> Merge(std::string_view word);
 
  private:
@@ -32,10 +32,12 @@ class WordMerger {
     int32_t before = kNone, after = kNone;
     bool removed = false;
   };
-  // A merge of a symbol with the one after it. It may have become impossible since it was added.
+  // A merge of a symbol with the next one. Earlier merges may have made it impossible after it was
+  // added.
   struct Candidate {
     int32_t rank = 0, symbol = 0, id = 0;
-    // A standard heap has its greatest element on top, so the candidate to apply first is greatest.
+    // The candidate to apply first must be the greatest, because a heap of the standard library has
+    // its greatest element on top.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : symbol > other.symbol;
     }

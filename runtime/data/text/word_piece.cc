@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kUnknown = "[UNK]";
 constexpr std::string_view kContinuation = "##";
 
-// No word contains a longer token, because a word has at most kMostCharacters characters of at most
-// four bytes each.
+// The maximum length of a token. Longer tokens cannot occur in a word, because a word has at most
+// kMostCharacters characters of at most four bytes each.
 constexpr size_t kMostTokenBytes = 4 * BasicTokenizer::kMostCharacters + kMostContinuationBytes;
 
 std::string_view WithoutSpaceAtTheEnd(std::string_view line) {
@@ -35,11 +35,11 @@ bool CanBePart(std::string_view token) {
   return !token.empty() && token.size() <= kMostTokenBytes;
 }
 
-// Returns the tokens, which are parts of `content`.
+// Returns the tokens in the content of a vocabulary file. The strings are parts of `content`.
 StatusOr<WordPieceTokens> ReadTokens(std::string_view content, const std::string& path) {
   WordPieceTokens tokens{.unknown = kUnknown, .continuation = kContinuation};
   Fnv1a hash;
-  absl::flat_hash_map<std::string_view, size_t> places;  // in tokens.terms
+  absl::flat_hash_map<std::string_view, size_t> places;  // the index of each token in tokens.terms
   RETURN_IF_ERROR(VisitLines(content, path, [&](std::string_view line, int64_t number) -> Status {
     const std::string_view token = WithoutSpaceAtTheEnd(line);
     tokens.size = number;
@@ -81,7 +81,7 @@ class WordPieceTokenizer::Encoder : public TokenEncoder {
   }
 
  private:
-  // Adds the pieces of a word. Returns false, and adds nothing, if a part of it is unknown.
+  // Adds the pieces of a word. If a part of the word is unknown, adds nothing and returns false.
   bool AddPieces(std::string_view word, TokenSink& to) {
     std::array<int32_t, BasicTokenizer::kMostCharacters> pieces;
     size_t count = 0;
@@ -89,7 +89,7 @@ class WordPieceTokenizer::Encoder : public TokenEncoder {
       if (node == TermTrie::kNone) return false;
       const TermTrie::Match match = tokenizer_.trie_.Longest(node, word);
       if (match.id == TermTrie::kNone) return false;
-      pieces[count++] = match.id;  // has at least one character, so the array is long enough
+      pieces[count++] = match.id;  // each match has a character, so the array is large enough
       word.remove_prefix(match.bytes);
     }
     for (size_t i = 0; i < count; ++i) to.Add(pieces[i]);

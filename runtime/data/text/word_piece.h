@@ -1,6 +1,7 @@
 // Implements BERT's tokenizer
 // (https://github.com/google-research/bert/blob/master/tokenization.py): splits text into words
-// (basic_tokenizer.h), and a word, from left to right, into the longest pieces in the vocabulary.
+// (basic_tokenizer.h), and then splits each word, from left to right, into the longest pieces in
+// the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ namespace tfjob::text {
 struct WordPieceOptions {
   // A file with one token per line. The id of a token is its line number, counted from 0. As in
   // BERT, white space at the end of a line is ignored, blank lines have no token, and a token that
-  // occurs several times has its last id. Tokens that continue a word begin with "##". The token
-  // "[UNK]" is required; it stands for words that cannot be split into known tokens.
+  // occurs several times has its last id. Tokens that continue a word start with "##". The token
+  // "[UNK]" is required; it represents words that cannot be split into known tokens.
   std::string vocabulary;
   BasicOptions words = {};
 };
@@ -30,24 +31,24 @@ inline constexpr size_t kMostContinuationBytes = 16;
 
 // The tokens of a tokenizer.
 struct WordPieceTokens {
-  std::vector<TermTrie::Term> terms;  // different ones; empty and very long ones are ignored
-  std::string_view unknown;           // the token for words that consist of no known tokens
-  // The beginning of tokens that continue a word. At most kMostContinuationBytes.
+  std::vector<TermTrie::Term> terms;  // without duplicates; empty and very long terms are ignored
+  std::string_view unknown;           // the token for words that cannot be split into known tokens
+  // The prefix of tokens that continue a word. At most kMostContinuationBytes long.
   std::string_view continuation;
   SpecialTokens special;
-  int64_t size = 0;   // every id is below it
-  uint64_t hash = 0;  // of all tokens and ids
+  int64_t size = 0;   // every id is in [0, size)
+  uint64_t hash = 0;  // a hash of all tokens and ids
 };
 
 class WordPieceTokenizer : public Tokenizer {
  public:
-  // Makes a tokenizer of `tokens`, which need not outlive it. Returns InvalidArgument if `unknown`
-  // is not among the tokens.
+  // Creates a tokenizer from `tokens`, which need not outlive the tokenizer. Returns
+  // InvalidArgument if `unknown` is not among the tokens.
   static StatusOr<std::shared_ptr<const Tokenizer>> Make(const WordPieceTokens& tokens,
                                                          BasicOptions words);
-  // The special tokens are "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has them. Returns
-  // InvalidArgument, with the file and the line, if the vocabulary is not as described above. Also
-  // returns I/O errors.
+  // Reads a tokenizer. The special tokens are "[CLS]", "[SEP]" and "[PAD]", as far as the
+  // vocabulary has them. Returns InvalidArgument, with the file and the line, if the vocabulary is
+  // not as described above. Also returns I/O errors.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;
@@ -63,7 +64,7 @@ class WordPieceTokenizer : public Tokenizer {
   const BasicOptions words_;
   const TermTrie trie_;
   const int64_t size_;
-  int32_t continuation_ = TermTrie::kNone;  // the node of the beginning of tokens that continue
+  int32_t continuation_ = TermTrie::kNone;  // the prefix of tokens that continue a word
   int32_t unknown_ = TermTrie::kNone;
   SpecialTokens special_;
   uint64_t fingerprint_ = 0;

@@ -1,4 +1,4 @@
-// Tests WordPiece: the words of a text, their pieces, and vocabularies that are wrong.
+// Tests WordPiece: the words of a text, their pieces, and invalid vocabularies.
 #include "runtime/data/text/word_piece.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(BasicTokenizer, StripsAccentsAndLowersCase) {
   EXPECT_EQ(WordsOf("É İ", {.lower_case = true, .strip_accents = false}), (Words{"é", "i\u0307"}));
   EXPECT_EQ(WordsOf("É", {.lower_case = false, .strip_accents = true}), (Words{"E"}));
   EXPECT_EQ(WordsOf("É", {.lower_case = false, .strip_accents = false}), (Words{"É"}));
-  // "≠" decomposes to "=" and a mark; "=" is punctuation.
+  // "≠" decomposes to "=", which is punctuation, and a mark.
   EXPECT_EQ(WordsOf("a≠b"), (Words{"a", "=", "b"}));
 }
 

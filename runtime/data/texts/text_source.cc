@@ -30,7 +30,7 @@ StatusOr<std::string_view> ReadTextFile(const ClassFiles& files, int64_t file, b
 
 struct DamagedTexts {
   int64_t count = 0;
-  std::string first;  // its path
+  std::string first;  // the path of the first damaged file
 };
 
 // Leaves out the files that are not UTF-8.
@@ -136,7 +136,7 @@ class TextRowReader : public RowReader {
     std::string bytes = {};
   };
 
-  // Makes room for the values of a batch.
+  // Allocates memory for the values of a batch, unless the previous batch had the same size.
   void Stage(size_t rows) {
     if (numbers_.size() == rows) return;
     const auto count = static_cast<int64_t>(rows);

@@ -1,4 +1,4 @@
-// Tests folders of texts by class.
+// Tests sources of texts in a folder with a subfolder per class.
 #include "runtime/data/texts/text_source.h"
 
 #include <gmock/gmock.h>

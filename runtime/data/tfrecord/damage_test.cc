@@ -1,4 +1,4 @@
-// Tests files that are damaged at places drawn from a seed.
+// Tests files with damage at pseudorandom places.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ using testing::ReadAll;
 
 constexpr int64_t kRecords = 12;
 
-// Holds a damaged copy of NumberedRecords(0, kRecords).
+// A damaged copy of NumberedRecords(0, kRecords).
 struct Case {
   std::string content;
-  uint64_t offset = 0;            // of the damage; the error must contain it
+  uint64_t offset = 0;            // the offset of the damage, which the error must contain
   std::vector<int64_t> intact{};  // numbers of the undamaged records
 };
 
@@ -60,7 +60,7 @@ class Damaging {
     return made;
   }
 
-  // Makes a case with a wrong length whose checksum is right.
+  // Returns a case with a wrong length that has a correct checksum.
   Case HugeLength() {
     Case made{.content = whole_};
     const int64_t record = static_cast<int64_t>(Below(kRecords));
@@ -83,7 +83,7 @@ class Damaging {
     return made;
   }
 
-  // Makes a case with a payload that is not an example, but has the right checksum.
+  // Returns a case with a payload that is not an example, but has a correct checksum.
   Case NoExample() {
     Case made;
     const auto bad = static_cast<int64_t>(Below(kRecords));
@@ -116,7 +116,7 @@ void Check(const Folder& folder, const Case& damaged, std::string_view what) {
   EXPECT_TRUE(Message(fails.second).ends_with("set on_damaged: skip to leave out what is damaged"))
       << fails.second;
 
-  // Another file keeps the source from being empty.
+  // Add another file, because a source without records would be an error.
   RecordOptions skips =
       NumberedOptions({path, folder.Write("intact", NumberedRecords(kRecords, 1))});
   skips.skip_damaged = true;
@@ -182,7 +182,7 @@ TEST(Damage, AfterOpeningIsAnError) {
   const auto before = std::filesystem::last_write_time(options.files[0]);
   std::string content = NumberedRecords(0, 10);
   ++content[20];
-  // If the file's time of modification is the same, only a checksum reveals the change.
+  // If the modification time does not change, only a checksum reveals the change.
   folder.Write("a", content);
   std::filesystem::last_write_time(options.files[0], before);
   PipelineOptions reading = testing::OptionsFor(**source);
@@ -201,7 +201,7 @@ TEST(Damage, AfterOpeningIsAnError) {
       << error;
 }
 
-// Tests a length of 376, whose first two bytes look like a zlib header.
+// Tests a record of length 376, because the first two bytes of this length look like a zlib header.
 TEST(Damage, OfTheFirstLengthIsNotTakenForDamagedCompression) {
   const Folder folder;
   std::string content;

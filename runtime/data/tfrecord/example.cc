@@ -12,7 +12,8 @@ namespace {
 // The first byte of field 1, for each wire type in which the field may be encoded.
 constexpr char kVarint = 0x08, kBytes = 0x0A, kFixed32 = 0x0D;
 
-// Takes a length-prefixed string from the front of `rest`. Returns false if there is none.
+// Removes a length-prefixed string from the front of `rest`, and stores it in `bytes`. Returns
+// false if there is no such string.
 bool TakeBytes(std::string_view& rest, std::string_view& bytes) {
   uint64_t length = 0;
   if (!TakeVarint(rest, length) || length > rest.size()) return false;
@@ -41,8 +42,8 @@ StatusOr<bool> ReadFeature(std::string_view value, Feature& feature) {
   return lists == 1;
 }
 
-// Calls `visit` for each entry of the map in field 1 of `bytes`, which maps names to messages. Adds
-// the name to errors from `visit`.
+// Calls `visit` for each entry of the map in field 1 of `bytes`. The map's keys are names, and its
+// values are messages. Adds the name to errors from `visit`.
 Status VisitMap(std::string_view bytes,
                 absl::FunctionRef<Status(std::string_view name, std::string_view value)> visit) {
   ProtobufReader reader(bytes);

@@ -1,7 +1,7 @@
 // Reads tf.train.Example and tf.train.SequenceExample in protobuf's wire format, without copying
-// their contents. Treats every byte as untrusted, and is stricter than protobuf: a feature with two
-// lists, or a list with an unknown field, is an error. Reads an Example as a SequenceExample
-// without feature lists, which has the same encoding.
+// their contents. Treats every byte as untrusted. Stricter than protobuf: a feature with two lists,
+// or a list with an unknown field, is an error. Treats an Example as a SequenceExample without
+// feature lists, because both have the same encoding.
 // https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/example.proto
 #pragma once
 
@@ -23,7 +23,7 @@ struct Feature {
   std::string_view name;
   ListKind kind = ListKind::kBytes;
   std::string_view list;  // the encoded BytesList, FloatList or Int64List
-  bool has_list = true;   // if false, there is no list, and `kind` has no meaning
+  bool has_list = true;   // if false, there is no list, and `kind` is meaningless
 };
 
 // Refers to a feature list: a sequence with one feature per step.
@@ -32,11 +32,11 @@ struct FeatureSteps {
   std::string_view steps;  // the encoded FeatureList
 };
 
-// Receives the content of an example, in the order of its bytes. An error ends the visit.
+// Receives the content of an example, in the order of its bytes. An error stops the visit.
 struct ExampleVisitor {
   // Called for each feature that has a list.
   absl::FunctionRef<Status(const Feature&)> on_feature;
-  // Called for each feature list, which only a SequenceExample can have.
+  // Called for each feature list. Only a SequenceExample can have feature lists.
   absl::FunctionRef<Status(const FeatureSteps&)> on_steps;
 };
 
@@ -47,7 +47,7 @@ Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
 
 // Calls `visit` for the feature of each step, in order, including features without a list. Returns
 // the first error from `visit`, or InvalidArgument if the bytes are not a FeatureList. Errors in a
-// step begin with its index, counted from 0.
+// step start with the index of the step, counted from 0.
 Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 
 // Read a list, store its first values.size() values, and return the total number of its values.
@@ -61,7 +61,7 @@ StatusOr<size_t> ReadInt64List(std::string_view list, std::span<int64_t> values)
 Status VisitBytesList(std::string_view list,
                       absl::FunctionRef<Status(std::string_view value)> visit);
 
-// Returns InvalidArgument if the bytes are not an example whose lists can all be read.
+// Returns InvalidArgument if the bytes are not an example, or if one of its lists cannot be read.
 Status CheckExample(std::string_view example);
 
 }  // namespace tfjob::data

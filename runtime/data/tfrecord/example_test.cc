@@ -16,7 +16,8 @@ using testing::FloatFeature;
 using testing::Int64Feature;
 using testing::SequenceExampleOf;
 
-// Returns "name=kind,name=kind;steps of name", or the error.
+// Returns the names and kinds of the features, and the names of the feature lists, in the form
+// "name=kind,name=kind;steps of name", or the error.
 std::string Names(std::string_view example) {
   std::string names;
   const auto on_feature = [&](const Feature& feature) {
@@ -131,7 +132,7 @@ TEST(Example, VisitsTheStepsOfSequences) {
   EXPECT_FALSE(CheckExample(testing::WireField(2, "lists")).ok());
   EXPECT_FALSE(CheckExample(SequenceExampleOf({}, {{"s", {testing::WireField(2, "?")}}})).ok());
   for (size_t size = 1; size < sequence.size(); ++size) {
-    // Without its feature lists, a SequenceExample is an Example.
+    // If the bytes are cut before the feature lists, a SequenceExample is an Example.
     const bool example = sequence.substr(0, size) == ExampleOf({{"label", Int64Feature({3})}});
     EXPECT_EQ(CheckExample(std::string_view(sequence).substr(0, size)).ok(), example) << size;
   }

@@ -10,8 +10,9 @@ namespace {
 
 constexpr uint64_t kFraming = io::kRecordHeader + io::kRecordFooter;
 constexpr uint64_t kMostPayload = (uint64_t{1} << 31) - 1;  // protobuf's limit for a message
-// The size of a record is known only from its header. At most this many bytes are read first, and
-// the rest afterwards, because the next record may be much further away, behind damaged bytes.
+// The maximum number of bytes in the first read of a record. A second read fetches a longer record.
+// The size is known only from the header, and the next record may be much further away, because
+// damaged bytes may precede it.
 constexpr uint64_t kFirstPart = 256 << 10;
 
 // Finds the records of one file.
@@ -45,7 +46,7 @@ class FramingScanner {
  private:
   Status Visit(uint64_t offset, uint64_t length) {
     const uint64_t footer = offset + io::kRecordHeader + length;
-    // Also views the header of the next record, so that a single read of the file fetches both.
+    // Also view the header of the next record, so that a single read fetches both.
     ASSIGN_OR_RETURN(const std::string_view bytes,
                      View(footer, std::min<uint64_t>(kFraming, file_.size - footer)));
     return Found(offset, bytes, {});

@@ -1,4 +1,4 @@
-// Finds and reads the records of TFRecord files, independently of the payloads. See
+// Finds and reads the records of TFRecord files, regardless of the payloads. See
 // runtime/io/record.h for the framing.
 #pragma once
 
@@ -13,13 +13,14 @@
 
 namespace tfjob::data {
 
-// Returns an error if a payload is not valid. Its message says why: "it is not a tf.train.Example".
+// Returns an error if a payload is invalid. The message gives the reason, such as "it is not a
+// tf.train.Example".
 using PayloadCheck = absl::FunctionRef<Status(std::string_view payload)>;
 
-// Visits the records of file `file`. Unless `check` is null, also reads the payloads, and reports
-// as damaged any payload whose checksum is wrong or that `check` rejects. If the length of a record
-// is damaged, continues at the next header whose checksum is correct. Reports an empty file as
-// damaged.
+// Visits the records of file `file`. If `check` is not null, also reads the payloads, and reports
+// damage if the checksum of a payload is wrong or if `check` rejects the payload. If the length of
+// a record is damaged, continues at the next header whose checksum is correct. Reports an empty
+// file as damaged.
 Status ScanFramedRecords(const RecordFiles& files, size_t file, RecordFileReader& reader,
                          const PayloadCheck* check, const RecordScanner::Visitor& visitor);
 

@@ -15,7 +15,7 @@ using testing::ExampleOf;
 using testing::Folder;
 using testing::Int64Feature;
 
-// Returns a PNG image of 4 × 6 pixels, all of the same grey, which is resized to 2 × 3.
+// Returns a PNG image of 4 × 6 pixels, all of the same grey. The tests resize it to 2 × 3.
 std::string GreyPng(uint8_t grey) {
   return testing::WritePng(testing::Uniform(4, 6, {grey, grey, grey}));
 }
@@ -87,7 +87,7 @@ TEST(ImageFeature, IsDecodedAndResized) {
   }
 }
 
-// Reads with so many threads that each may keep only one file open, and closes it for the next.
+// Reads with so many threads that each may keep only one file open at a time.
 TEST(ImageFeature, IsReadFromMoreFilesThanAreOpen) {
   const Folder folder;
   std::vector<float> first;

@@ -1,4 +1,4 @@
-// Tests features that are texts or terms in TFRecord files.
+// Tests features in TFRecord files that are texts or terms.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

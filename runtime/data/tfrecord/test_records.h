@@ -75,7 +75,8 @@ inline PipelineOptions OptionsFor(const Source& source) {
   return options;
 }
 
-// Returns the numbers of the examples that the pipeline yields, in order, and then its status.
+// Returns the numbers of the examples that the pipeline yields, in order, and the pipeline's
+// status.
 inline std::pair<std::vector<int64_t>, Status> Drain(Pipeline& pipeline) {
   std::vector<int64_t> numbers;
   while (const Batch* batch = pipeline.Next()) {

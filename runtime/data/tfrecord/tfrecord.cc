@@ -18,7 +18,8 @@ ListKind KindOf(const ExampleFeature& feature) {
   return feature.dtype == DType::kFloat32 ? ListKind::kFloat : ListKind::kInt64;
 }
 
-// Returns the feature that one step of a sequence has. Returns other features unchanged.
+// Returns the feature for a single step of a sequence. Returns features that are not sequences
+// unchanged.
 ExampleFeature StepOf(const ExampleFeature& feature) {
   if (!feature.sequence) return feature;
   const std::vector<int64_t>& dims = feature.shape.dims();
@@ -36,7 +37,7 @@ std::string Describe(const ExampleFeature& feature) {
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
-// Stores the elements that a string contains (`raw`) in `to`.
+// Stores the elements that are the bytes of a string (`raw`) in `to`.
 Status StoreString(const ExampleFeature& expected, std::string_view bytes,
                    std::span<std::byte> to) {
   if (bytes.size() != to.size()) {
@@ -48,7 +49,7 @@ Status StoreString(const ExampleFeature& expected, std::string_view bytes,
   return OkStatus();
 }
 
-// Holds the objects that are prepared once to read a feature.
+// The objects for reading a feature, which are created only once.
 struct Reading {
   ExampleFeature step;                  // StepOf(the feature)
   std::unique_ptr<ImageReader> images;  // null unless the feature is an image
@@ -65,7 +66,7 @@ struct Reading {
 // Reads one feature, or one sequence, of one example.
 class FeatureReader {
  public:
-  // `to` has the size that the shape of `expected` requires.
+  // `to` must have the size that the shape of `expected` requires.
   FeatureReader(const ExampleFeature& expected, const Reading& reading, std::span<std::byte> to)
       : expected_(expected),
         step_(reading.step),
@@ -173,7 +174,7 @@ class FeatureReader {
   const std::span<std::byte> to_;
 };
 
-// Returns DataLoss if the payload is not an example whose lists can all be read.
+// Returns DataLoss if the payload is not an example, or if one of its lists cannot be read.
 Status CheckPayload(std::string_view payload) {
   const Status example = CheckExample(payload);
   if (example.ok()) return example;
@@ -195,7 +196,7 @@ class ExampleParser : public RecordParser {
 
  private:
   Status Store(std::string_view example, ExampleRow& row) const {
-    // Reads a Feature or a FeatureSteps, but only if the row has a feature of that name.
+    // Reads a Feature or a FeatureSteps if the row has a feature with its name.
     const auto read = [&](const auto& found) -> Status {
       const std::optional<size_t> number = row.Find(found.name);
       if (!number) return OkStatus();

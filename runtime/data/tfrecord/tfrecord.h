@@ -1,4 +1,4 @@
-// Makes a source of examples from TFRecord files of tf.train.Example or tf.train.SequenceExample.
+// Creates a source of examples from TFRecord files of tf.train.Example or tf.train.SequenceExample.
 #pragma once
 
 #include <memory>

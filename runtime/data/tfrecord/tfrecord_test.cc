@@ -55,7 +55,7 @@ std::shared_ptr<const Source> NumberedTable(int64_t count) {
       Dataset{.arrays = {{"features", "memory", pixels}, {"labels", "memory", labels}}}));
 }
 
-// Writes a file with one record, and returns the first batch read from it, or the error.
+// Writes a file with one record, and returns the first batch from this file, or the error.
 StatusOr<Batch> OneBatch(const std::string& example, std::vector<ExampleFeature> features) {
   const Folder folder;
   std::string content;
@@ -109,7 +109,7 @@ TEST(TfRecord, FillsInWhatExamplesLack) {
   EXPECT_EQ(Values<float>(*batch, "zeros"), (std::vector<float>{0, 0}));
 }
 
-// Returns the error message of reading the example, without the file's name at its front.
+// Returns the error message of reading the example, without the file's name at the front.
 std::string Refusal(const std::string& example, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(example, {feature}).status()));
   const size_t place = message.find("/one: ");
@@ -189,7 +189,7 @@ TEST(TfRecord, PadsSequencesWithTheFill) {
   EXPECT_EQ(Values<int64_t>(*batch, "x"), (std::vector<int64_t>{5, 6, 7, 8, -1, -1}));
 }
 
-// Checks that a step without a list is not damage, and matters only if the sequence is read.
+// Checks that a step without a list is not damage, and is an error only if the sequence is read.
 TEST(TfRecord, IgnoresStepsWithoutAListInSequencesThatAreNotRead) {
   const Folder folder;
   std::string content;
@@ -263,8 +263,8 @@ TEST(TfRecord, NamesTheRecordOfAWrongLabel) {
   EXPECT_TRUE(pipeline->status().ok());
 }
 
-// Checks that each task gets the same batches as from a table in memory, however the examples are
-// divided among tasks.
+// Checks that each task gets the same batches as from a table in memory, for every division of the
+// examples among tasks.
 TEST(TfRecord, GivesTheBatchesThatATableGives) {
   const Folder folder;
   folder.Write("part-1", NumberedRecords(40, 63));
@@ -443,7 +443,7 @@ TEST(TfRecord, TakesEachOfManyExamplesOnceWithoutAList) {
   EXPECT_LT(in_place, 20) << "a random order keeps about one in its place";
 }
 
-// Checks that fingerprints differ if tasks have equally many, but different, examples.
+// Checks that fingerprints differ if tasks have the same number of examples, but different ones.
 TEST(TfRecord, FingerprintsTellExamplesApart) {
   const Folder folder;
   std::vector<uint64_t> offsets;

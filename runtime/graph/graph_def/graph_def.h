@@ -1,6 +1,6 @@
-// Writes graphs as TensorFlow's GraphDef (graph_def.proto), and reads them back. TensorBoard
-// displays such a graph. TensorFlow can parse it but not run it, because the ops, although they
-// have TensorFlow's names, take other attributes.
+// Writes graphs as TensorFlow's GraphDef (graph_def.proto), and reads them back. TensorBoard can
+// display such a graph. TensorFlow can parse such a graph but not run it: the ops have TensorFlow's
+// names, but different attributes.
 #pragma once
 
 #include <string>
@@ -13,19 +13,20 @@ namespace tfjob::graph {
 
 enum class Constants {
   kWhole,
-  kSmall,  // the elements of constants above 1 KiB are left out, so the graph cannot be read back
+  kSmall,  // omits the elements of constants above 1 KiB; the graph cannot be read back
 };
 
-// Returns the graph as the bytes of a GraphDef, which are the same for equal graphs. Returns
-// ResourceExhausted if they would be 2 GiB or more, the limit of protobuf.
+// Returns the graph as a serialized GraphDef. Equal graphs have equal bytes. Returns
+// ResourceExhausted if the result would be 2 GiB or larger, which protobuf does not support.
 StatusOr<std::string> WriteGraphDef(const Graph& graph, Constants constants = Constants::kWhole);
-// Returns the graph as a GraphDef in protobuf's text format. Large constants are left out.
+// Returns the graph as a GraphDef in protobuf's text format. Omits the elements of large constants.
 std::string PrintGraphDef(const Graph& graph);
 
-// Reads what WriteGraphDef has written with Constants::kWhole; the result equals the graph that was
-// written. The bytes may come from anyone: types and shapes are derived again, and compared with
-// those in the GraphDef. Errors name the node.
-//  - Unimplemented: this program does not know an op, or knows another version of it.
+// Reads a graph that WriteGraphDef has written with Constants::kWhole. The result equals the
+// original graph. The bytes need not be trustworthy: types and shapes are inferred again, and
+// compared with those in the GraphDef. Errors name the node.
+//  - Unimplemented: the graph contains an op that this program lacks, or a different version of an
+//    op.
 //  - InvalidArgument: the bytes are not a GraphDef, or the graph is malformed.
 StatusOr<Graph> ReadGraphDef(std::string_view bytes);
 

@@ -21,7 +21,7 @@ Graph Finished(Builder b) {
   return *std::move(graph);
 }
 
-// x · w, with a bias from a constant.
+// Returns a graph that computes x · w plus a constant bias.
 Graph SmallGraph() {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {2, 3});
@@ -36,7 +36,8 @@ Graph SmallGraph() {
   return Finished(std::move(b));
 }
 
-// A loop with its gradients, random numbers, a write, and attributes of every kind.
+// Returns a graph with a loop and its gradients, random numbers, a write, and attributes of every
+// kind.
 Graph LargeGraph() {
   Builder b;
   const Output xs = Placeholder(b, "xs", kF32, {4, 2});
@@ -77,7 +78,7 @@ void ExpectReadsBackEqual(const Graph& graph) {
   EXPECT_EQ(*WriteGraphDef(*read), *bytes);
 }
 
-// Folds every node to zeros.
+// Acts as an Evaluator that returns zeros for every node.
 StatusOr<std::vector<Tensor>> Zeros(const Node& node, const std::vector<Tensor>&) {
   std::vector<Tensor> zeros;
   for (const TensorType& type : node.outputs) zeros.emplace_back(type.dtype, type.shape);
@@ -169,7 +170,7 @@ TEST(GraphDef, LeavesOutLargeConstantsIfAsked) {
   EXPECT_EQ(small.node(1).attr().at("value").tensor().tensor_content().size(), 0u);
 }
 
-// Returns the error of reading SmallGraph after a change.
+// Returns the error from reading SmallGraph after `change` has modified its GraphDef.
 std::string ErrorAfter(const std::function<void(GraphDef&)>& change) {
   GraphDef proto;
   EXPECT_TRUE(proto.ParseFromString(*WriteGraphDef(SmallGraph())));

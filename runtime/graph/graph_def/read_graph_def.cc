@@ -17,7 +17,8 @@ namespace tfjob::graph {
 namespace {
 
 constexpr char kOutputShapes[] = "_output_shapes";
-// The maximum number of levels of graphs, because the body of a loop may contain another loop.
+// Limits how deeply graphs may be nested: the body of a loop is a graph, and may contain another
+// loop.
 constexpr int kMostLevels = 8;
 
 StatusOr<DType> ReadDType(DataType type) {
@@ -26,7 +27,8 @@ StatusOr<DType> ReadDType(DataType type) {
   return *dtype;
 }
 
-// Does not reject negative dimensions, because the argument of Reshape may contain a -1.
+// Converts a shape. Does not reject negative dimensions, because the shape attribute of Reshape may
+// contain -1.
 Shape ReadShape(const TensorShapeProto& proto) {
   std::vector<int64_t> dims;
   for (const auto& dim : proto.dim()) dims.push_back(dim.size());
@@ -51,7 +53,7 @@ StatusOr<Tensor> ReadTensor(const TensorProto& proto) {
   return tensor;
 }
 
-// Splits "NODE:INDEX", or "NODE", which means output 0.
+// Splits "NODE:INDEX" into name and index. "NODE" alone means output 0.
 StatusOr<std::pair<std::string_view, int>> SplitName(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::pair(text, 0);

@@ -91,7 +91,7 @@ StatusOr<std::string> WriteGraphDef(const Graph& graph, Constants constants) {
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);  // sorts the maps
+    coded.SetSerializationDeterministic(true);  // sorts map entries
     proto.SerializeToCodedStream(&coded);
   }
   return bytes;

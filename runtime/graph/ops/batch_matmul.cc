@@ -9,7 +9,7 @@ namespace {
 
 // ---- inference
 
-// Returns the shape with the axes -3 and -2 exchanged, if `swap` is set.
+// Returns the shape, with axes -3 and -2 exchanged if `swap` is set.
 Shape Exchanged(const Shape& shape, bool swap) {
   std::vector<int64_t> dims = shape.dims();
   if (swap) std::swap(dims[dims.size() - 3], dims[dims.size() - 2]);
@@ -48,8 +48,8 @@ InferResult InferBatchMatMul(InferenceContext& context) {
 
 // ---- gradients
 
-// The formulas are those of MatMul, applied to each pair of matrices. The gradient of a broadcast
-// matrix is summed over the axes along which it was repeated.
+// Applies the formulas of MatMul to each pair of matrices. If a matrix was broadcast, its gradient
+// is summed over the axes along which it was repeated.
 Gradient BatchMatMulGradient(GradientContext& c) {
   const Attributes& attributes = c.node.attributes;
   if (attributes.Get("swap_x", false) || attributes.Get("swap_y", false) ||

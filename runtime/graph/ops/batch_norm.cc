@@ -9,7 +9,8 @@ namespace {
 
 // ---- inference
 
-// Checks that x has channels, and that the inputs from `first` to `last` are [channels].
+// Checks that x has a channel axis, and that the inputs from `first` to `last` have the shape
+// [channels].
 Status CheckChannels(const InferenceContext& context, const TensorType& x, size_t first,
                      size_t last) {
   if (!IsFloat(x.dtype)) return InvalidArgument("expected a float type");
@@ -56,7 +57,8 @@ InferResult InferBatchNormGrad(InferenceContext& context) {
 
 // ---- gradients
 
-// With n rows: d_x = (the gradient through y) + d_mean/n + d_variance·2·(x - mean)/n
+// With n as the number of rows: d_x = (the gradient through y) + d_mean/n + d_variance·2·(x -
+// mean)/n
 Gradient BatchNormGradient(GradientContext& c) {
   Builder& b = c.b;
   const Output x = c.input(0), mean = c.output(1);
@@ -82,7 +84,7 @@ Gradient BatchNormGradient(GradientContext& c) {
 
 }  // namespace
 
-// The ops whose names end in Ex may have an activation; only passes create them.
+// Ops whose names end in "Ex" may include an activation. Only passes create these ops.
 std::vector<Op> BatchNormOps() {
   return {
       {"FusedBatchNorm", 3, 3, InferBatchNorm, BatchNormGradient},

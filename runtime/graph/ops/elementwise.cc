@@ -142,14 +142,14 @@ Output Times(GradientContext& c, Output x, double factor) {
   return Mul(c.b, x, Scalar(c.b, c.b.dtype(x), factor));
 }
 
-// Passes dy to input 0 where `first` is true, and to input 1 where it is false.
+// Routes the elements of dy: to input 0 where `first` is true, and to input 1 elsewhere.
 Gradient Route(GradientContext& c, Output first) {
   const Output zeros = Zeros(c, c.dy());
   return {SumToInput(c, Select(c.b, first, c.dy(), zeros), 0),
           SumToInput(c, Select(c.b, first, zeros, c.dy()), 1)};
 }
 
-// With the attribute stop_gradient, no gradient flows through the op.
+// Returns dy, or no gradient if the attribute stop_gradient is set.
 Gradient IdentityGradient(GradientContext& c) {
   if (c.node.attributes.Get("stop_gradient", false)) return NoGradient(c);
   return {c.dy()};
@@ -182,7 +182,7 @@ Gradient MinimumGradient(GradientContext& c) {
   return Route(c, GreaterEqual(c.b, c.input(1), c.input(0)));
 }
 
-// z = x^y: d_x = dz y x^(y-1), d_y = dz z log(x), where log(x) is taken as 0 if x ≤ 0
+// z = x^y: d_x = dz y x^(y-1), d_y = dz z log(x), where log(x) is replaced with 0 if x ≤ 0
 Gradient PowGradient(GradientContext& c) {
   const DType dtype = c.b.dtype(c.dy());
   const Output x = c.input(0);
@@ -242,8 +242,7 @@ Gradient RsqrtGradient(GradientContext& c) {
   return {Mul(c.b, Times(c, c.dy(), -0.5), Mul(c.b, y, Square(c.b, y)))};
 }
 
-// d_x = dy sign(x), where sign(0) = 0 and sign(NaN) = NaN. Where x is neither above nor below 0,
-// that is dy x.
+// d_x = dy sign(x), where sign(0) = 0 and sign(NaN) = NaN. If x is 0 or NaN, sign(x) equals x.
 Gradient AbsGradient(GradientContext& c) {
   const Output x = c.input(0);
   const Output zero = Scalar(c.b, c.b.dtype(c.dy()), 0);
@@ -251,8 +250,8 @@ Gradient AbsGradient(GradientContext& c) {
   return {Select(c.b, Greater(c.b, x, zero), c.dy(), below)};
 }
 
-// d_x = dy where x was not clipped, 0 elsewhere. NaN counts as clipped, as in tf.clip_by_value,
-// which consists of a minimum and a maximum.
+// d_x is dy where x was not clipped, and 0 elsewhere. NaN counts as clipped, as in
+// tf.clip_by_value, which is a minimum of a maximum.
 Gradient ClipGradient(GradientContext& c) {
   return {Select(c.b, Equal(c.b, c.input(0), c.output(0)), c.dy(), Zeros(c, c.dy()))};
 }

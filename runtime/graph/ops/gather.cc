@@ -1,4 +1,4 @@
-// Implements ops that access rows by their index.
+// Implements ops that access rows by index.
 #include <string>
 #include <utility>
 
@@ -52,8 +52,8 @@ Gradient UnsortedSegmentSumGradient(GradientContext& c) {
   return {Gather(c.b, c.dy(), c.input(1)), Output()};
 }
 
-// Returns the name of the variable that `params` reads, for error messages. Returns "" if `params`
-// does not read a variable.
+// Returns the name of the variable that `params` reads, for error messages, or "" if `params` is
+// not the value of a variable.
 std::string TableName(const Builder& b, Output params) {
   const Node& node = b.graph().node(params);
   return node.op == "ReadVariable" ? node.attributes.Get("variable", std::string()) : "";
@@ -71,7 +71,7 @@ std::vector<Op> GatherOps() {
 
 Output Gather(Builder& b, Output params, Output indices) {
   if (!params.valid() || !indices.valid() || b.shape(params).rank() == 0)
-    return b.Add("Gather", {params, indices});  // fails
+    return b.Add("Gather", {params, indices});  // reports the error
   const Shape table = b.shape(params), list = b.shape(indices);
   std::vector<int64_t> dims = list.dims();
   dims.insert(dims.end(), table.dims().begin() + 1, table.dims().end());

@@ -1,4 +1,4 @@
-// Tests the type inference of ops that access rows by their index.
+// Tests the type inference of ops that access rows by index.
 #include "runtime/graph/ops.h"
 #include "runtime/graph/ops/inference_cases.h"
 

@@ -1,4 +1,4 @@
-// Implements convolutions and pooling. Images are [images,height,width,channels].
+// Implements convolutions and pooling. Images have the shape [images,height,width,channels].
 #include <utility>
 
 #include "runtime/graph/family.h"
@@ -10,7 +10,8 @@ namespace {
 
 // ---- inference
 
-// Returns the shape [images,height,width,channels] that results from applying windows to `image`.
+// Returns the output shape [images,height,width,channels] of an op that applies `window` to
+// `image`.
 Shape Windowed(const Window& window, const Shape& image, int64_t channels) {
   return {image.dim(0), window.height.Count(image.dim(1)), window.width.Count(image.dim(2)),
           channels};
@@ -25,7 +26,8 @@ Status ExpectFloats(const std::vector<TensorType>& types) {
   return OkStatus();
 }
 
-// Checks that `filter` is [height,width,channels of a group,outputs] and fits windows over `image`.
+// Checks that `filter` has the shape [height,width,channels per group,outputs], and is compatible
+// with `window` and `image`.
 Status CheckFilter(const Window& window, const Shape& image, const Shape& filter) {
   RETURN_IF_ERROR(CheckWindow(window, image));
   if (filter.rank() != 4 || filter.dim(0) != window.height.size ||
@@ -40,7 +42,7 @@ Status CheckFilter(const Window& window, const Shape& image, const Shape& filter
                          filter.dim(3), ") that are a multiple of the groups");
 }
 
-// Returns the shape that the attribute `name` holds.
+// Returns the value of the attribute `name`, a shape.
 StatusOr<Shape> ShapeAttribute(const Attributes& attributes, std::string_view name) {
   if (const Shape* shape = attributes.Find<Shape>(name)) return *shape;
   return InvalidArgument("expected the attribute ", name, ", a shape");
@@ -137,14 +139,14 @@ Window WindowOfNode(const GradientContext& c) {
 Gradient Conv2DGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output image = c.input(0), filter = c.input(1);
-  // Appends the filter's gradient first, so that it can be sent while the other gradients are still
-  // being computed.
+  // Append the filter's gradient first, so that it can be sent while other gradients are being
+  // computed.
   const Output d_filter = Conv2DBackpropFilter(c.b, image, c.dy(), c.b.shape(filter), window);
   return {Conv2DBackpropInput(c.b, filter, c.dy(), c.b.shape(image), window), d_filter};
 }
 
-// The op is linear in the filter f and in its second input z, and ⟨dy, op(f, z)⟩ = ⟨Conv2D(dy, f),
-// z⟩.
+// Uses that the op is linear in the filter f and in its second input z, and that ⟨dy, op(f, z)⟩ =
+// ⟨Conv2D(dy, f), z⟩.
 Gradient Conv2DBackpropInputGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output filter = c.input(0), z = c.input(1);

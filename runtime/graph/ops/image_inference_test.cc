@@ -57,7 +57,8 @@ TEST(Inference, OfPartsOfTensors) {
   });
 }
 
-// Windows of 3×2 with a stride of 2 along the height, and padding of 1 on both sides of the width.
+// Returns 3×2 windows with a stride of 2 along the height, and padding of 1 on both sides of the
+// width.
 Attributes ImageWindow(Attributes attributes = {}) {
   SetWindow(attributes, {.height = {3, 2}, .width = {2, 1, 1, 1, 1}});
   return attributes;

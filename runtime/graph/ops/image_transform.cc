@@ -1,4 +1,5 @@
-// Implements the projective transformation of images. Images are [images,height,width,channels].
+// Implements the projective transformation of images. Images have the shape
+// [images,height,width,channels].
 #include <utility>
 
 #include "runtime/graph/family.h"
@@ -24,8 +25,7 @@ Status CheckTransforms(const std::vector<TensorType>& inputs, int64_t images,
                          transforms.shape.ToString());
 }
 
-// Checks that images of this shape have at least one pixel each, but not so many that positions
-// overflow.
+// Checks that each image has at least one pixel, and not so many pixels that positions overflow.
 Status CheckImages(const Shape& images) {
   if (images.rank() != 4)
     return InvalidArgument("expected images [images,height,width,channels], got ",
@@ -59,7 +59,8 @@ InferResult InferTransformGrad(InferenceContext& context) {
   return std::vector{TensorType{context.inputs[0].dtype, *images}};
 }
 
-// The transforms count as constants, so they have no gradient.
+// Returns the gradient of the images. The transforms have no gradient: they are treated as
+// constants.
 Gradient TransformGradient(GradientContext& c) {
   Attributes attributes = c.node.attributes;
   attributes.Set("images", c.b.shape(c.input(0)));

@@ -1,4 +1,4 @@
-// Checks the results of inference functions, case by case.
+// Checks inference functions against a table of cases.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ inline TensorType Bool(Shape shape = {}) {
   return {DType::kBool, std::move(shape)};
 }
 
-// Replaces the beginning of the message, which names the op and its inputs, with "refused: ".
-// Returns any other message unchanged.
+// Replaces the start of the message, which names the op and its inputs, with "refused: ". A message
+// that does not start this way is returned unchanged.
 inline std::string Reason(const Case& test, std::string_view message) {
   const size_t end = message.find("): ");
   if (!message.starts_with(Text(test.op) + "(") || end == Text::npos) return Text(message);

@@ -1,5 +1,5 @@
-// Tests the type inference of every op, with one table of cases per family. Also tests the types
-// that the builder functions return.
+// Tests the type inference of every op, with one table of cases per family. Also tests the output
+// types of the builder functions.
 #include <gtest/gtest.h>
 
 #include <set>

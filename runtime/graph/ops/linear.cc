@@ -21,9 +21,9 @@ std::vector<int64_t> LeadingDims(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end() - 1};
 }
 
-// The factors may have more than two axes if their leading axes can be flattened into the rows of
-// one matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the
-// product then sums over them.
+// Checks the shapes of two factors. A factor may have more than two axes if its leading axes can be
+// flattened into the rows of a single matrix. The leading axes of `a` become axes of the product,
+// unless `a` is transposed; in that case, the product sums over these axes.
 Status ExpectFactors(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
   if (!IsFloat(a.dtype) || a.shape.rank() < 2 || b.shape.rank() < 2)
     return InvalidArgument("expected a float type of rank 2");
@@ -119,19 +119,18 @@ InferResult InferCrossEntropy(InferenceContext& context) {
 
 // ---- gradients
 
-// Reshapes [n], one value per row, to a column [n,1], so that each value is broadcast along
-// its row.
+// Reshapes [n], one value per row, to [n,1], so that each value broadcasts along its row.
 Output Column(Builder& b, Output rows) {
   return Reshape(b, rows, {b.shape(rows).dim(0), 1});
 }
 
-// Returns d_logits of a cross-entropy. The op's second output is d loss / d logits, one row
-// per example.
+// Returns the gradient of the logits of a cross-entropy. Uses the op's second output, d loss / d
+// logits, which has one row per example.
 Output LogitsGradient(GradientContext& c) {
   return Mul(c.b, Column(c.b, c.dy()), c.output(1));
 }
 
-// If a gradient flows through the output `backprop`, reports an error and returns true: that
+// Reports an error and returns true if a gradient flows through the output `backprop`, because this
 // gradient would require a second derivative.
 bool RefuseSecondDerivative(GradientContext& c) {
   if (!c.gradients[1].valid()) return false;
@@ -140,13 +139,13 @@ bool RefuseSecondDerivative(GradientContext& c) {
   return true;
 }
 
-// c = a b: d_a = dc bᵀ, d_b = aᵀ dc; the gradient of a transposed operand is transposed
+// c = a b: d_a = dc bᵀ, d_b = aᵀ dc. The gradient of a transposed operand is transposed.
 Gradient MatMulGradient(GradientContext& c) {
   const bool ta = c.node.attributes.Get("transpose_a", false);
   const bool tb = c.node.attributes.Get("transpose_b", false);
   const Output a = c.input(0);
   const Output b = c.input(1);
-  // Appends the weights' gradient first, so that it can be sent while the other gradients are still
+  // Append the gradient of the weights first, so that it can be sent while other gradients are
   // being computed.
   const Output d_b = tb ? MatMul(c.b, c.dy(), a, true, ta) : MatMul(c.b, a, c.dy(), !ta, false);
   const Output d_a = ta ? MatMul(c.b, b, c.dy(), tb, true) : MatMul(c.b, c.dy(), b, false, !tb);

@@ -11,7 +11,7 @@
 namespace tfjob::graph {
 namespace {
 
-// The largest number of inputs of a Scan.
+// Limits the number of inputs of a Scan.
 constexpr int kMostParts = 4096;
 
 Shape WithSteps(int64_t steps, const Shape& shape) {
@@ -29,7 +29,7 @@ StatusOr<TensorType> ElementOf(const TensorType& sequence, int64_t steps) {
   return TensorType{sequence.dtype, Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))};
 }
 
-// Checks the types of the body's placeholders against the types of the inputs.
+// Checks that the types of the body's placeholders match the types of the inputs.
 Status CheckPlaceholders(const ScanForm& form, const std::vector<TensorType>& inputs) {
   std::map<std::string, TensorType> expected;
   for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
@@ -79,7 +79,8 @@ InferResult InferScan(InferenceContext& context) {
   return types;
 }
 
-// Reads a number of states or sequences, from 0 to kMostParts, from an attribute.
+// Returns the value of the attribute `name`, a number of states or sequences, if it is from 0 to
+// kMostParts.
 StatusOr<int> CountOf(const Attributes& attributes, std::string_view name) {
   const int64_t count = attributes.Get<int64_t>(name, 0);
   if (count >= 0 && count <= kMostParts) return static_cast<int>(count);

@@ -1,10 +1,10 @@
-// Implements the gradient of Scan: a Scan over the gradient of its body, from the last step to the
-// first.
+// Implements the gradient of Scan as another Scan, whose body is the gradient of the original body
+// and which runs from the last step to the first.
 //
-// The forward Scan is extended: the values of its body that the gradient needs become additional
-// outputs. The gradient of an invariant is a sum over the steps. If each step would add a matrix
-// product or a sum over rows, the loop stacks the operands instead, and one operation after the
-// loop does the work of all steps.
+// The forward Scan is extended: values of its body that the gradient needs become additional
+// outputs. The gradient of an invariant is a sum over the steps. If a step contributes a matrix
+// product or a sum over rows, the loop only stacks the operands, and a single operation after the
+// loop computes the contributions of all steps.
 #include <map>
 #include <optional>
 #include <set>
@@ -20,7 +20,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Identifies the Scan's input that a placeholder of the body stands for.
+// Identifies the Scan input that corresponds to a placeholder of the body.
 struct Role {
   enum Kind { kState, kSequence, kInvariant } kind;
   int index;
@@ -45,8 +45,8 @@ Output ZerosOf(Builder& b, const TensorType& type) {
   return Fill(b, type.dtype, type.shape, 0);
 }
 
-// A value of each step, stacked outside the loops. Element t belongs to forward step t or, if
-// `reversed` is set, to forward step steps - 1 - t.
+// Represents a value of each step, stacked into one tensor outside the loops. Element t belongs to
+// forward step t or, if `reversed` is set, to forward step steps - 1 - t.
 struct Stacked {
   Output value;
   bool reversed = false;
@@ -73,7 +73,7 @@ class ScanDifferentiator {
   }
 
  private:
-  // Appends the gradient of one step to a copy of the body.
+  // Appends the gradient of one step to `both_`, a copy of the body.
   void Differentiate() {
     std::vector<Output> values, gradients, wrt;
     const auto seed = [&](const std::string& name, bool given) {
@@ -110,8 +110,8 @@ class ScanDifferentiator {
   }
   bool IsConstant(Output value) const { return both_.graph().node(value).op == "Const"; }
 
-  // Finds the backward nodes on which the gradients depend, and extends the forward Scan to output
-  // the values that they use.
+  // Finds the backward nodes on which the gradients depend, and extends the forward Scan so that it
+  // outputs the values that these nodes use.
   void SaveForwardValues() {
     std::vector<Output> open;
     for (const auto& [id, gradient] : gradients_) {
@@ -137,8 +137,8 @@ class ScanDifferentiator {
 
   void Extend(const std::set<Output>& saved) {
     int count = form_.outputs;
-    // Copies the nodes from both_, not from forward_: only in both_ have nested Scans been extended
-    // for their gradients.
+    // Copy the nodes from both_, not from forward_: nested Scans have been extended for their
+    // gradients only in both_.
     Graph body;
     for (int id = 0; id < static_cast<int>(forward_.nodes().size()); ++id)
       body.Append(both_.graph().node(id));
@@ -193,7 +193,8 @@ class ScanDifferentiator {
     }
   }
 
-  // Returns a forward value for all steps. It must be a sequence or a value that was saved.
+  // Returns a forward value, stacked over all steps. The value must be a sequence or have been
+  // saved.
   Stacked StackedForward(Output value) const {
     const auto role = roles_.find(value.node);
     if (role == roles_.end() || role->second.kind != Role::kSequence) return stacked_.at(value);
@@ -212,9 +213,9 @@ class ScanDifferentiator {
     }
   }
 
-  // One part of an invariant's gradient, which is the sum of the contributions of all steps. If a
-  // contribution is itself a sum, its terms become separate parts, since some of them can be
-  // computed after the loop.
+  // Represents one term of an invariant's gradient, which is the sum of the contributions of all
+  // steps. If a contribution is itself a sum, each of its terms becomes a separate part, because
+  // some terms can be computed after the loop.
   struct Part {
     enum Kind { kProduct, kRows, kAccumulated } kind;
     std::vector<int> outputs;  // outputs of the backward Scan
@@ -241,7 +242,8 @@ class ScanDifferentiator {
     parts.push_back(std::move(part));
   }
 
-  // Stacks the operands of a node, all in the same order. Returns false if they cannot be stacked.
+  // Stacks the operands of a node over the steps, all in the same step order. Returns false if this
+  // is not possible.
   bool StackOperands(const Node& node, bool product, std::vector<Part>& parts) {
     Part part{.kind = product ? Part::kProduct : Part::kRows, .node = &node};
     std::optional<bool> reversed;
@@ -265,8 +267,8 @@ class ScanDifferentiator {
     return role != roles_.end() && role->second.kind == Role::kInvariant;
   }
 
-  // Stacks a backward value in the order of the forward steps, or in reverse order. Returns the
-  // index of the output.
+  // Adds an output that stacks a backward value in the order of the forward steps, or in reverse
+  // order if `reversed` is set. Returns the index of the output.
   int Stack(Output value, bool reversed) {
     const auto [found, added] = outputs_.try_emplace({value, reversed}, 0);
     if (added) found->second = scan_.Stack(now_[value], !reversed);
@@ -293,8 +295,8 @@ class ScanDifferentiator {
                                              ? now_[gradient]
                                              : ZerosOf(scan_.body(), both_.type(placeholder)));
     }
-    std::map<int, int> sequences;           // input → output of the backward Scan
-    std::map<int, std::vector<Part>> sums;  // by input
+    std::map<int, int> sequences;           // input → output of the backward Scan for a sequence
+    std::map<int, std::vector<Part>> sums;  // keyed by input
     for (const auto& [id, role] : roles_) {
       const auto found = gradients_.find(id);
       if (found == gradients_.end() || !found->second.valid()) continue;
@@ -332,18 +334,18 @@ class ScanDifferentiator {
   GradientContext& c_;
   const ScanForm& form_;
   const Graph forward_;
-  const std::map<int, Role> roles_;         // by the position of the placeholder
+  const std::map<int, Role> roles_;         // keyed by the position of the placeholder
   Builder both_;                            // the body and its gradient
   ScanBuilder scan_;                        // the backward Scan
   std::vector<Output> d_next_, d_outputs_;  // placeholders of `both_`; invalid if no gradient
-  std::map<int, Output> gradients_;         // by placeholder, in `both_`
+  std::map<int, Output> gradients_;         // gradients in `both_`, keyed by placeholder
   std::set<Output> used_forward_;           // forward values that the backward nodes use
   std::set<int> needed_;                    // the backward nodes
   std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by the stacked value
   std::map<Output, Output> now_;            // values of `both_` → values of the backward body
   std::map<std::pair<Output, bool>, int> outputs_;  // the backward Scan's outputs
-  std::vector<int> states_;                         // for each backward state, its forward state
-  int extra_ = 0;                                   // states that accumulate
+  std::vector<int> states_;                         // the forward state of each backward state
+  int extra_ = 0;                                   // number of states that accumulate a gradient
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 // ---- inference
 
-// Returns the axes in the attribute `axes` in ascending order, each counted from 0. Returns all
-// axes if none is given.
+// Returns the axes in the attribute `axes` in ascending order, each counted from 0. An empty or
+// absent list means all axes.
 StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank) {
   std::vector<int64_t> axes = attributes.Get("axes", std::vector<int64_t>());
   if (axes.empty()) {
@@ -161,7 +161,7 @@ Gradient MeanGradient(GradientContext& c) {
   return {BroadcastTo(c.b, Kept(c, part), shape)};
 }
 
-// d_x = dy, split equally among the elements that equal the extreme
+// d_x is dy, divided equally among the elements that equal the maximum or minimum.
 Gradient ExtremeGradient(GradientContext& c) {
   const DType dtype = c.b.dtype(c.dy());
   const Output is_extreme = Cast(c.b, Equal(c.b, c.input(0), Kept(c, c.output(0))), dtype);

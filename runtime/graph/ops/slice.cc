@@ -8,7 +8,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Returns the attribute `name`, a list with one number per axis. Each must be at least 0.
+// Returns the attribute `name`, which must be a list of one nonnegative number per axis.
 StatusOr<std::vector<int64_t>> PerAxis(const Attributes& attributes, std::string_view name,
                                        int rank) {
   const auto* numbers = attributes.Find<std::vector<int64_t>>(name);
@@ -74,7 +74,7 @@ InferResult InferPad(InferenceContext& context) {
   return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
 }
 
-// The gradient of an input is the part of dy that corresponds to the input's elements.
+// Returns, for each input, the part of dy that corresponds to the input's elements.
 Gradient ConcatGradient(GradientContext& c) {
   const auto axis = static_cast<size_t>(c.node.attributes.Get<int64_t>("axis", 0));
   std::vector<int64_t> begin(c.b.shape(c.dy()).dims().size(), 0);

@@ -46,7 +46,8 @@ InferResult InferRandom(InferenceContext& context) {
   return types;
 }
 
-// Optimizers have no half types: the gradient of a float32 variable has its type.
+// Returns whether an optimizer can update variables of this type. Half types are not supported,
+// because variables are stored as float32.
 bool IsTrained(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
@@ -89,7 +90,7 @@ Tensor CastScalar(double value) {
   return Tensor::Scalar<T>(static_cast<T>(value));
 }
 
-// Requires that the truncated number fits the type; otherwise, the conversion is undefined.
+// Converts a number. The truncated number must fit the type; otherwise, the behaviour is undefined.
 template <typename T>
 Output IntegerScalar(Builder& b, double value) {
   const double low = static_cast<double>(std::numeric_limits<T>::min());

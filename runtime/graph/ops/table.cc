@@ -13,8 +13,8 @@ std::string Describe(std::string_view op, const std::vector<TensorType>& inputs)
   return text + ")";
 }
 
-// The largest number of elements that an output may have. With this limit, sizes in bytes and their
-// sums stay far below the maximum of int64.
+// Limits the number of elements of an output, so that sizes in bytes, and their sums, stay far
+// below the maximum of int64.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 Status CheckSize(const TensorType& type) {

@@ -7,12 +7,12 @@
 
 namespace tfjob::graph {
 
-// Returns the common value of all elements of a Fill, or of a Const of float32, float64 or
-// int32. Returns nullopt for any other node, and for a Const that has no elements or whose
-// elements differ.
+// Returns the value that all elements of a Fill, or of a float32, float64 or int32 Const, have in
+// common. Returns nullopt for any other node, and for a Const that is empty or has different
+// elements.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
-// Returns a scalar, or nullopt if `dtype` is not float32, float64 or int32.
+// Returns `value` as a scalar tensor, or nullopt if `dtype` is not float32, float64 or int32.
 std::optional<Tensor> ScalarOf(DType dtype, double value);
 
 }  // namespace tfjob::graph

@@ -19,10 +19,10 @@ bool IsConst(const Graph& graph, Output output) {
   return graph.node(output).op == "Const";
 }
 
-// Returns whether the node may be replaced with constants. A node without inputs is not folded,
-// because it already is a source. A random op, recognised by the attribute op_id, is never folded,
-// because its step and seed are fed at each run. A Scan is not folded either, because the evaluator
-// runs only individual kernels.
+// Returns whether the node may be replaced with constants. Nodes without inputs are not folded,
+// because they already are sources. Random ops, which have the attribute op_id, are not folded,
+// because their step and seed are fed at each run. Scans are not folded, because the evaluator can
+// only run individual kernels.
 bool MayFold(const Graph& now, const Node& node, const std::vector<Output>& inputs) {
   return !inputs.empty() && IsPure(node) && node.op != "Scan" &&
          !node.attributes.Find<int64_t>("op_id") && IsSmall(node) &&

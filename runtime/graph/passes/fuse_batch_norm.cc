@@ -10,18 +10,18 @@
 namespace tfjob::graph {
 namespace {
 
-// Holds the positions of the nodes FusedBatchNorm [→ Add of a side input] → Relu. `add` is -1 if
-// there is no Add.
+// Identifies, by position, the nodes of a chain FusedBatchNorm [→ Add of a side input] → Relu.
+// `add` is -1 if there is no Add.
 struct NormChain {
   int norm = -1, add = -1, relu = -1;
   Output side;
 };
 
-// Holds the positions of a ReluGrad and of the FusedBatchNormGrad that it feeds. With a side input,
-// dy may be the sum of two values; `add` is the position of that sum.
+// Identifies, by position, a ReluGrad and the FusedBatchNormGrad that uses its output. With a side
+// input, dy may be the sum of two values; `add` is the position of this sum.
 struct NormGradChain {
   int relu_grad = -1, norm_grad = -1, add = -1;
-  Output side_y;  // the output of the activation; invalid without a side input
+  Output side_y;  // the activation's output; invalid if there is no side input
 };
 
 class NormFinder {
@@ -56,8 +56,8 @@ class NormFinder {
     if (IsNorm(input)) {
       chain.norm = input.node;
     } else if (AddsAlike(graph_.node(input))) {
-      // The fused op replaces the norm at the norm's position, so the side input must come before
-      // that position.
+      // The fused op takes the position of the normalisation, so the side input must be computed
+      // earlier.
       const auto [early, late] =
           std::minmax(graph_.node(input).inputs[0], graph_.node(input).inputs[1]);
       if (!IsNorm(late) || early.node >= late.node) return;
@@ -75,7 +75,7 @@ class NormFinder {
   void FindBackward(int norm_grad) {
     const Node& node = graph_.node(norm_grad);
     if (node.op != "FusedBatchNormGrad") return;
-    const auto forward = forward_.find(node.inputs[4].node);  // the mean is an output of the norm
+    const auto forward = forward_.find(node.inputs[4].node);
     const Output dy = node.inputs[0];
     const Node& mask = graph_.node(dy);
     if (forward == forward_.end() || mask.op != "ReluGrad" || mask.device != node.device) return;
@@ -83,7 +83,7 @@ class NormFinder {
     NormGradChain chain{.relu_grad = dy.node, .norm_grad = norm_grad};
     int position = norm_grad;
     if (forward->second.side.valid()) {
-      position = dy.node;  // other nodes may need its output, too
+      position = dy.node;  // other nodes may also use dy
       chain.side_y = mask.inputs[1];
       const Output sum = mask.inputs[0];
       if (AddsAlike(graph_.node(sum)) && UsedOnce(sum)) chain.add = sum.node;

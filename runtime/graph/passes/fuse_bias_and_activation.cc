@@ -12,16 +12,16 @@ bool IsActivation(const std::string& op) {
   return op == "Relu" || op == "Sigmoid" || op == "Tanh";
 }
 
-// Returns the op that computes `op` with bias and activation, or null if there is no such op. An
-// empty `activation` means no activation.
+// Returns the fused version of `op` with bias and activation, or null if there is none. An empty
+// `activation` means no activation.
 const char* FusedOp(const std::string& op, const std::string& activation) {
   if (op == "MatMul") return "FusedMatMul";
   if (op == "Conv2D" && (activation.empty() || activation == "Relu")) return "FusedConv2D";
   return nullptr;
 }
 
-// A chain of a product [→ BiasAdd] [→ activation]. A part that is absent has the position -1. A
-// chain is worth fusing if it has at least two nodes.
+// Identifies, by position, the nodes of a chain product [→ BiasAdd] [→ activation]. An absent node
+// has the position -1. Fusing pays off if the chain has at least two nodes.
 struct Chain {
   int product = -1;
   int bias_add = -1;
@@ -70,7 +70,7 @@ void AppendFused(const Graph& graph, const Chain& chain, int id, Rewriter& rewri
 Graph FuseBiasAndActivation(const Graph& graph) {
   const std::map<Output, int> uses = CountUses(graph);
   const int count = static_cast<int>(graph.nodes().size());
-  // Searches from the end of the graph, so that the longest chain is found first.
+  // Search backwards from the end of the graph, to find the longest chain first.
   std::map<int, Chain> chains;
   std::set<int> absorbed;
   for (int id = count - 1; id >= 0; --id) {

@@ -13,8 +13,8 @@
 namespace tfjob::graph {
 namespace {
 
-// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 one-element inputs and
-// 24 steps.
+// Limit the size of a group: the kernel (kernels/cpu/fused.cc) accepts at most 8 one-element inputs
+// and 24 steps.
 constexpr size_t kMaxInputs = 8;
 constexpr size_t kMaxSteps = 16;
 
@@ -29,8 +29,8 @@ bool IsFusible(const Node& node) {
   return op != nullptr && op->elementwise && floats;
 }
 
-// Returns whether the kernel can read the input, that is, whether the input has the output's shape,
-// only the output's last dimension, or one element.
+// Returns whether the kernel can read the input: the input must have the output's shape, only the
+// output's last dimension, or a single element.
 bool IsReadable(const Shape& input, const Shape& output) {
   if (input == output || input.num_elements() == 1) return true;
   return input.rank() == 1 && output.rank() > 1 && input.dim(0) == output.dim(-1);
@@ -43,8 +43,8 @@ bool ReadsReadable(const Graph& graph, const Node& node, const Shape& shape) {
   return true;
 }
 
-// The nodes that one kernel computes: a root, whose output is the group's output, and nodes of the
-// same type that are used only within the group.
+// Collects nodes that a single kernel can compute. The output of the root node is the group's
+// output. All other nodes have the same type as the root, and are used only within the group.
 class Group {
  public:
   Group(const Graph& graph, const std::vector<std::set<int>>& users, const std::set<int>& taken,
@@ -55,8 +55,7 @@ class Group {
     nodes_.insert(root);
     std::set<int> candidates = InputsOf(root);
     while (!candidates.empty()) {
-      const int id = *candidates.rbegin();  // the last one, because its users must be considered
-                                            // before it
+      const int id = *candidates.rbegin();  // the last one; all of its users were considered
       candidates.erase(id);
       const Node& node = graph.node(id);
       const bool inside = std::ranges::includes(nodes_, users[static_cast<size_t>(id)]);
@@ -105,8 +104,8 @@ class Group {
     return ids;
   }
 
-  // Returns whether the input is a constant of one element. Such a constant is written into the
-  // program as a number.
+  // Returns whether the input is a constant with one element, which becomes a literal in the
+  // program.
   bool IsInline(Output input) const {
     return graph_.type(input).shape.num_elements() == 1 && UniformValue(graph_, input).has_value();
   }
@@ -136,8 +135,8 @@ class Group {
   std::set<int> nodes_;
 };
 
-// Returns the positions of the nodes that use each node. A node with a fetched output also has the
-// user -1, which is in no group.
+// Returns, for each node, the positions of the nodes that use its outputs. If an output is fetched,
+// the users include -1, which belongs to no group.
 std::vector<std::set<int>> UsersOf(const Graph& graph) {
   std::vector<std::set<int>> users(graph.nodes().size());
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
@@ -153,7 +152,7 @@ std::vector<std::set<int>> UsersOf(const Graph& graph) {
 
 Graph FuseElementwise(const Graph& graph) {
   const std::vector<std::set<int>> users = UsersOf(graph);
-  std::map<int, Group> groups;  // by root
+  std::map<int, Group> groups;  // keyed by root
   std::set<int> taken;
   for (int id = static_cast<int>(graph.nodes().size()) - 1; id >= 0; --id) {
     if (taken.contains(id) || !IsFusible(graph.node(id))) continue;

@@ -9,8 +9,9 @@ namespace {
 constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
 constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
 
-// Keras' backend epsilon. A clip to [epsilon, 1 - epsilon] only protects the logarithm, so the loss
-// may be computed from the logits instead. Any other clip is assumed to be intentional.
+// Keras' backend epsilon. Clipping to [epsilon, 1 - epsilon] only protects the logarithm, so the
+// loss may be computed from the logits instead. Clipping to other bounds is assumed to be
+// intentional.
 constexpr double kEpsilon = 1e-7;
 
 bool IsKerasClip(const Node& node) {
@@ -18,8 +19,8 @@ bool IsKerasClip(const Node& node) {
          node.attributes.Get("clip_value_max", 0.0) == 1 - kEpsilon;
 }
 
-// Returns the logits x of log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x); for other
-// values, an invalid Output.
+// Returns the logits x if the value is log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x), and
+// otherwise an invalid Output.
 Output LogitsOfLog(const Graph& graph, Output output) {
   const Node& log = graph.node(output);
   if (log.op == "LogSoftmax") return log.inputs[0];
@@ -59,8 +60,8 @@ Graph FuseSoftmaxCrossEntropy(const Graph& graph) {
   Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    // Keras passes log-probabilities to the op that takes logits, because softmax turns them back
-    // into the probabilities.
+    // Keras passes log-probabilities to the op that expects logits. This is correct, because the
+    // softmax of log-probabilities returns the probabilities.
     const bool loss_op = node.op == kDense || node.op == kSparse;
     const Output logits = loss_op ? LogitsOfLog(graph, node.inputs[0]) : Output();
     if (logits.valid()) {

@@ -6,8 +6,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Returns whether the node exchanges the axes `first` and `second`, counted from the last axis, and
-// keeps all others.
+// Returns whether the node only exchanges the axes `first` and `second`, which are counted from the
+// last axis.
 bool Exchanges(const Node& node, size_t first, size_t second) {
   if (node.op != "Transpose") return false;
   const auto* permutation = node.attributes.Find<std::vector<int64_t>>("perm");
@@ -31,8 +31,8 @@ class TransposeFuser {
 
   Graph Run() {
     const std::map<Output, int> uses = CountUses(graph_);
-    // Maps the position of each Transpose that a product can absorb to the position of that
-    // product. `users` is the inverse map.
+    // Maps each Transpose that a product can absorb to that product; both are given by their
+    // positions. `users` is the inverse map.
     std::map<int, int> products;
     std::map<int, int> users;
     for (int id = 0; id < static_cast<int>(graph_.nodes().size()); ++id) {
@@ -69,8 +69,8 @@ class TransposeFuser {
                                        std::move(attributes)));
   }
 
-  // Skips the Transposes of the operand that the attributes can express, and changes the attributes
-  // accordingly. Returns the operand before these Transposes.
+  // Removes the Transposes of the operand that the attributes can express, and sets the attributes
+  // accordingly. Returns the input of the first of these Transposes.
   Output Absorb(Output operand, const std::string& adj, const std::string& swap,
                 Attributes& attributes) const {
     while (true) {

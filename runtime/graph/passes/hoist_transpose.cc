@@ -11,18 +11,19 @@
 namespace tfjob::graph {
 namespace {
 
-// A transposed operand makes a product of few rows about a third slower. With fewer steps than
-// this, the Transpose costs more than it saves.
+// Sets the minimum number of steps for which the pass pays off. A product of few rows is about a
+// third slower if an operand is transposed; with fewer steps, the Transpose costs more than it
+// saves.
 constexpr int64_t kLeastSteps = 8;
 
 bool IsTransposedOperand(const Node& node, size_t input) {
   return node.op == "MatMul" && input == 1 && node.attributes.Get("transpose_b", false);
 }
 
-// Returns the indices of the invariants that are matrices and that the body reads only as
-// transposed second operands of products.
+// Returns the indices of the invariant matrices that the body uses only as transposed second
+// operands of products.
 std::set<int> TransposedInvariants(const Graph& body, int invariants) {
-  std::map<int, int> numbers;  // by node
+  std::map<int, int> numbers;  // keyed by node
   for (int id = 0; id < static_cast<int>(body.nodes().size()); ++id) {
     const Node& node = body.node(id);
     if (node.op != "Placeholder" || node.outputs[0].shape.rank() != 2) continue;
@@ -54,7 +55,7 @@ Attributes Without(const Attributes& attributes, std::string_view name) {
   return others;
 }
 
-// Returns the body, changed to receive these invariants already transposed.
+// Returns a copy of the body that expects these invariants to be transposed already.
 Graph WithTransposed(const Graph& body, const std::set<int>& invariants) {
   std::set<std::string> names;
   for (int invariant : invariants) names.insert(InvariantName(invariant));

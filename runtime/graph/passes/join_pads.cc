@@ -9,14 +9,14 @@
 namespace tfjob::graph {
 namespace {
 
-// A block of the result: the input of a Pad, and where it begins and ends along the padded axis.
+// Describes a block of the result: the input of a Pad, and its start and end along the padded axis.
 struct PaddedBlock {
   Output value;
   size_t axis = 0;
   int64_t begin = 0, end = 0;
 };
 
-// Returns nullopt unless the node is a Pad along exactly one axis.
+// Returns the block of a Pad along exactly one axis, and nullopt for any other node.
 std::optional<PaddedBlock> BlockOf(const Graph& graph, const Node& node) {
   if (node.op != "Pad") return std::nullopt;
   const auto before = node.attributes.Get("before", std::vector<int64_t>());
@@ -31,7 +31,8 @@ std::optional<PaddedBlock> BlockOf(const Graph& graph, const Node& node) {
   return block;
 }
 
-// The sum that a node computes, together with the Adds before it that have no other use.
+// Represents a sum of several terms: a node, together with the preceding Adds that are used only in
+// this sum.
 class PaddedSum {
  public:
   PaddedSum(const Graph& graph, const std::map<Output, int>& uses, int root)
@@ -39,7 +40,8 @@ class PaddedSum {
     joins_ = Collect(root) && Cover(graph.node(root).outputs[0].shape);
   }
 
-  // Returns whether the terms are blocks that cover each element of the result exactly once.
+  // Returns whether the terms are blocks that together cover each element of the result exactly
+  // once.
   bool joins() const { return joins_; }
   const std::set<int>& adds() const { return adds_; }
   int64_t axis() const { return static_cast<int64_t>(blocks_[0].axis); }
@@ -50,7 +52,7 @@ class PaddedSum {
   }
 
  private:
-  // Collects the terms. Returns false if one of them is not a padded block.
+  // Collects the terms. Returns false if a term is not a padded block.
   bool Collect(int root) {
     std::vector<int> open = {root};
     while (!open.empty()) {
@@ -95,7 +97,7 @@ class PaddedSum {
 
 Graph JoinPads(const Graph& graph) {
   const std::map<Output, int> uses = CountUses(graph);
-  std::map<int, PaddedSum> sums;  // by root
+  std::map<int, PaddedSum> sums;  // keyed by root
   std::set<int> absorbed;
   for (int id = static_cast<int>(graph.nodes().size()) - 1; id >= 0; --id) {
     if (absorbed.contains(id) || graph.node(id).op != "Add") continue;

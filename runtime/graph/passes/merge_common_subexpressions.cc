@@ -9,8 +9,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Nodes with the same key are merged if their attributes are also equal. Two reads of a variable
-// differ in `writes` if there is a write between them.
+// Identifies nodes that can be merged: those with equal keys and equal attributes. Two reads of a
+// variable have different `writes` if there is a write between them.
 struct Key {
   std::string op;
   std::vector<Output> inputs;

@@ -1,5 +1,5 @@
 // Checks how each pass changes the structure of graphs. runtime/exec/passes_test.cc, where kernels
-// are available, checks that passes do not change the values.
+// are available, checks that passes preserve values.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr DType kF32 = DType::kFloat32;
 
-// Returns the ops of a graph in order, without its sources.
+// Returns the names of a graph's ops in order, except for sources.
 std::vector<std::string> OpsOf(const Graph& graph) {
   std::vector<std::string> ops;
   for (const Node& node : graph.nodes()) {
@@ -53,7 +53,7 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
 }
 
 // The graph contains three normalisations with activations. The second and the third also add a
-// shortcut. The shortcut of the third receives two gradients.
+// shortcut, and two gradients flow to the shortcut of the third.
 TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {8, 3});
@@ -66,7 +66,7 @@ TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
   const Output y = Relu(b, Add(b, normal(Square(b, z)), z));
   b.AddFetch("gradient", Gradients(b, Sum(b, y, {}), std::vector{x})[0]);
   const Graph graph = RemoveDeadCode(FuseBatchNorm(Finished(b)));
-  std::vector<size_t> norms, gradients;  // the numbers of inputs
+  std::vector<size_t> norms, gradients;  // numbers of inputs of these nodes
   for (const Node& node : graph.nodes()) {
     EXPECT_TRUE(node.op != "Relu" && node.op != "ReluGrad") << node.name;
     if (node.op == "FusedBatchNormEx") norms.push_back(node.inputs.size());
@@ -180,7 +180,7 @@ TEST(JoinPads, LeavesSumsWithOtherTermsAndSumsThatAreUsedElsewhere) {
 }
 
 // Returns a loop that multiplies the state by the transposed weights and, if `also_plain` is true,
-// by the weights.
+// also by the weights as they are.
 Graph LoopOverTransposed(int64_t steps, bool also_plain) {
   Builder b;
   ScanBuilder scan(b, steps);

@@ -11,7 +11,7 @@ bool Is(Output constant, const Graph& graph, double value) {
   return UniformValue(graph, constant) == value;
 }
 
-// Returns x for x·1, x+0, x-0 and x/1 if x has the result's type.
+// Returns x if the node is x·1, x+0, x-0 or x/1, and x has the type of the result.
 std::optional<Output> DropNeutral(const Graph& now, const Node& node,
                                   const std::vector<Output>& inputs) {
   const bool commutes = node.op == "Mul" || node.op == "Add";
@@ -24,7 +24,7 @@ std::optional<Output> DropNeutral(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// Returns the input of an op that would return it unchanged.
+// Returns the node's input if the op would return this input unchanged.
 std::optional<Output> DropNoOp(const Graph& now, const Node& node,
                                const std::vector<Output>& inputs) {
   const bool keeps = node.op == "Identity" || node.op == "Reshape" || node.op == "BroadcastTo" ||
@@ -33,8 +33,8 @@ std::optional<Output> DropNoOp(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// Replaces a constant operand with a scalar if all its elements are equal and the result has the
-// other operand's type. Returns whether an operand was replaced.
+// Replaces a constant operand with a scalar if all of its elements are equal and the result has the
+// type of the other operand. Returns whether an operand was replaced.
 bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Output>& inputs) {
   const bool binary = node.op == "Mul" || node.op == "Add" || node.op == "Sub" ||
                       node.op == "Div" || node.op == "Maximum" || node.op == "Minimum";

@@ -1,4 +1,5 @@
-// Owns an identifier of the HDF5 library. Private to this package.
+// Defines an owner of an HDF5 identifier, and converts the library's errors. Private to this
+// package.
 #pragma once
 
 #include <hdf5/serial/hdf5.h>

@@ -234,8 +234,8 @@ Hdf5Handle OpenCopy(int descriptor, size_t size) {
   return {H5Fopen("input", H5F_ACC_RDONLY, in_memory.get()), H5Fclose};
 }
 
-// Opens the file by its path, as the library requires, or from a copy in memory if the file has no
-// path, like a memfd.
+// Opens the file by its path, which the library requires. If the file has no path, like a memfd,
+// opens a copy in memory.
 Hdf5Handle OpenFile(int descriptor, size_t size) {
   const std::string link = StrCat("/proc/self/fd/", descriptor);
   std::error_code failed;

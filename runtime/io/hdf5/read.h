@@ -1,6 +1,6 @@
 // Converts an HDF5 file to the safetensors format. Debian's HDF5 library is not safe against
-// damaged files, so only the program tfjob-hdf5, which runs under limits (runtime/io/hdf5_file.h),
-// may call this.
+// damaged files, so only the program tfjob-hdf5, which runs with limited resources
+// (runtime/io/hdf5_file.h), may call this function.
 #pragma once
 
 #include "absl/functional/function_ref.h"

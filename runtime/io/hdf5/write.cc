@@ -39,7 +39,7 @@ Status AddDataset(hid_t file, hid_t with_groups, const std::string& path, const 
   const hid_t type = FileType(tensor.dtype());
   const Hdf5Handle space = SpaceOf({tensor.shape().dims().begin(), tensor.shape().dims().end()});
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_obj_track_times(properties.get(), false);  // so that equal tensors give equal files
+  H5Pset_obj_track_times(properties.get(), false);  // so that equal tensors yield equal files
   const Hdf5Handle dataset(
       H5Dcreate2(file, path.c_str(), type, space.get(), with_groups, properties.get(), H5P_DEFAULT),
       H5Dclose);
@@ -50,7 +50,7 @@ Status AddDataset(hid_t file, hid_t with_groups, const std::string& path, const 
   return OkStatus();
 }
 
-// `value` is a string or a list of strings.
+// Adds an attribute to an object. `value` must be a string or a list of strings.
 Status AddAttribute(hid_t object, const std::string& name, const Json& value) {
   std::vector<std::string> texts;
   if (value.is_string())
@@ -115,7 +115,7 @@ Status AddAll(const SafetensorsReader& tensors, hid_t file) {
 
 Status WriteHdf5(const SafetensorsReader& tensors, OutputFile& output) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  // The library writes the file into memory, because it cannot open the output by path.
+  // Let the library write the file into memory, because it cannot open the output by path.
   const Hdf5Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(in_memory.get(), 1 << 20, false);
   const Hdf5Handle file(H5Fcreate("output", H5F_ACC_TRUNC, H5P_DEFAULT, in_memory.get()), H5Fclose);

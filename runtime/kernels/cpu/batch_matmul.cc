@@ -1,5 +1,5 @@
-// Multiplies batches of matrices. Each pair of matrices is multiplied separately, so an operand may
-// be broadcast, and its rows need not be contiguous.
+// Multiplies batches of matrices. Each pair of matrices is multiplied separately, so operands may
+// be broadcast, and their rows need not be contiguous.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"
@@ -19,7 +19,7 @@ class BatchMatMul : public Kernel {
  public:
   explicit BatchMatMul(BatchLayout layout) : l_(std::move(layout)) {
     for (int64_t dim : l_.batch) matrices_ *= dim;
-    // Splits large matrices into tiles of rows, so that even a small batch keeps all threads busy.
+    // Split large matrices into tiles of rows, so that even a small batch keeps all threads busy.
     const int64_t row_work = std::max<int64_t>(1, l_.n * l_.k);
     tile_ = (1 + kLeastMultiplications / row_work / kRowsOfTile) * kRowsOfTile;
     tiles_ = (l_.m + tile_ - 1) / tile_;
@@ -36,7 +36,7 @@ class BatchMatMul : public Kernel {
   }
 
  private:
-  // Computes the tile of product `number` that begins at row `row`.
+  // Computes the tile of product number `number` that starts at row `row`.
   void Multiply(int64_t number, int64_t row, const T* x, const T* y, T* z) const {
     for (size_t axis = l_.batch.size(); axis-- > 0;) {
       const int64_t index = number % l_.batch[axis];

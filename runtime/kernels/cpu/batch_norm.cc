@@ -1,7 +1,7 @@
-// Implements batch normalisation over all axes except the last, and its gradient. Each of them
-// reads the rows twice: first to compute sums per channel, then to write the result. The number of
-// chunks into which the rows are split depends only on the sizes, so the result does not depend on
-// the number of threads.
+// Implements batch normalisation over all axes except the last, and its gradient. Both kernels read
+// the rows twice: once to compute sums per channel, and once to write the result. The rows are
+// split into chunks. The number of chunks depends only on the sizes, so the result does not depend
+// on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -16,12 +16,12 @@ namespace {
 
 constexpr int64_t kMostNormChunks = 16;
 constexpr int64_t kLeastNormChunk = 32768;  // elements
-// Sums are computed for blocks of about this many elements, which fit into the cache, and then
-// combined. This also keeps the error of long sums small.
+// The approximate number of elements of a block, which fits into the cache. Sums are computed per
+// block and then combined, which also limits the error of long sums.
 constexpr int64_t kNormBlock = 8192;
 constexpr int64_t kLeastNormRows = 8;
 
-// Splits the rows of an operation into chunks, which are computed in parallel, and the chunks into
+// Divides the rows of an operation into chunks, which are computed in parallel, and each chunk into
 // blocks.
 struct ChannelSplit {
   int64_t rows = 0, channels = 0;
@@ -38,7 +38,7 @@ struct ChannelSplit {
   int64_t Begin(int64_t chunk) const { return rows * chunk / chunks; }
   int64_t RowsOf(int64_t chunk) const { return Begin(chunk + 1) - Begin(chunk); }
 
-  // Calls body(first, last) for the blocks of a chunk.
+  // Calls body(first, last) for each block of a chunk.
   template <typename Body>
   void ForEachBlock(int64_t chunk, const Body& body) const {
     const int64_t end = Begin(chunk + 1);
@@ -53,7 +53,7 @@ struct ChannelSplit {
   }
 };
 
-// A matrix whose rows begin `stride` elements apart.
+// Refers to a matrix whose rows start `stride` elements apart.
 template <typename T>
 struct StridedRows {
   T* data = nullptr;
@@ -73,7 +73,8 @@ StridedRows<T> RowsOfOutput(const KernelRequest& request, void* const* outputs, 
   return {static_cast<T*>(outputs[i]), request.outputs[i].row_stride};
 }
 
-// The mean of some rows, and the sum of their squared deviations from it, per channel.
+// Accumulates, per channel, the mean of some rows and the sum of their squared deviations from the
+// mean.
 template <typename T>
 struct ChannelMoments {
   T *mean = nullptr, *squares = nullptr;
@@ -95,7 +96,7 @@ struct ChannelMoments {
     for (int64_t row = first; row < last; ++row) SumSquares(channels, x.row(row), mean, squares);
   }
 
-  // Adds the moments of further rows (Chan, Golub and LeVeque, "Updating formulae and a pairwise
+  // Adds the moments of additional rows (Chan, Golub and LeVeque, "Updating formulae and a pairwise
   // algorithm for computing sample variances", 1979).
   void Merge(int64_t channels, const ChannelMoments& other) {
     const auto more = static_cast<T>(other.rows), all = static_cast<T>(rows + other.rows);
@@ -122,8 +123,8 @@ struct ChannelMoments {
   }
 };
 
-// Returns the normalised value before the activation. The gradient evaluates the same expression to
-// determine whether the activation has let the value pass.
+// Returns the normalised value before the activation. The gradient uses the same expression to
+// determine whether the activation passed the value on or replaced it with 0.
 template <typename T>
 T Normalized(T x, T mean, T factor, T beta) {
   return (x - mean) * factor + beta;
@@ -143,8 +144,8 @@ class BatchNorm : public Kernel {
   BatchNorm(KernelRequest request, NormOptions options)
       : request_(std::move(request)), options_(options), split_(request_.inputs[0]) {}
 
-  // The workspace contains, for each chunk, its moments and those of a block, followed by the
-  // factors of the channels.
+  // The workspace contains, for each chunk, the moments of the chunk and of a block, followed by
+  // one factor per channel.
   size_t workspace_bytes() const override {
     return static_cast<size_t>((4 * split_.chunks + 1) * split_.width) * sizeof(T);
   }
@@ -201,7 +202,7 @@ class BatchNorm : public Kernel {
       part.rows = split_.RowsOf(chunk);
       total.Merge(channels, part);
     }
-    const auto rows = static_cast<T>(split_.rows);  // 0/0 if there are none, as in Mean
+    const auto rows = static_cast<T>(split_.rows);  // 0/0 if there are no rows, as in Mean
     for (int64_t c = 0; c < channels; ++c) variance[c] /= rows;
   }
 
@@ -221,20 +222,20 @@ class BatchNorm : public Kernel {
   ChannelSplit split_;
 };
 
-// How the gradient determines which values the activation has let pass:
-//   - kNone: there is no activation.
-//   - kComputed: the normalised value is computed again.
-//   - kRead: the activation's output is read.
+// Specifies how the gradient determines which values the activation passed on:
+//   - kNone: all values, because there is no activation.
+//   - kComputed: by computing the normalised value again.
+//   - kRead: by reading the output of the activation.
 enum class ActivationMask { kNone, kComputed, kRead };
 
-// The values that the gradient reads. `more` and `y` may be null. `more`, if not null, is added to
-// dy.
+// Contains the values that the gradient reads. `more`, if not null, is added to dy. `y` may be
+// null.
 template <typename T>
 struct NormGradInputs {
   StridedRows<const T> dy, x, y, more;
   const T *mean, *factor, *beta;
 
-  // Sets g to the gradient of the value before the activation, for one row.
+  // For one row, sets g to the gradient with respect to the value before the activation.
   template <ActivationMask kMask, bool kMore>
   void Row(int64_t row, int64_t channels, T* g) const {
     const T *const from = dy.row(row), *const add = more.row(row);
@@ -253,7 +254,7 @@ struct NormGradInputs {
   }
 };
 
-// The sums over rows that all of the gradients need: of g, and of g·(x - mean).
+// Accumulates the sums over rows that all gradients need: the sum of g and the sum of g·(x - mean).
 template <typename T>
 struct GradientSums {
   T *plain = nullptr, *products = nullptr;
@@ -278,8 +279,8 @@ struct GradientSums {
   }
 };
 
-// Computes the following, where n is the number of rows, g is the gradient before the activation,
-// and r = 1/√(variance + epsilon):
+// Computes the following gradients, where n is the number of rows, g is the gradient with respect
+// to the value before the activation, and r = 1/√(variance + epsilon):
 //   d_beta = Σ g, d_gamma = r·Σ g·(x - mean)
 //   dx = gamma·r·(g - Σ g/n - (x - mean)·r²·Σ g·(x - mean)/n)
 template <typename T>
@@ -319,7 +320,7 @@ class BatchNormGrad : public Kernel {
   }
 
  private:
-  // For each chunk, the workspace contains its sums, the sums of a block, and a row.
+  // For each chunk, the workspace contains the sums of the chunk, the sums of a block, and a row.
   static constexpr int64_t kPerChunk = 5;
 
   GradientSums<T> At(T* space, int64_t chunk, int64_t i) const {
@@ -339,7 +340,7 @@ class BatchNormGrad : public Kernel {
   }
   bool has_more() const { return request_.inputs.size() == 8; }
 
-  // Computes the sums of each chunk. Stores g in d_side, if there is one.
+  // Computes the sums of each chunk. If there is a side input, also stores g in d_side.
   void Sum(const NormGradInputs<T>& in, StridedRows<T> d_side, T* space, Stream& stream) const {
     const int64_t channels = split_.channels;
     stream.ParallelFor(split_.chunks, 1, [&](int64_t begin, int64_t end) {
@@ -359,8 +360,8 @@ class BatchNormGrad : public Kernel {
     });
   }
 
-  // Returns the gradient before the activation for one row: `g`, which it computes, or dy itself if
-  // there is no activation.
+  // Returns, for one row, the gradient with respect to the value before the activation. If there is
+  // no activation, this is dy itself; otherwise, the gradient is computed and stored in `g`.
   const T* Pass(const NormGradInputs<T>& in, int64_t row, T* g) const {
     if (!options_.relu) return in.dy.row(row);
     if (has_more()) {
@@ -373,7 +374,8 @@ class BatchNormGrad : public Kernel {
     return g;
   }
 
-  // Adds the sums of the chunks in order, and computes all values that depend only on the channel.
+  // Adds up the sums of all chunks in order, and computes the values that depend only on the
+  // channel.
   void Finish(T* space, const T* variance, const T* factor, T* d_gamma, T* d_beta, T* shift,
               T* slope) const {
     GradientSums<T> total{d_beta, d_gamma};

@@ -19,14 +19,14 @@ Tensor Zeros(DType dtype, const Shape& shape) {
   return tensor;
 }
 
-// Holds the results of a batch normalisation and of its gradient.
+// Contains the results of a batch normalisation and of its gradient.
 struct NormReference {
   Tensor y, mean, variance;
   Tensor dx, d_gamma, d_beta, d_side;
 };
 
-// Computes a batch normalisation with a side input, and its gradient, by definition. `in` holds x,
-// gamma, beta, side and dy.
+// Computes a batch normalisation with a side input, and its gradient, directly from the definition.
+// `in` contains x, gamma, beta, side and dy.
 NormReference Reference(const std::vector<Tensor>& in, bool relu) {
   const Tensor& x = in[0];
   const D dtype = x.dtype();
@@ -69,8 +69,8 @@ Attributes NormAttributes(bool relu) {
   return attributes;
 }
 
-// The first shape has a few rows, which form one block; the last one has several chunks and a
-// remainder.
+// The first shape has only a few rows, which form a single block. The last shape has several chunks
+// and a remainder.
 const std::vector<Shape> kShapes = {{3, 2}, {2, 3, 5, 20}, {3, 41, 35, 17}};
 
 TEST(BatchNorm, NormalisesEachChannel) {
@@ -126,8 +126,8 @@ TEST(BatchNorm, AddsASideInputBeforeTheActivation) {
   }
 }
 
-// With a mean of 1,000 and a deviation of 1, the mean of the squares minus the square of the mean
-// would have no correct digit in float32.
+// The mean is 1,000 and the deviation is 1. In float32, the mean of the squares minus the square of
+// the mean would have no correct digit.
 TEST(BatchNorm, KeepsTheVarianceOfValuesFarFromZero) {
   const Shape shape = {300, 50, 4};
   const Tensor x = Values(D::kFloat32, shape, 1, 998, 1002);
@@ -173,8 +173,8 @@ void ExpectSameOnAnyThreads(const char* op, const std::vector<Tensor>& in,
   }
 }
 
-// The chunks depend only on the sizes, so the results are bit-identical for any number of threads.
-// This matters because all tasks must have the same statistics.
+// The results are bit-identical for any number of threads, because the chunks depend only on the
+// sizes. This is necessary because all tasks must have the same statistics.
 TEST(BatchNorm, IsTheSameOnAnyNumberOfThreads) {
   const Shape shape = {5000, 24}, c = {24};
   const Tensor x = Values(D::kFloat32, shape, 1), factors = Values(D::kFloat32, c, 2);

@@ -43,7 +43,7 @@ class BiasAddGrad : public Kernel {
     const int64_t grain = 64 + kGrain / std::max<int64_t>(1, rows_);
     stream.ParallelFor(cols_, grain, [&](int64_t begin, int64_t end) {
       std::fill(sum + begin, sum + end, T{0});
-      // Processes four rows at a time, to read and write the sums only once per four rows.
+      // Process four rows at a time, to read and write the sums only once per four rows.
       int64_t row = 0;
       for (; row + 4 <= rows_; row += 4) AddFour(dy + row * stride_, sum, begin, end);
       for (; row < rows_; ++row) {

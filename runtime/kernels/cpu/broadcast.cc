@@ -1,4 +1,4 @@
-// Implements the ops that broadcast their operands as NumPy does.
+// Implements ops that broadcast their operands by NumPy's rules.
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/prepare.h"
@@ -18,9 +18,9 @@ StatusOr<StridedLoop> BroadcastLoop(const KernelRequest& request) {
   return StridedLoop::Create(output.shape, strides);
 }
 
-// Splits the loop among the threads, and calls body(first, last, begin, end) for each part. A part
-// consists of the inner iterations [begin, end) of each of the outer iterations [first, last).
-// Splits the innermost loop only if there is no other loop.
+// Divides the loop among the threads, and calls body(first, last, begin, end) for each part. A part
+// consists of the inner iterations [begin, end) of each outer iteration in [first, last). The
+// innermost loop is divided only if there is no other loop.
 template <typename Body>
 void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   if (loop.outer() == 1) {
@@ -35,8 +35,8 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   });
 }
 
-// Runs the innermost loop. Each common combination of strides has its own copy of the loop, with
-// constant strides, so that gcc can vectorise it.
+// Runs the innermost loop. For each common combination of strides, there is a copy of the loop with
+// constant strides, which gcc can vectorise.
 template <typename T, typename Out, typename F>
 void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, const void* right) {
   const F f;
@@ -61,8 +61,9 @@ void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, 
   }
 }
 
-// Only the innermost loop is instantiated for each function and dtype. The rest of the kernel does
-// not depend on them, because it computes addresses in bytes.
+// Broadcasts operands. Only the innermost loop is instantiated for each function and dtype; all
+// other code computes addresses in bytes, and is therefore independent of the function and the
+// dtype.
 class Broadcast : public Kernel {
  public:
   using InnerLoop = decltype(&MapTwo<float, float, Add>);

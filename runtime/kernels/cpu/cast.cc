@@ -8,8 +8,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Converts any value. C++ does not define the conversion of a float outside the integer's range.
-// Here, such a float becomes the nearest integer in the range, and NaN becomes 0.
+// Converts any value. In C++, converting a float to an integer type is undefined if the value is
+// out of range. Here, such a value becomes the nearest integer in the range, and NaN becomes 0.
 template <typename Out, typename In>
 Out Convert(In value) {
   if constexpr (sizeof(In) == 2) {
@@ -19,8 +19,8 @@ Out Convert(In value) {
   } else if constexpr (sizeof(Out) == 2) {
     return Out(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
-    // The limits may be rounded away from zero when they are converted to floating point, so the
-    // comparisons must include equality.
+    // The comparisons must include equality, because converting the limits to floating point may
+    // round them away from zero.
     if (value >= static_cast<In>(std::numeric_limits<Out>::max())) {
       return std::numeric_limits<Out>::max();
     }
@@ -33,7 +33,7 @@ Out Convert(In value) {
   }
 }
 
-// Calls f as ForAny does, but for the half types as well.
+// Like ForAny, but also supports the half types.
 template <typename F>
 Prepared ForEvery(DType dtype, F f) {
   if (dtype == DType::kBFloat16) return f(Type<BFloat16>());
@@ -48,8 +48,9 @@ void ConvertAll(int64_t count, const void* from, void* to) {
   for (int64_t i = 0; i < count; ++i) out[i] = Convert<Out>(in[i]);
 }
 
-// Only the loop over the elements is instantiated for each pair of dtypes. The rest of the kernel
-// does not depend on them, because it computes addresses in bytes.
+// Converts elements to another dtype. Only the loop over the elements is instantiated for each pair
+// of dtypes; all other code computes addresses in bytes, and is therefore independent of the
+// dtypes.
 class Cast : public Kernel {
  public:
   using Loop = decltype(&ConvertAll<float, float>);

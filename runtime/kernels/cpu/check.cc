@@ -16,7 +16,8 @@ Operand OperandOf(const Tensor& tensor, int64_t padding) {
   return operand;
 }
 
-// Memory is filled with this byte before a kernel writes to it. A float of such bytes is NaN.
+// The byte with which memory is filled before a kernel writes to it. A float that consists of such
+// bytes is NaN.
 constexpr int kUnwritten = 0xFF;
 
 struct Memory {
@@ -62,9 +63,9 @@ void ExpectNear(const Tensor& actual, const Tensor& expected, double tolerance) 
   }
 }
 
-// Runs the op once and compares the results. `in_place` is the rule under which an output
-// shares the memory of an input. If it is null, every output has its own memory, unless the op
-// requires otherwise.
+// Runs the op once and compares the results. `in_place` is the rule by which an output shares the
+// memory of an input. If `in_place` is null, outputs share memory with inputs only if the op
+// requires it.
 void RunOnce(const Case& test, const KernelRequest& request, const KernelEntry& entry,
              const InPlace* in_place, Stream& stream) {
   auto kernel = CpuKernels().Prepare(request);

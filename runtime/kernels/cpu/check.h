@@ -16,16 +16,17 @@ struct Case {
   Attributes attributes;
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
-  double tolerance = 1e-6;  // relative to max(1, |expected|); for float64, a
-                            // thousandth of this value
+  // Relative to max(1, |expected|). For float64, the tolerance is a thousandth of this value.
+  double tolerance = 1e-6;
 };
 
-// Runs the op with dense and with padded rows, with one thread and with three, and in every
-// permitted way of running in place. The padding of float operands holds NaN, which must not
-// spread. Compares all results with `expected`, and reports differences through gtest.
+// Runs the op with dense and with padded rows, with one thread and with three threads, and with
+// each permitted rule for sharing memory between inputs and outputs. The padding of float operands
+// contains NaN, which must not affect the results. Compares all results with `expected`, and
+// reports differences through gtest.
 void Check(const Case& test);
 
-// Prepares the op for these operands and returns the status.
+// Prepares the op for these operands, and returns the status.
 Status PrepareError(const std::string& op, const Attributes& attributes,
                     std::vector<Operand> inputs, std::vector<Operand> outputs);
 
@@ -35,7 +36,8 @@ Tensor Values(DType dtype, const Shape& shape, int seed, double low = -3, double
 double ValueAt(const Tensor& tensor, int64_t i);
 void SetValue(Tensor& tensor, int64_t i, double value);
 
-// Applies f to the values of the inputs at each index. The result has the first input's shape.
+// Returns a tensor with the shape of the first input. Each element is f, applied to the elements of
+// all inputs at the same index.
 Tensor Elementwise(DType dtype, const std::vector<Tensor>& inputs,
                    const std::function<double(const std::vector<double>&)>& f);
 

@@ -1,4 +1,4 @@
-// Implements CheckNumerics, which refuses tensors that contain NaN or infinity.
+// Implements CheckNumerics, which rejects tensors that contain NaN or infinity.
 #include <atomic>
 #include <cmath>
 #include <limits>

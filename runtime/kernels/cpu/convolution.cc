@@ -1,5 +1,5 @@
-// Implements convolutions. oneDNN computes those of dense float32 operands; plain loops compute all
-// others, which only gradient checks and tests need.
+// Implements convolutions. Convolutions of dense float32 operands are computed by oneDNN. All
+// others are needed only for gradient checks and tests, and are computed by plain loops.
 #include "runtime/kernels/cpu/convolution.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 // Calls body(position, k) for each element k of window number `window` that does not cover padding.
-// `position` is the position of the input element that k covers.
+// `position` is the position of the input element that element k covers.
 template <typename Body>
 void ForEachInput(const WindowAxis& axis, int64_t window, int64_t inputs, const Body& body) {
   const int64_t first = window * axis.stride - axis.before;
@@ -22,7 +22,8 @@ void ForEachInput(const WindowAxis& axis, int64_t window, int64_t inputs, const 
 }
 
 // Calls body(pixel, tap, output) for each product of an image pixel and a filter tap that
-// contributes to an output pixel. Each argument is the index of a row in its operand.
+// contributes to an output pixel. The arguments are row indices in the image, the filter and the
+// output.
 template <typename Body>
 void ForEachProduct(const Convolution& c, int64_t image, const Body& body) {
   const int64_t height = c.image.shape.dim(1), width = c.image.shape.dim(2);
@@ -76,8 +77,8 @@ class ConvolutionLoops : public Kernel {
   }
 
  private:
-  // Calls body(channel, filter row, first output, outputs) for each channel of a pixel and the
-  // outputs of its group.
+  // Calls body(channel, filter row, first output, outputs) for each channel of a pixel. The last
+  // two arguments specify the outputs in the channel's group.
   template <typename Body>
   void ForEachChannel(int64_t tap, const Body& body) const {
     const int64_t depth = c_.filter.shape.dim(2), outputs = c_.outputs() / c_.groups();

@@ -1,4 +1,4 @@
-// Declares the kernels of oneDNN that compute a convolution and its gradients.
+// Declares the kernels that compute a convolution and its gradients with oneDNN.
 #pragma once
 
 #include "runtime/kernels/cpu/image_requests.h"
@@ -6,9 +6,9 @@
 
 namespace tfjob::kernels::cpu {
 
-// Returns a kernel that computes one pass with oneDNN. The operands must be dense and float32.
-// Splits the images into parts that depend only on the sizes, so the result does not depend on the
-// number of threads.
+// Returns a kernel that computes one pass with oneDNN. The operands must be dense and float32. The
+// kernel splits the images into parts that depend only on the sizes, so the result does not depend
+// on the number of threads.
 Prepared PrepareOneDnnConvolution(ConvolutionPass pass, const Convolution& convolution);
 
 }  // namespace tfjob::kernels::cpu

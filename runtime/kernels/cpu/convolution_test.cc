@@ -27,8 +27,9 @@ int64_t At(const Shape& shape, int64_t a, int64_t b, int64_t c, int64_t d) {
   return ((a * shape.dim(1) + b) * shape.dim(2) + c) * shape.dim(3) + d;
 }
 
-// Calls body(image element, filter element, output element) for each product of the definition:
-// output[n,r,c,o] = Σ image[n, r·stride + k·dilation - before, …, channel] · filter[k,…,channel,o].
+// Calls body(image element, filter element, output element) for each product in the definition of a
+// convolution: output[n,r,c,o] = Σ image[n, r·stride + k·dilation - before, …, channel] ·
+// filter[k,…,channel,o].
 template <typename Body>
 void ForEachTerm(const Sizes& s, const Body& body) {
   const Shape output = s.output();
@@ -74,8 +75,8 @@ void CheckSizes(D dtype, const Sizes& s) {
   }
   Attributes window;
   SetWindow(window, s.window);
-  // The tolerance is larger because a sum of up to a few thousand products loses a few bits of
-  // precision.
+  // A sum of up to a few thousand products loses a few bits of precision, so use a larger
+  // tolerance.
   Check({"Conv2D", window, {x, f}, {y}, 2e-5});
   Tensor bias(dtype, Shape({s.filter.dim(3)})), biased = y.Clone(), positive = y.Clone();
   for (int64_t i = 0; i < bias.num_elements(); ++i) SetValue(bias, i, 0.5 - i);
@@ -112,15 +113,15 @@ std::vector<Sizes> AllSizes() {
   add(image, filter, Same(image, filter, 2));
   add(image, filter, Valid(filter, 3));
   add(image, filter, Same(image, filter, 1, 2));
-  // First one pixel with one channel and one output, then a single row, as in one-dimensional
+  // A single pixel with one channel and one output, and then a single row, as in one-dimensional
   // convolutions.
   add({1, 1, 1, 1}, {1, 1, 1, 1}, {});
   add({2, 1, 9, 3}, {1, 4, 3, 2}, {.height = {}, .width = {.size = 4, .before = 3}});
-  // First several groups, then one group per channel (depthwise).
+  // Several groups, and then one group per channel (depthwise).
   add({2, 5, 5, 6}, {3, 3, 2, 9}, Same({2, 5, 5, 6}, {3, 3, 2, 9}));
   add({2, 5, 5, 6}, {3, 3, 1, 12}, Valid({3, 3, 1, 12}, 2));
   add({2, 5, 5, 16}, {3, 3, 1, 16}, Same({2, 5, 5, 16}, {3, 3, 1, 16}));
-  // First sizes that suit vector units, then more images than parts, with a remainder.
+  // Sizes that suit vector units, and then more images than parts, with a remainder.
   add({2, 8, 8, 16}, {3, 3, 16, 32}, Same({2, 8, 8, 16}, {3, 3, 16, 32}));
   add({19, 4, 4, 16}, {1, 1, 16, 16}, {});
   return all;
@@ -146,8 +147,8 @@ TEST(Convolution, KeepsNaN) {
   }
 }
 
-// The division of the images into parts depends only on the sizes, so the results are bit-identical
-// for any number of threads.
+// The results are bit-identical for any number of threads, because the division of the images into
+// parts depends only on the sizes.
 TEST(Convolution, IsTheSameOnAnyNumberOfThreads) {
   const Shape image = {10, 9, 9, 8}, filter = {3, 3, 8, 24};
   const Sizes sizes = {image, filter, Same(image, filter)};

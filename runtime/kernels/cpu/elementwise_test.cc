@@ -63,9 +63,7 @@ TEST(UnaryTest, LetsNaNAndInfinityThrough) {
   expect("Tanh", {kNaN, 1, -1, 0, std::tanh(-1)});
 }
 
-// The relative error of the functions must be as small as math.h states over their whole range, not
-// only near 1.
-// Runs CheckNumerics, and returns its error.
+// Runs CheckNumerics. Returns the error message, or "" if there is no error.
 std::string CheckNumericsError(const Tensor& x, bool in_place) {
   const Operand operand = Operand::Dense(x.dtype(), x.shape());
   auto kernel = CpuKernels().Prepare(
@@ -99,6 +97,7 @@ TEST(CheckNumerics, RefusesNaNAndInfinityAnywhere) {
   }
 }
 
+// The relative error must be as small as math.h states, over the whole range of each function.
 TEST(UnaryTest, FunctionsAreAccurateRelatively) {
   auto worst = [](float low, float high, float (*f)(float), double (*exact)(double)) {
     double error = 0;
@@ -149,7 +148,7 @@ TEST(UnaryTest, GradientsUseTheOutput) {
   }
 }
 
-// Returns the value of `tensor`, broadcast to `shape`, at a dense index of `shape`.
+// Broadcasts `tensor` to `shape`, and returns the element at dense index `index`.
 double BroadcastAt(const Tensor& tensor, const Shape& shape, int64_t index) {
   int64_t at = 0, stride = 1;
   for (int d = shape.rank() - 1, own = tensor.shape().rank() - 1; own >= 0; --d, --own) {

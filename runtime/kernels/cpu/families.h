@@ -14,7 +14,7 @@ KernelTable::Entries SoftmaxKernels();  // Softmax, SoftmaxGrad, LogSoftmax, the
 KernelTable::Entries ReduceKernels();   // Sum, Mean, Max, Min, ArgMax
 KernelTable::Entries MoveKernels();  // Reshape, Transpose, Identity, Const, Fill, Assign, AssignAdd
 KernelTable::Entries SliceKernels();        // Concat, Slice, Pad
-KernelTable::Entries GatherKernels();       // Gather, and the sums of its gradient
+KernelTable::Entries GatherKernels();       // Gather, and the sums for its gradient
 KernelTable::Entries ConvolutionKernels();  // Conv2D and its gradients
 KernelTable::Entries PoolingKernels();      // MaxPool, AvgPool and their gradients
 KernelTable::Entries ImageTransformKernels();

@@ -1,5 +1,5 @@
-// Defines the scalar functions of the elementwise ops, for the kernels of individual ops and for
-// FusedElementwise.
+// Defines the scalar functions of the elementwise ops. They are used by the kernels of individual
+// ops and by FusedElementwise.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// Maximum, Minimum and Relu return NaN if an operand is NaN, as in NumPy, so that a run that has
-// diverged does not appear healthy.
+// As in NumPy, Maximum, Minimum and Relu return NaN if an operand is NaN; otherwise, training that
+// has diverged could appear healthy.
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {
@@ -34,8 +34,8 @@ struct Div {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      // The processor would trap on a division by 0, and on a division of the smallest value by -1,
-      // whose result overflows.
+      // The processor would trap on a division by 0, and on the division of the smallest value by
+      // -1, which overflows.
       if (b == 0) return 0;
       return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;
     } else {

@@ -1,5 +1,5 @@
 // Implements FusedElementwise, which runs a short program of elementwise steps on one block of
-// elements after another, so that intermediate results never leave the first-level cache.
+// elements at a time. This keeps intermediate results in the first-level cache.
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -13,7 +13,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;              // elements
-constexpr int kMaxSteps = 24;                // their results take 24 KiB of the stack, as floats
+constexpr int kMaxSteps = 24;                // as floats, their results use 24 KiB of stack
 constexpr int kMaxLiterals = 2 * kMaxSteps;  // no step has more than two literals
 
 struct Source {
@@ -87,7 +87,7 @@ struct Program {
 
 template <typename T>
 StatusOr<Source> Program<T>::Parse(const std::string& word, size_t inputs) {
-  // A word that begins with i or t names an input or a step, except for "inf", which is a number.
+  // A word that starts with i or t names an input or a step, except for "inf", which is a number.
   const bool named = (word[0] == 'i' || word[0] == 't') && word.substr(1, 1) != "n";
   const char *begin = word.data() + (named ? 1 : 0), *end = word.data() + word.size();
   double number = 0;
@@ -140,8 +140,8 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// Describes how an input is read: with the output's shape, as one row that is repeated for each row
-// of the output, or as a single element.
+// Describes how an input is read: as a tensor with the output's shape, as one row that is repeated
+// for each row of the output, or as a single element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;

@@ -1,4 +1,4 @@
-// Implements ops that read rows of a table by their index, or sum values into such rows.
+// Implements ops that read rows of a table by index, or sum values into such rows.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,23 +16,24 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Rows are prefetched this many rows ahead, because the next row may be anywhere in memory.
+// The number of rows by which prefetching is ahead of reading. The next row may be anywhere in
+// memory.
 constexpr int64_t kPrefetchedRows = 8;
-constexpr size_t kPrefetchedBytes = 256;  // per row; the hardware prefetches the other bytes
+constexpr size_t kPrefetchedBytes = 256;  // per row; the hardware prefetches further bytes
 constexpr size_t kCacheLine = 64;
 
-// Returns the number of rows that justifies waking another thread.
+// Returns the minimum number of rows that justifies waking another thread.
 int64_t GrainOf(const Operand& matrix) {
   return 1 + kGrain / std::max<int64_t>(1, matrix.cols());
 }
 
-// Returns whether all ids are indices of rows of the table. Otherwise, reports an error to the
+// Returns whether all ids are valid row indices of the table. If not, reports an error to the
 // stream.
 template <typename Id>
 bool CheckIds(std::span<const Id> ids, int64_t rows, const std::string& table, Stream& stream) {
   const auto outside = [rows](Id id) { return id < 0 || id >= rows; };
   bool any = false;
-  for (const Id id : ids) any |= outside(id);  // without a branch, so that gcc vectorises it
+  for (const Id id : ids) any |= outside(id);  // no branch, so that gcc vectorises the loop
   if (!any) return true;
   const auto position = std::ranges::find_if(ids, outside) - ids.begin();
   stream.Fail(NoSuchRow(ids[static_cast<size_t>(position)], position, table, rows));
@@ -81,16 +82,15 @@ class Gather : public Kernel {
   const size_t row_bytes_;
 };
 
-// Groups the positions of equal ids. The groups are in the order of the ids, and the positions
-// within a group are in ascending order, so that sums over a group do not depend on the number of
-// threads.
+// Groups the positions of equal ids. The groups are ordered by id. The positions within a group are
+// in ascending order, so that sums over a group do not depend on the number of threads.
 class Groups {
  public:
   static size_t WorkspaceBytes(int64_t count) {
     return static_cast<size_t>(count) * (2 * sizeof(Place) + sizeof(int64_t)) + sizeof(int64_t);
   }
 
-  // The ids must not be negative. `workspace` must outlive the groups.
+  // Groups `ids`, which must not be negative. `workspace` must outlive this object.
   template <typename Id>
   Groups(std::span<const Id> ids, void* workspace) {
     places_ = static_cast<Place*>(workspace);
@@ -106,8 +106,8 @@ class Groups {
   int64_t size() const { return size_; }
   int64_t id(int64_t group) const { return places_[begins_[group]].id; }
 
-  // Sets `out` to the sum of the group's rows of `values`, whose rows begin `stride` elements
-  // apart.
+  // Sets `out` to the sum of those rows of `values` that belong to the group. The rows of `values`
+  // start `stride` elements apart.
   template <typename T>
   void Sum(int64_t group, const T* values, int64_t stride, int64_t cols, T* out) const {
     int64_t place = begins_[group];
@@ -215,7 +215,7 @@ class UnsortedSegmentSum : public Kernel {
   const Operand values_, out_;
 };
 
-// The dtype must be int32 or int64.
+// Calls f(Type<T>()) for the type of the ids. `dtype` must be int32 or int64.
 template <typename F>
 Prepared ForId(DType dtype, F f) {
   return dtype == DType::kInt32 ? f(Type<int32_t>()) : f(Type<int64_t>());

@@ -11,7 +11,7 @@ namespace {
 
 using D = DType;
 
-// Returns `count` ids below `rows`, many of which occur more than once.
+// Returns `count` ids below `rows`. Many ids occur more than once.
 Tensor Ids(D dtype, int64_t count, int64_t rows) {
   Tensor ids(dtype, {count});
   for (int64_t i = 0; i < count; ++i) SetValue(ids, i, static_cast<double>(i * i % 13 % rows));
@@ -22,7 +22,7 @@ int64_t IdAt(const Tensor& ids, int64_t i) {
   return static_cast<int64_t>(ValueAt(ids, i));
 }
 
-// Returns for each id the sum of its rows, added in the order of the positions.
+// Returns, for each id, the sum of its rows of `values`, added in the order of their positions.
 std::map<int64_t, std::vector<double>> SumsOf(const Tensor& ids, const Tensor& values) {
   const int64_t cols = values.shape().dim(1);
   std::map<int64_t, std::vector<double>> sums;
@@ -48,8 +48,8 @@ TEST(Gather, CopiesRowsOfAnyType) {
   }
 }
 
-// Runs Gather on a table of three rows, and returns the message of the stream's error, or "" if
-// there is none.
+// Runs Gather on a table with three rows. Returns the message of the error that is reported to the
+// stream, or "" if there is none.
 std::string GatherError(const Tensor& ids, const Attributes& attributes = {}) {
   const Tensor table(D::kFloat32, {3, 2});
   Tensor out(D::kFloat32, {ids.num_elements(), 2});

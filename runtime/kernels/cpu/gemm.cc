@@ -14,7 +14,7 @@ template <typename T>
 void Scale(int64_t m, int64_t n, T beta, Matrix<T> c) {
   for (int64_t i = 0; i < m; ++i) {
     T* row = c.data + i * c.row_stride;
-    // If beta is 0, the old value is not multiplied, because it may be NaN.
+    // If beta is 0, do not multiply the old value, which may be NaN.
     for (int64_t j = 0; j < n; ++j) row[j] = beta == 0 ? T{0} : row[j] * beta;
   }
 }

@@ -2,8 +2,8 @@
 // op(x) is x or its transpose. Uses oneDNN's sgemm for float, and plain loops for double, which
 // only gradient checks need.
 //
-// Always runs on the calling thread alone (one_thread.h); callers split the product into blocks.
-// oneDNN itself allocates and frees packing buffers and small objects in each call.
+// Uses only the calling thread (one_thread.h); callers must divide large products into blocks. In
+// each call, oneDNN allocates and frees packing buffers and small objects.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ template <typename T>
 struct Matrix {
   T* data;
   int64_t row_stride;
-  bool transposed = false;  // the memory holds the transposed matrix
+  bool transposed = false;  // the transposed matrix is stored
 };
 
 void Gemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix<const float> a,

@@ -13,14 +13,14 @@ namespace {
 
 constexpr size_t kScratchAlignment = 64;
 
-// Returns the operand with float32 in place of a half type.
+// Returns the operand, with float32 in place of a half type.
 Operand Widened(Operand operand) {
   if (IsHalf(operand.dtype)) operand.dtype = DType::kFloat32;
   return operand;
 }
 
-// An operand of a half type, its place in the workspace as float32, and the kernel that converts it
-// to or from float32.
+// Describes an operand of a half type: its index, the offset of its float32 copy in the workspace,
+// and the kernel that converts between the two.
 struct Converted {
   size_t index = 0;
   size_t offset = 0;
@@ -35,7 +35,7 @@ class HalfKernel : public Kernel {
         outputs_(request.outputs.size()),
         bytes_(Aligned(kernel_->workspace_bytes())) {}
 
-  // Finds a place for each operand of a half type, and prepares its conversion.
+  // Reserves workspace for each operand of a half type, and prepares the conversion of the operand.
   Status Place(const KernelRequest& request, const KernelEntry& entry,
                const PrepareFunction& cast) {
     for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -82,14 +82,15 @@ class HalfKernel : public Kernel {
     return static_cast<std::byte*>(workspace) + operand.offset;
   }
 
-  // Reserves memory for the operand as float32, and returns its offset.
+  // Reserves workspace for a float32 copy of the operand. Returns the offset.
   size_t Take(const Operand& half) {
     const size_t offset = bytes_;
     bytes_ += Aligned(Widened(half).bytes());
     return offset;
   }
 
-  // Returns the offset of the input whose memory the output must use, if there is one.
+  // Returns the workspace offset of the input whose memory the output must use, or nullopt if there
+  // is no such input.
   std::optional<size_t> InputThatIs(int output, const std::vector<InPlace>& in_place) const {
     for (const InPlace& rule : in_place) {
       if (rule.rule != InPlace::kAlways || rule.output != output) continue;
@@ -102,7 +103,7 @@ class HalfKernel : public Kernel {
 
   const std::unique_ptr<Kernel> kernel_;
   std::vector<Converted> read_, written_;
-  std::vector<const void*> inputs_;  // of `kernel_`
+  std::vector<const void*> inputs_;  // arguments of `kernel_`
   std::vector<void*> outputs_;
   size_t bytes_ = 0;
 };

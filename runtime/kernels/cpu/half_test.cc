@@ -16,8 +16,8 @@ namespace {
 
 using D = DType;
 
-// Returns the tensor with float32 in place of the half type, or the other way around. Tensors of
-// other types stay as they are.
+// Converts a tensor of type `from` to type `to`; one of them is float32, and the other is a half
+// type. Returns tensors of any other type unchanged.
 Tensor As(const Tensor& tensor, D from, D to) {
   if (tensor.dtype() != from) return tensor;
   Tensor result(to, tensor.shape());
@@ -25,7 +25,7 @@ Tensor As(const Tensor& tensor, D from, D to) {
   return result;
 }
 
-// One run of an op in float32. The test runs it in each half type.
+// Describes one run of an op in float32. The test also runs the op in each half type.
 struct HalfCase {
   std::string op;
   std::vector<Tensor> inputs;
@@ -192,8 +192,8 @@ std::vector<Tensor> RunFloat32(const HalfCase& test, const std::vector<Tensor>& 
   return outputs;
 }
 
-// Returns whether the op adds up elements. Sums may be in another order if rows are padded, so the
-// last bit of the result may differ.
+// Returns whether the op adds up elements. If rows are padded, sums may be computed in a different
+// order, so the last bit of the result may differ.
 bool Adds(std::string_view op) {
   static const std::set<std::string_view> ops = {"BiasAddGrad",
                                                  "Sum",
@@ -218,7 +218,7 @@ bool Adds(std::string_view op) {
   return ops.contains(op);
 }
 
-// The result in a half type must be the result in float32, rounded once.
+// Checks that the result in a half type is the result in float32, rounded once.
 void CheckInHalf(const HalfCase& test, D half) {
   SCOPED_TRACE(StrCat(test.op, " in ", Name(half)));
   Case check{test.op, test.attributes, {}, {}};

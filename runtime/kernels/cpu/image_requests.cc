@@ -27,7 +27,7 @@ Status CheckConvolution(const Convolution& c) {
                                 c.window.width.Count(c.image.shape.dim(2)), c.outputs()});
 }
 
-// Reads which operations follow the convolution.
+// Determines which operations follow the convolution.
 Status ReadFinish(const KernelRequest& request, Convolution& convolution) {
   const auto activation = request.attributes.Get<std::string>("activation", "");
   if (!activation.empty() && activation != "Relu")
@@ -53,7 +53,7 @@ StatusOr<Pooling> PoolingOf(const Attributes& attributes, const Operand& image,
   return Pooling{window, image, pooled};
 }
 
-// Checks that operands [first, last) have the dtype of x and the shape [channels of x].
+// Checks that operands [first, last) have the dtype of x, and the shape [channels of x].
 Status ExpectChannels(const std::vector<Operand>& operands, size_t first, size_t last,
                       const Operand& x) {
   for (size_t i = first; i < last; ++i) {

@@ -1,5 +1,6 @@
-// Checks the requests of ops on images (convolutions, pooling, projective transformations) and of
-// batch normalisation, and reads their attributes. These ops have kernels for CPUs and for GPUs.
+// Checks requests for ops on images (convolutions, pooling, projective transformations) and for
+// batch normalisation, and reads their attributes. The kernels for CPUs and for GPUs use these
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,14 @@ enum class ConvolutionPass {
   kBackwardFilter,  // image, d output → d filter
 };
 
-// Image and output are [images,height,width,channels], and the filter is [height,width,channels /
-// groups,outputs]. All operands have the same float type and may have padded rows.
+// Describes a convolution. Image and output are [images,height,width,channels], and the filter is
+// [height,width,channels / groups,outputs]. All operands have the same float type, and may have
+// padded rows.
 struct Convolution {
   Window window;
   Operand image, filter, output;
   // Operations that follow the convolution in the forward pass.
-  bool bias = false;  // adds a bias [outputs], the third input
+  bool bias = false;  // whether to add a bias [outputs], the third input
   bool relu = false;
 
   int64_t images() const { return image.shape.dim(0); }
@@ -29,11 +31,11 @@ struct Convolution {
   int64_t outputs() const { return filter.shape.dim(3); }
   int64_t groups() const { return channels() / filter.shape.dim(2); }
 };
-// Reads the request of a Conv2D, FusedConv2D, Conv2DBackpropInput or Conv2DBackpropFilter.
+// Reads the request for a Conv2D, FusedConv2D, Conv2DBackpropInput or Conv2DBackpropFilter.
 StatusOr<Convolution> ConvolutionOf(ConvolutionPass pass, const KernelRequest& request);
 
-// The image and the pooled image are [images,height,width,channels]. They have the same dtype and
-// may have padded rows.
+// Describes a pooling op. The image and the pooled image are [images,height,width,channels]. Both
+// have the same dtype, and may have padded rows.
 struct Pooling {
   Window window;
   Operand image, pooled;
@@ -41,16 +43,17 @@ struct Pooling {
   int64_t images() const { return image.shape.dim(0); }
   int64_t channels() const { return image.shape.dim(3); }
 };
-// Read the requests of MaxPool and AvgPool, of MaxPoolGrad, and of AvgPoolGrad.
+// Read the requests for MaxPool or AvgPool, for MaxPoolGrad, and for AvgPoolGrad.
 StatusOr<Pooling> PoolOf(const KernelRequest& request);
 StatusOr<Pooling> MaxPoolGradOf(const KernelRequest& request);
 StatusOr<Pooling> AvgPoolGradOf(const KernelRequest& request);
 
-// How an image continues outside its borders (fill_mode in ops.md).
+// Specifies how an image continues outside its borders (fill_mode in ops.md).
 enum class Border : int32_t { kConstant, kReflect, kWrap, kNearest };
 
-// The images before and after the transformation are [images,height,width,channels], and the
-// transforms are [images,8]. They have the same dtype and may have padded rows.
+// Describes a transformation of images. The images before and after the transformation are
+// [images,height,width,channels], and the transforms are [images,8]. All have the same dtype, and
+// may have padded rows.
 struct Transformation {
   Operand images, transformed, transforms;
   Border border = Border::kConstant;
@@ -62,16 +65,16 @@ struct Transformation {
   int64_t width() const { return images.shape.dim(2); }
   int64_t channels() const { return images.shape.dim(3); }
 };
-// Read the requests of ImageProjectiveTransformV3 and of its gradient.
+// Read the requests for ImageProjectiveTransformV3 and for its gradient.
 StatusOr<Transformation> TransformOf(const KernelRequest& request);
 StatusOr<Transformation> TransformGradOf(const KernelRequest& request);
 
 struct NormOptions {
   double epsilon = 0;
   bool relu = false;
-  bool side = false;  // a value is added before the activation
+  bool side = false;  // whether a value is added before the activation
 };
-// Read the requests of FusedBatchNorm and FusedBatchNormEx, and of their gradients.
+// Read the requests for FusedBatchNorm and FusedBatchNormEx, and for their gradients.
 StatusOr<NormOptions> BatchNormOf(const KernelRequest& request);
 StatusOr<NormOptions> BatchNormGradOf(const KernelRequest& request);
 

@@ -1,5 +1,5 @@
-// Implements the projective transformation of images and its gradient. The loops over channels are
-// innermost, because channels are contiguous.
+// Implements the projective transformation of images, and its gradient. The innermost loops are
+// over channels, because channels are contiguous.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,14 +13,14 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Returns a - size·⌊a / size⌋. Does not convert `a` to an integer, because it may be too large.
+// Returns a - size·⌊a / size⌋. Does not convert `a` to an integer, because `a` may be too large.
 template <typename T>
 T Modulo(T a, T size) {
   return a - size * std::floor(a / size);
 }
 
-// Returns the coordinate in [0, size - 1] whose value the image has at the coordinate `at`, as in
-// TensorFlow. For kConstant, returns `at` itself.
+// Maps coordinate `at`, which may be outside the image, to the coordinate in [0, size - 1] that
+// supplies its value, as in TensorFlow. For kConstant, returns `at` itself.
 template <typename T>
 T Inside(Border border, T at, int64_t size) {
   const T last = static_cast<T>(size - 1), length = static_cast<T>(size);
@@ -36,10 +36,10 @@ T Inside(Border border, T at, int64_t size) {
   return at >= 0 ? std::min(at, last) : T{0};  // NaN becomes 0
 }
 
-// The pixels from which a pixel of the output is interpolated.
+// Lists the pixels from which an output pixel is interpolated.
 template <typename T>
 struct Sources {
-  std::array<int64_t, 4> pixels;  // in the image, or -1 for the fill value
+  std::array<int64_t, 4> pixels;  // indices in the image, or -1 for the fill value
   std::array<T, 4> weights;
   int count = 0;
 
@@ -53,7 +53,7 @@ struct Sampler : Transformation {
   explicit Sampler(const Transformation& how) : Transformation(how) {}
 
   // Returns the index of the pixel in column x and row y of an image, or -1 if there is no such
-  // pixel, or if a coordinate is NaN.
+  // pixel or a coordinate is NaN.
   template <typename T>
   int64_t Pixel(T x, T y) const {
     const bool inside =
@@ -98,7 +98,7 @@ struct Sampler : Transformation {
     }
   }
 
-  // Calls body(image, transform) for each image, in parallel. `transform` has 8 numbers.
+  // Calls body(image, transform) for each image, in parallel. `transform` points to 8 numbers.
   template <typename T, typename Body>
   void ForEachImage(const T* rows, Stream& stream, const Body& body) const {
     const int64_t pixels = transformed.shape.dim(1) * transformed.shape.dim(2);
@@ -137,7 +137,7 @@ class Transform : public Kernel {
 
  private:
   void AddPixel(const T* image, int64_t pixel, T weight, T* to) const {
-    if (weight == 0) return;  // also if the pixel is infinite
+    if (weight == 0) return;  // even if the pixel is infinite
     if (pixel < 0) {
       Map(how_.channels(), [add = weight * fill_](T sum) { return sum + add; }, to, to);
     } else {

@@ -20,7 +20,7 @@ Attributes How(const std::string& interpolation, const std::string& fill_mode,
           {"images", images}};
 }
 
-// The expected values were computed by TensorFlow. The transform reads the pixels 1 2 4 8 at the
+// The expected values were computed with TensorFlow. The transform reads the pixels 1 2 4 8 at the
 // coordinates -9.3, -8.05, …, 6.95.
 TEST(ImageTransform, ContinuesImagesAsTensorFlowDoes) {
   const struct {
@@ -56,7 +56,8 @@ struct Transformed {
   Tensor y, dx;
 };
 
-// Interpolates by the definition, one channel of one pixel at a time, with the fill value -1.
+// Computes the op directly from its definition, one channel of one pixel at a time, with the fill
+// value -1.
 Transformed Reference(const Tensor& x, const Tensor& transforms, const Tensor& dy, bool bilinear) {
   const Shape &in = x.shape(), &out = dy.shape();
   Transformed result{dy.Clone(), x.Clone()};
@@ -71,7 +72,7 @@ Transformed Reference(const Tensor& x, const Tensor& transforms, const Tensor& d
     double at_x = (t(0) * a + t(1) * b + t(2)) / k, at_y = (t(3) * a + t(4) * b + t(5)) / k;
     if (!bilinear) at_x = std::round(at_x), at_y = std::round(at_y);
     double sum = 0;
-    // Computes a weight for every pixel of the image, and of a border of one pixel around it.
+    // Compute a weight for every pixel of the image, and of a border of one pixel around the image.
     for (int64_t v = -1; v <= in.dim(1); ++v) {
       for (int64_t u = -1; u <= in.dim(2); ++u) {
         const double weight = std::max(0.0, 1 - std::fabs(at_x - static_cast<double>(u))) *
@@ -105,7 +106,7 @@ TEST(ImageTransform, FollowsItsDefinition) {
   }
 }
 
-// Coordinates that are infinite, NaN, or too large for an integer must not be used as indices.
+// Coordinates that are infinite, NaN or too large for an integer must not become indices.
 TEST(ImageTransform, StaysInsideOfTheImage) {
   const Tensor x = Tensor::Of<float>({4, 1, 2, 1}, {1, 1, 1, 1, 1, 1, 1, 1});
   Tensor transforms(D::kFloat32, {4, 8});
@@ -129,7 +130,7 @@ TEST(ImageTransform, StaysInsideOfTheImage) {
          {filled}});
 }
 
-// k is 0 in the second pixel, which therefore has no coordinates in the image.
+// The second pixel has no coordinates in the image, because its k is 0.
 TEST(ImageTransform, FillsPixelsWithoutAPlace) {
   const Tensor x = Tensor::Of<float>({1, 1, 2, 1}, {3, 5});
   const Tensor transform = Tensor::Of<float>({1, 8}, {1, 0, 0, 0, 1, 0, -1, 0});

@@ -1,6 +1,6 @@
-// Reduces contiguous elements to kLanes partial results, and then combines these. The compiler can
-// keep the partial results in vector registers without reordering the arithmetic, and the result
-// does not depend on the number of threads.
+// Reduces contiguous elements to kLanes partial results, and then combines these results. The
+// compiler can keep the partial results in vector registers without reordering the arithmetic. The
+// result does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tfjob::kernels::cpu {
 
 inline constexpr int64_t kLanes = 16;
 
-// Combines the lanes into one result.
+// Combines the partial results of all lanes.
 template <typename T, typename Combine>
 inline T CombineLanes(T* lanes, const Combine& combine) {
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
@@ -20,7 +20,7 @@ inline T CombineLanes(T* lanes, const Combine& combine) {
   return lanes[0];
 }
 
-// Combines `start` and map(x[i]) for all i. `start` must be the identity of `combine`.
+// Combines map(x[i]) for all i. `start` must be the identity element of `combine`.
 template <typename T, typename Combine, typename MapElement>
 inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
                      const MapElement& map) {

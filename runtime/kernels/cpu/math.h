@@ -1,7 +1,7 @@
-// Defines elementary functions without branches, calls or tables, so that gcc vectorises the loops
-// around them. Unless noted otherwise, the float versions use the minimax polynomials of the Cephes
-// library. Their relative error stays below 3e-7 (about two units in the last place), and they
-// treat NaN, infinities, zeros and subnormals as <cmath> does. The double versions call <cmath>.
+// Defines elementary functions. The float versions have no branches, calls or tables, so gcc can
+// vectorise the loops around them. Unless noted otherwise, they use the minimax polynomials of the
+// Cephes library, and have a relative error below 3e-7 (about two units in the last place). They
+// treat NaN, infinities, zeros and subnormals like <cmath>. The double versions call <cmath>.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline float PowerOfTwo(int32_t exponent) {  // only for exponents of normal num
 inline float Exp(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
-  // Adding 1.5 · 2²³ rounds to an integer, which is then in the low bits of the sum.
+  // Adding 1.5 · 2²³ rounds to an integer, which the low bits of the sum contain.
   const float shifted = x * 1.44269504f + 12582912.0f;
   const int32_t n = std::bit_cast<int32_t>(shifted) - 0x4B400000;
   const float whole = shifted - 12582912.0f;
@@ -32,7 +32,7 @@ inline float Exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  // Multiplies by two factors, because 2ⁿ itself may be subnormal or too large.
+  // Multiply by two powers of two, because 2ⁿ itself may be subnormal or too large.
   const int32_t half = n >> 1;
   return p * PowerOfTwo(half) * PowerOfTwo(n - half);
 }
@@ -43,7 +43,7 @@ inline double Exp(double x) {
 inline float Log(float x) {
   const bool tiny = x < FLT_MIN;
   const uint32_t bits = std::bit_cast<uint32_t>(tiny ? x * 8388608.0f : x);
-  // With this exponent, the mantissa is between sqrt(1/2) and sqrt(2).
+  // Choose the exponent so that the mantissa is between sqrt(1/2) and sqrt(2).
   const int32_t exponent = static_cast<int32_t>(bits - 0x3F3504F3u) >> 23;
   const float f = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23)) - 1.0f;
   const float e = static_cast<float>(exponent) - (tiny ? 23.0f : 0.0f);

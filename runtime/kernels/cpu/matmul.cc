@@ -9,12 +9,13 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// A product is split into blocks of whole tiles, whose sizes suit the vector units. A block has at
-// least about kGrainMultiplications multiplications, so that it justifies waking a thread.
+// The size of a tile, which suits the vector units. A product is divided into blocks of whole
+// tiles. A block requires at least about kGrainMultiplications multiplications, which justifies
+// waking a thread.
 constexpr int64_t kTileRows = 16, kTileColumns = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 
-// Computes y = activation(y + bias) over a block. `bias` may be null.
+// Computes y = activation(y + bias) for a block. `bias` may be null.
 template <typename T>
 using Epilogue = void (*)(int64_t rows, int64_t cols, T* y, int64_t stride, const T* bias);
 
@@ -41,8 +42,8 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Splits c along its longer side. Every thread reads one operand completely: b if c is split by
-    // rows, or a if c is split by columns. This way, that operand is the smaller one.
+    // Split c along its longer side. Every thread reads one whole operand: b if c is split by rows,
+    // and a if c is split by columns. Splitting the longer side makes this operand the smaller one.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tile = by_rows ? kTileRows : kTileColumns;

@@ -28,8 +28,8 @@ Tensor Product(const Tensor& a, bool ta, const Tensor& b, bool tb) {
 struct Sizes {
   int64_t m, k, n;
 };
-// The product with 131 rows and 257 columns is large enough to be divided among threads, by
-// columns.
+// The product with 131 rows and 257 columns is large enough to be divided among threads. It is
+// divided by columns.
 const std::vector<Sizes> kSizes = {{1, 1, 1},      {3, 5, 7},    {17, 33, 10}, {32, 64, 48},
                                    {0, 4, 3},      {4, 0, 3},    {4, 3, 0},    {1, 100, 1},
                                    {131, 70, 257}, {300, 40, 90}};
@@ -72,7 +72,8 @@ TEST(MatMulTest, TakesLeadingAxesAsRows) {
          1e-5});
 }
 
-// Multiplies the matrices of x [2,1,m,k] and y [3,k,n] with plain loops. The result is z [2,3,m,n].
+// Compares with plain loops that multiply the matrices of x [2,1,m,k] and y [3,k,n] to get z
+// [2,3,m,n].
 TEST(BatchMatMulTest, BroadcastsTransposesAndExchangesAxes) {
   for (const auto& [m, n, k] :
        {std::tuple{5, 7, 3}, {1, 1, 1}, {130, 90, 50}, {0, 2, 3}, {2, 3, 0}}) {

@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a tensor to one that may have a different row stride. Does nothing if both are the same
-// memory.
+// Copies a tensor, possibly to a different row stride. Does nothing if input and output are the
+// same memory.
 class CopyRows : public Kernel {
  public:
   CopyRows(const Operand& in, const Operand& out, int source)
@@ -42,7 +42,7 @@ Prepared PrepareIdentity(const KernelRequest& request) {
   return Make<CopyRows>(request.inputs[0], request.outputs[0], 0);
 }
 
-// Copies the elements in row-major order. Input and output may have rows of different lengths.
+// Copies the elements in row-major order. The rows of input and output may have different lengths.
 template <typename T>
 class ReshapeRows : public Kernel {
  public:
@@ -86,8 +86,8 @@ class Transpose : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* in = static_cast<const T*>(inputs[0]);
     auto* out = static_cast<T*>(outputs[0]);
-    // If there are two loops, the input's rows are the output's columns. Copies tiles of elements,
-    // to use whole cache lines of the input and the output.
+    // If there are two loops, the rows of the input become the columns of the output. Copy tiles of
+    // elements, to use whole cache lines of both the input and the output.
     const int64_t tile = loop_.rank() == 2 ? kTile : 1;
     const int64_t groups = (loop_.outer() + tile - 1) / tile;
     const int64_t grain = 1 + kGrain / std::max<int64_t>(1, tile * loop_.inner());

@@ -1,13 +1,13 @@
 #include "runtime/kernels/cpu/one_thread.h"
 
-// Declared here because <omp.h> comes only with gcc. oneDNN uses gcc's OpenMP, whichever compiler
-// compiles this file.
+// Declared here because <omp.h> is only available with gcc. oneDNN uses gcc's OpenMP, regardless of
+// the compiler of this file.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace tfjob::kernels::cpu {
 
 void KeepOneDnnOnThisThread() {
-  // OpenMP stores a separate number of threads for each calling thread.
+  // OpenMP stores the number of threads separately for each calling thread.
   thread_local const bool set = (omp_set_num_threads(1), true);
   (void)set;
 }

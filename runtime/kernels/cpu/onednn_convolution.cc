@@ -1,6 +1,5 @@
-// Computes convolutions with oneDNN's primitives. Images and outputs keep their layout; oneDNN
-// chooses the layout of the filter, and each run converts the filter to that layout in the
-// workspace.
+// Computes convolutions with oneDNN. Images and outputs keep their layout. oneDNN chooses the
+// layout of the filter; each run converts the filter to this layout in the workspace.
 #include <algorithm>
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -20,8 +19,8 @@ namespace {
 using dnnl::memory;
 
 constexpr int64_t kMostParts = 16;
-// The approximate limit of the memory for the partial gradients of a filter. There are at least two
-// of them, however large they are.
+// Limits, approximately, the memory for the partial gradients of a filter. There are at least two
+// partial gradients, regardless of this limit.
 constexpr int64_t kPartialBytes = 16 << 20;
 constexpr size_t kAlignment = 64;
 
@@ -62,14 +61,13 @@ memory::desc BiasOf(const Convolution& c) {
   return {{c.outputs()}, memory::data_type::f32, memory::format_tag::a};
 }
 
-// A oneDNN primitive for a convolution of some of the images.
+// Contains a oneDNN primitive for a convolution of some of the images.
 struct Primitive {
   dnnl::primitive primitive;
   memory::desc filter, scratchpad;
 };
 
-// Returns the primitive for this number of images. `filter` may leave the choice of a layout to
-// oneDNN.
+// Creates the primitive for this number of images. `filter` may let oneDNN choose the layout.
 Primitive MakePrimitive(ConvolutionPass pass, const Convolution& c, int64_t images,
                         const memory::desc& filter) {
   const memory::desc image = ImagesOf(c.image.shape, images);
@@ -141,8 +139,8 @@ class Conversion {
   }
 
  private:
-  // The caller provides the scratchpad, because one that oneDNN owns would tie the primitive to the
-  // thread that created it.
+  // Let the caller provide the scratchpad. If oneDNN owned the scratchpad, the primitive could only
+  // be used on the thread that created it.
   static dnnl::reorder::primitive_desc Describe(const memory::desc& from, const memory::desc& to) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -156,11 +154,12 @@ class Conversion {
   dnnl::stream stream_;
 };
 
-// The part of a convolution that covers some of the images. Parts may run at the same time.
+// Computes a convolution for some of the images. Several parts may run at the same time.
 class Part {
  public:
-  // Parts may share a filter if they only read it. The caller sets the filter's address before it
-  // runs the parts, because setting the address may write to the filter's padding.
+  // Creates a part that covers `images` images, starting with image `first`. Parts that only read
+  // the filter may share it. The caller must set the filter's address before running the parts,
+  // because setting the address may write to the filter's padding.
   Part(ConvolutionPass pass, const Convolution& c, const Primitive& primitive, memory filter,
        int64_t first, int64_t images)
       : primitive_(primitive.primitive),
@@ -184,7 +183,7 @@ class Part {
 
   memory& filter() { return filter_; }
 
-  // `bias` may be null.
+  // Runs the part. `bias` may be null.
   void Run(const void* image, const void* output, const void* bias, void* scratchpad) {
     KeepOneDnnOnThisThread();
     image_.set_data_handle(static_cast<float*>(const_cast<void*>(image)) + image_offset_);
@@ -193,7 +192,7 @@ class Part {
     bias_.set_data_handle(const_cast<void*>(bias));
     const std::span<const dnnl_exec_arg_t> arguments = arguments_;
     Execute(primitive_, stream_, arguments.first(bias == nullptr ? 4 : 5));
-    // Does not use oneDNN's own rectifier, which turns NaN into 0.
+    // Do not use the rectifier of oneDNN, which replaces NaN with 0.
     if (relu_) {
       auto* const values = static_cast<float*>(output_.get_data_handle());
       Map(outputs_, Relu(), values, values);
@@ -283,7 +282,7 @@ class OneDnnConvolution : public Kernel {
     });
   }
 
-  // Adds the filters of the other parts to the filter of the first part.
+  // Adds the filter gradients of all other parts to that of the first part.
   void AddUp(float* filters, Stream& stream) const {
     const size_t step = filter_bytes_ / sizeof(float);
     stream.ParallelFor(filter_floats_, kGrain, [&](int64_t begin, int64_t end) {
@@ -298,7 +297,7 @@ class OneDnnConvolution : public Kernel {
   ConvolutionPass pass_;
   bool bias_;
   std::vector<Part> parts_;
-  std::vector<Conversion> conversions_;  // the filter's conversion, if it needs one
+  std::vector<Conversion> conversions_;  // the conversion of the filter, if necessary
   int64_t filter_floats_ = 0;
   size_t filter_bytes_ = 0, scratchpad_bytes_ = 0;  // rounded up
 };

@@ -1,4 +1,4 @@
-// Implements pooling over images. Loops over channels are innermost, because channels are
+// Implements pooling over images. The innermost loops are over channels, because channels are
 // contiguous.
 #include <algorithm>
 
@@ -9,19 +9,19 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// The number of channels that are pooled at a time, small enough that their data fits into the
-// first-level cache.
+// The number of channels that are pooled at a time. Their data fits into the first-level cache.
 constexpr int64_t kChannels = 256;
 
-// The inputs that a window covers: rows [top, bottom) and columns [left, right) of image `image`.
+// Describes the inputs that a window covers: rows [top, bottom) and columns [left, right) of image
+// `image`.
 struct Seen {
   int64_t image, top, bottom, left, right;
 
   int64_t count() const { return (bottom - top) * (right - left); }
 };
 
-// Calls body(seen, pixel) for each window over image `image`, where `pixel` is the window's row in
-// the pooled operand.
+// Calls body(seen, pixel) for each window over image `image`. `pixel` is the row of the window's
+// result in the pooled operand.
 template <typename Body>
 void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
   const int64_t height = p.image.shape.dim(1), width = p.image.shape.dim(2);
@@ -38,7 +38,7 @@ void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
   }
 }
 
-// Calls body(pixel) for each input that a window covers, where `pixel` is the input's row in the
+// Calls body(pixel) for each input that a window covers. `pixel` is the row of the input in the
 // image operand.
 template <typename Body>
 void ForEachSeen(const Pooling& p, const Seen& seen, const Body& body) {
@@ -72,7 +72,8 @@ class MaxPool : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* x = static_cast<const T*>(inputs[0]);
     auto* y = static_cast<T*>(outputs[0]);
-    // NaN wins: a NaN replaces any number, and no number compares greater than a NaN.
+    // The result is NaN if any element is NaN: a NaN replaces any number, and no number compares
+    // greater than NaN.
     const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
     ForEachImage(p_, stream, [&](int64_t image) {
       ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
@@ -94,7 +95,7 @@ class MaxPool : public Kernel {
   Pooling p_;
 };
 
-// Adds the gradient of each maximum to the first input, in row-major order, that equals the
+// Adds the gradient of each maximum to the first input (in row-major order) that equals the
 // maximum.
 template <typename T>
 class MaxPoolGrad : public Kernel {
@@ -122,7 +123,7 @@ class MaxPoolGrad : public Kernel {
  private:
   void Block(const Seen& seen, int64_t channel, const T* x, const T* y, const T* dy, T* dx) const {
     const int64_t count = std::min(kChannels, p_.channels() - channel);
-    T left[kChannels];  // the gradients that no input has received yet
+    T left[kChannels];  // gradients that are not yet assigned to an input
     std::copy_n(dy + channel, count, left);
     y += channel;
     ForEachSeen(p_, seen, [&](int64_t pixel) {

@@ -14,8 +14,8 @@ struct Pooled {
   Tensor max, average, max_gradient, average_gradient;
 };
 
-// Computes both kinds of pooling and their gradients by the definition, one channel of one window
-// at a time.
+// Computes both kinds of pooling and their gradients directly from the definition, one channel of
+// one window at a time.
 Pooled Reference(const Tensor& x, const Tensor& dy, const Window& window) {
   const Shape &image = x.shape(), &out = dy.shape();
   Pooled result{dy.Clone(), dy.Clone(), Tensor(x.dtype(), image), Tensor(x.dtype(), image)};

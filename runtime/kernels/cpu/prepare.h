@@ -1,5 +1,5 @@
-// Declares functions that a PrepareFunction (kernel.h) uses to check the operands of a request, and
-// to instantiate a template for a dtype.
+// Declares helpers for a PrepareFunction (kernel.h): they check the operands of a request, and
+// instantiate a template for a dtype.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace tfjob::kernels::cpu {
 
 using Prepared = StatusOr<std::unique_ptr<Kernel>>;
 
-// The least work that justifies waking a second thread, measured in elements of a cheap loop.
+// The minimum work that justifies waking another thread, measured in elements of a cheap loop.
 inline constexpr int64_t kGrain = 16384;
 
 // Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.
@@ -19,16 +19,16 @@ Status ExpectOperands(const KernelRequest& request, size_t inputs, size_t output
 // Returns InvalidArgument unless inputs [first, last) and output 0 have the same shape and dtype.
 Status ExpectAlike(const KernelRequest& request, size_t first, size_t last);
 Status ExpectShape(const Operand& operand, const Shape& shape);
-// Returns Unimplemented, with a message that names the dtype.
+// Returns Unimplemented with a message that names the dtype.
 Status NoKernelFor(DType dtype);
-// Returns InvalidArgument unless the operand is an int64 scalar, as a step or a seed must be.
+// Returns InvalidArgument unless the operand, a step or a seed, is an int64 scalar.
 Status ExpectInt64Scalar(const Operand& operand);
 // Returns the axes in the attribute `axes` in ascending order, each counted from 0. Returns all
 // axes if the attribute is absent. Returns InvalidArgument if an axis is out of range or listed
 // twice.
 StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank);
-// Returns the attribute `name`, which may be a double, an int or a bool, as a double. Returns
-// `fallback` if it is absent.
+// Returns the attribute `name`, which may be a double, an int or a bool, as a double. If it is
+// absent, returns `fallback`.
 double NumberOf(const Attributes& attributes, const char* name, double fallback);
 
 template <typename T>
@@ -36,9 +36,9 @@ struct Type {
   using type = T;
 };
 
-// Returns f(Type<float>()) or f(Type<double>()), which must be a Prepared. Returns
-// NoKernelFor(dtype) for any other dtype. ForNumber also accepts int32 and int64. ForAny accepts
-// every dtype but the half types (half.h).
+// Return the Prepared that f(Type<T>()) returns, where T is the C++ type of `dtype`. ForFloat
+// accepts float32 and float64; ForNumber also accepts int32 and int64; ForAny accepts every dtype
+// except the half types (half.h). For any other dtype, they return NoKernelFor(dtype).
 template <typename F>
 Prepared ForFloat(DType dtype, F f) {
   if (dtype == DType::kFloat32) return f(Type<float>());
@@ -60,8 +60,8 @@ Prepared ForAny(DType dtype, F f) {
   return ForNumber(dtype, f);
 }
 
-// Returns f(Type<T>()), where T is an unsigned integer of the element's size. Intended for kernels
-// that only move elements.
+// Returns f(Type<T>()), where T is an unsigned integer type of the element's size. Intended for
+// kernels that only move elements.
 template <typename F>
 Prepared ForSize(DType dtype, F f) {
   switch (SizeOf(dtype)) {

@@ -24,14 +24,14 @@ StatusOr<Matrices> MatricesOf(const Operand& operand, bool swap) {
   }
   Matrices matrices{
       .rows = dims[rank - 2], .cols = dims[rank - 1], .row_stride = strides[rank - 2]};
-  // BLAS requires that the row stride is at least the number of columns, even for a single row.
+  // BLAS requires a row stride that is at least the number of columns, even for a single row.
   matrices.row_stride = std::max(matrices.row_stride, std::max<int64_t>(1, matrices.cols));
   matrices.batch.assign(dims.begin(), dims.end() - 2);
   matrices.strides.assign(strides.begin(), strides.end() - 2);
   return matrices;
 }
 
-// Returns the strides with which the matrices are broadcast to `batch`.
+// Returns the strides that broadcast the matrices to `batch`.
 StatusOr<std::vector<int64_t>> StridesIn(const Matrices& matrices,
                                          const std::vector<int64_t>& batch) {
   std::vector<int64_t> strides(batch.size());
@@ -58,7 +58,7 @@ StatusOr<ProductLayout> ProductLayoutOf(const KernelRequest& request) {
     }
     if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
   }
-  // All axes except the last are treated as the rows of one matrix.
+  // Treat all axes except the last as the rows of a single matrix.
   ProductLayout p;
   p.transpose_a = request.attributes.Get("transpose_a", false);
   p.transpose_b = request.attributes.Get("transpose_b", false);

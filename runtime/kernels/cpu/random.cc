@@ -13,12 +13,12 @@ namespace {
 constexpr int64_t kWeight = 8;    // cost of a word relative to an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
-// FillBlocks computes the ten rounds of Philox for this many counters side by side. With fewer
-// counters, gcc unrolls the loop over them and then fails to vectorise it.
+// The number of counters for which FillBlocks computes the ten rounds of Philox side by side. If
+// there are fewer counters, gcc unrolls the loop over the counters and then fails to vectorise it.
 constexpr int64_t kCounters = 32;
 
-// Writes `blocks` blocks of four words, beginning with block `first`. The number of blocks is
-// rounded up to a multiple of kCounters, so up to kCounters - 1 more blocks are written.
+// Writes `blocks` blocks of four words, starting with block `first`. Rounds the number of blocks up
+// to a multiple of kCounters, so up to kCounters - 1 additional blocks are written.
 void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
   for (int64_t at = 0; at < blocks; at += kCounters) {
     uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
@@ -32,7 +32,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kCounters; ++i) {
-        // Computes all new words before writing any of them, so that gcc vectorises the loop.
+        // Compute all new words before writing any of them, so that gcc vectorises the loop.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         const uint32_t third_word = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;
@@ -51,8 +51,8 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
   }
 }
 
-// Calls body(words, element, count) for chunks of the elements [begin, end), which are counted in
-// dense order. `words` begins with the word for `element`.
+// Calls body(words, element, count) for chunks of the elements [begin, end), where elements are
+// counted in dense order. words[0] is the word for `element`.
 template <typename Body>
 void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
   alignas(64) uint32_t words[kChunk + 4 * kCounters];
@@ -96,7 +96,7 @@ class Dropout : public Kernel {
     rows_.ForEach(
         stream,
         [&](int64_t row, int64_t begin, int64_t end) {
-          const int64_t offset = row * rows_.cols;  // the row's first element, in dense order
+          const int64_t offset = row * rows_.cols;  // dense index of the first element of the row
           ForWords(words, offset + begin, offset + end,
                    [&](const uint32_t* word, int64_t element, int64_t count) {
                      const int64_t col = element - offset;
@@ -130,7 +130,7 @@ Prepared PrepareDropout(const KernelRequest& request) {
                   [&]<typename T>(Type<T>) { return Make<Dropout<T>>(request, rate); });
 }
 
-// Each distribution converts the words of a block to four numbers.
+// Converts the four words of a block to four numbers, like the other distributions below.
 template <typename T>
 struct Uniform {
   T low, high;
@@ -138,7 +138,7 @@ struct Uniform {
   void operator()(const RandomStream&, uint32_t, const PhiloxBlock& words, T* out) const {
     const T last = std::nextafter(high, low);
     for (int i = 0; i < 4; ++i) {
-      // Uses 24 bits, so that `unit` is an exact float in [0, 1).
+      // Use only 24 bits, so that `unit` is an exact float in [0, 1).
       const T unit = static_cast<T>(words[i] >> 8) / T{16777216};
       out[i] = std::min(low + (high - low) * unit, last);
     }

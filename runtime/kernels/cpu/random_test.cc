@@ -78,8 +78,8 @@ TEST(RandomTest, SameSeedSameNumbersOtherSeedOrOpOthers) {
                Attributes({{"x", Draw("RandomUniform", two, 999)}}));
 }
 
-// Dropout must use the words that ops.md specifies, so that every device drops the same elements.
-// The rows have 5 elements, so most of them begin in the middle of a block.
+// Dropout must use the words that ops.md specifies, so that all devices drop the same elements.
+// Rows have 5 elements, so most rows start in the middle of a block.
 TEST(DropoutTest, KeepsTheElementsThatPhiloxSays) {
   const int64_t seed = (int64_t{3} << 32) + 11, step = 42;
   const Attributes attributes{{"rate", 0.25}, {"op_id", int64_t{9}}, {"replica", int64_t{2}}};

@@ -35,8 +35,8 @@ struct MinOf : Minimum {
   static constexpr T kStart = Highest<T>();
 };
 
-// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length, not
-// with the length itself.
+// Reduces a vector. Works in blocks, so that the error of a long sum grows with the logarithm of
+// its length instead of the length.
 template <typename T, typename F>
 T ReduceContiguous(int64_t count, const T* x) {
   constexpr int64_t kBlock = 1024;
@@ -45,8 +45,8 @@ T ReduceContiguous(int64_t count, const T* x) {
   return F()(ReduceContiguous<T, F>(half, x), ReduceContiguous<T, F>(count - half, x + half));
 }
 
-// Operand 0 of `loop` is the output, with stride 0 along reduced dimensions, and operand 1 is
-// the input.
+// Reduces an input. Operand 0 of `loop` is the output, with stride 0 along reduced dimensions, and
+// operand 1 is the input.
 template <typename T, typename F>
 class Reduce : public Kernel {
  public:
@@ -140,8 +140,8 @@ Prepared PrepareMean(const KernelRequest& request) {
 template <typename T>
 class ArgMax : public Kernel {
  public:
-  // Operand 0 of `loop` is the output. Operand 1 is the input without the reduced axis. That axis
-  // has `count` elements, which are `stride` elements apart.
+  // Creates the kernel. Operand 0 of `loop` is the output, and operand 1 is the input without the
+  // reduced axis. The reduced axis has `count` elements, which are `stride` elements apart.
   ArgMax(const StridedLoop& loop, int64_t count, int64_t stride)
       : loop_(loop), count_(count), stride_(stride) {}
 

@@ -1,5 +1,5 @@
-// Loops over operands of the same shape, row by row. If no operand has row padding, the whole
-// tensor is treated as one row.
+// Loops over operands of the same shape, row by row. If no operand has row padding, treats the
+// whole tensor as one row.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Rows {
   int64_t rows = 0;
   int64_t cols = 0;
 
-  // The operands must have the same shape.
+  // Requires that all operands have the same shape.
   explicit Rows(std::initializer_list<const Operand*> operands) {
     const Operand& first = **operands.begin();
     const bool dense =
@@ -40,9 +40,9 @@ struct Rows {
   }
 };
 
-// Sets out[i] = f(in[i]...). `out` may be one of the inputs. The pragma tells gcc that no iteration
-// reads a value that another iteration has written. `f` is passed by value, so that none of its
-// members can alias the elements.
+// Sets out[i] = f(in[i]...). `out` may be one of the inputs. The pragma informs gcc that no
+// iteration reads a value that another iteration has written. `f` is passed by value, so that its
+// members cannot alias the elements.
 template <typename F, typename Out, typename... In>
 inline void Map(int64_t count, F f, Out* out, const In*... in) {
 #pragma GCC ivdep

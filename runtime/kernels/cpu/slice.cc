@@ -62,7 +62,7 @@ class Concat : public Kernel {
   std::vector<BlockCopy<T>> copies_;
 };
 
-// Copies one block. If the block does not fill the output, first sets the output to zeros.
+// Copies a single block. If the block does not fill the output, first sets the output to zeros.
 template <typename T>
 class SliceOrPad : public Kernel {
  public:

@@ -10,8 +10,8 @@ using Ints = std::vector<int64_t>;
 
 constexpr D kAll[] = {D::kFloat32, D::kFloat64, D::kInt32, D::kInt64, D::kUInt8, D::kBool};
 
-// Returns the index, in a tensor of shape `in`, of element i of the block of shape `shape` that
-// starts at `begin`.
+// Returns the dense index, in a tensor of shape `in`, of an element of a block. The block has the
+// shape `shape` and starts at `begin`; `i` is the dense index of the element within the block.
 int64_t Placed(const Shape& shape, int64_t i, const Shape& in, const Ints& begin) {
   int64_t at = 0, step = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {

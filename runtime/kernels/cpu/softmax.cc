@@ -1,6 +1,6 @@
-// Implements softmax and the cross-entropies, one row at a time. The row's maximum is subtracted
-// first, so that no exponential overflows. The loss is computed from the logarithm of the sum of
-// exponentials, never from the logarithm of a probability, because a probability may be 0.
+// Implements softmax and the cross-entropies, one row at a time. The maximum of the row is
+// subtracted first, so that no exponential overflows. The loss is computed from the logarithm of
+// the sum of exponentials, not from the logarithm of a probability, which may be 0.
 #include <limits>
 
 #include "runtime/kernels/cpu/families.h"
@@ -18,7 +18,7 @@ T RowMaximum(int64_t count, const T* x) {
   return ReduceLanes(count, x, -std::numeric_limits<T>::infinity(), Maximum(), Copy());
 }
 
-// Sets y = exp(x - maximum) and returns the sum. y may be x.
+// Sets y = exp(x - maximum) and returns the sum of y. y may be x.
 template <typename T>
 T ShiftedExponentials(int64_t count, T maximum, const T* x, T* y) {
   Map(count, [maximum](T value) { return Exp(value - maximum); }, y, x);
@@ -36,8 +36,8 @@ void LogSoftmaxRow(int64_t count, const T* x, T* y) {
   const T maximum = RowMaximum(count, x);
   T sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += Exp(x[i] - maximum);
-  // Subtracts the maximum before log_sum. If the two were added first, the smaller one could be
-  // rounded away.
+  // Subtract the maximum before log_sum. If the two were added first, the smaller one could be lost
+  // by rounding.
   Map(count, [maximum, log_sum = Log(sum)](T value) { return (value - maximum) - log_sum; }, y, x);
 }
 
@@ -117,7 +117,7 @@ T SparseCrossEntropyRow(int64_t classes, const T* x, Label label, T* backprop) {
 }
 
 // Sets backprop = softmax(x) Σ label - label and returns the loss, Σ label (log Σ exp(x) - x). If
-// the labels sum to 1, this is TensorFlow's result.
+// the labels sum to 1, the results are those of TensorFlow.
 template <typename T>
 T DenseCrossEntropyRow(int64_t classes, const T* x, const T* labels, T* backprop) {
   const T maximum = RowMaximum(classes, x);

@@ -1,6 +1,6 @@
-// Implements nested loops over up to four operands with any strides, for broadcasting,
-// transposition and reduction. Neighbouring dimensions are merged if every operand traverses them
-// like a single dimension, so that common cases need only one or two loops.
+// Implements nested loops over up to four operands with arbitrary strides, for broadcasting,
+// transposition and reduction. Adjacent dimensions are merged if every operand traverses them like
+// a single dimension, so most cases need only one or two loops.
 #pragma once
 
 #include <array>
@@ -14,15 +14,15 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-// One stride per dimension, in elements. The stride is 0 along a dimension in which the operand is
-// repeated.
+// Contains one stride per dimension, in elements. The stride is 0 along dimensions in which the
+// operand is repeated.
 using Strides = std::array<int64_t, kMaxRank>;
 
-// Returns the strides of an operand's own dimensions.
+// Returns the strides of an operand that is not broadcast.
 Strides StridesOf(const Operand& operand);
-// Returns the strides with which the operand is broadcast to `shape`. The dimensions of both are
-// aligned at the end, and dimensions of size 1 repeat. Returns InvalidArgument if the operand does
-// not broadcast to `shape`.
+// Returns the strides that broadcast the operand to `shape`. The dimensions are aligned at the last
+// one, and dimensions of size 1 are repeated. Returns InvalidArgument if the operand does not
+// broadcast to `shape`.
 StatusOr<Strides> BroadcastStrides(const Operand& operand, const Shape& shape);
 
 class StridedLoop {
@@ -30,15 +30,15 @@ class StridedLoop {
   // Returns Unimplemented if `shape` has more than kMaxRank dimensions.
   static StatusOr<StridedLoop> Create(const Shape& shape, std::span<const Strides> operands);
 
-  // Return the number of iterations of the innermost loop (inner), and of all other loops combined
-  // (outer).
+  // Return the number of iterations of all loops except the innermost (outer), and of the innermost
+  // loop (inner).
   int64_t outer() const { return outer_; }
   int64_t inner() const { return dims_[rank_ - 1]; }
   int64_t inner_stride(int operand) const { return strides_[operand][rank_ - 1]; }
   int64_t outer_stride(int operand) const { return rank_ < 2 ? 0 : strides_[operand][rank_ - 2]; }
   int rank() const { return rank_; }
-  // Return the number of iterations of loop `axis`, counted from the outermost, and the distance in
-  // elements between its iterations.
+  // Return the number of iterations of loop `axis`, counted from the outermost loop, and the
+  // distance in elements between consecutive iterations.
   int64_t size(int axis) const { return dims_[axis]; }
   int64_t stride(int operand, int axis) const { return strides_[operand][axis]; }
 

@@ -20,7 +20,8 @@ StatusOr<std::unique_ptr<io::ZipReader>> Open(const std::string& path, const std
   return InvalidArgument(path, " is not a .keras file: it has no ", member);
 }
 
-// Unpacks a member into a file in memory. Error messages refer to this file by the archive's name.
+// Unpacks a member of the archive into a file in memory. Errors about this file contain the
+// archive's name.
 StatusOr<io::MemoryFile> Unpack(const io::ZipReader& zip, const std::string& member) {
   ASSIGN_OR_RETURN(io::MemoryFile unpacked, io::MemoryFile::Create(zip.path()));
   ASSIGN_OR_RETURN(const auto stream, zip.Stream(member));

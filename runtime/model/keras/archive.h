@@ -11,12 +11,12 @@
 
 namespace tfjob::keras {
 
-// Returns config.json, with the member keras_version of metadata.json added. Returns
+// Returns the contents of config.json, with keras_version copied from metadata.json. Returns
 // InvalidArgument if the file is not a .keras file.
 StatusOr<Json> ReadArchiveConfig(const std::string& path);
 
-// Returns the weights. Returns InvalidArgument if the unpacked weights would exceed both 256 MiB
-// and a hundred times their packed size.
+// Returns the weights file. Returns InvalidArgument if its unpacked size exceeds both 256 MiB and a
+// hundred times its packed size.
 StatusOr<std::unique_ptr<io::Hdf5File>> ReadArchiveWeights(const std::string& path);
 
 }  // namespace tfjob::keras

@@ -8,11 +8,11 @@
 namespace tfjob::keras {
 namespace {
 
-// A Keras object in compile_config: the name of a function, or a class with arguments.
+// Represents a Keras object in compile_config: the name of a function, or a class with arguments.
 struct CompiledObject {
   std::string name;     // in the training file: "mean_squared_error"
   std::string written;  // in the file: "MeanSquaredError", "mse"
-  JsonField arguments;  // not present for a function
+  JsonField arguments;  // absent for a function
   bool is_class = false;
 };
 
@@ -28,7 +28,7 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
-// Returns whether this program always behaves as the argument says, so that it can be ignored.
+// Returns whether the argument can be ignored because this program always behaves in this way.
 bool IsImplied(const std::string& name, const Json& value) {
   if (value.is_null() || name == "name" || name == "fn") return true;
   if (name == "dtype") {
@@ -38,7 +38,8 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
-// Removes `from_logits: false` from a metric, unless it would then take `true` from the loss.
+// Removes `from_logits: false` from a metric, unless the metric would then inherit `true` from the
+// loss.
 void DropLogits(const Json& loss, Json& metric) {
   const bool taken = loss.contains("from_logits") && loss["from_logits"] == true &&
                      metric["name"].get_ref<const std::string&>().ends_with("crossentropy");
@@ -46,7 +47,7 @@ void DropLogits(const Json& loss, Json& metric) {
     metric.erase("from_logits");
 }
 
-// Adds an object's arguments to its keys, except for those that are implied.
+// Adds the arguments of an object to `keys`, except for arguments that IsImplied accepts.
 Status AddArguments(const CompiledObject& object, Json& keys) {
   ASSIGN_OR_RETURN(const auto arguments, object.arguments.Members());
   for (const auto& [name, value] : arguments) {
@@ -64,8 +65,8 @@ StatusOr<Json> LossKeys(const JsonField& field) {
   return keys;
 }
 
-// Returns the name under which Keras reports the metric (compile_utils.py, get_metric): the
-// object's name, or the string that compile() was given.
+// Returns the name under which Keras reports the metric (compile_utils.py, get_metric): the name of
+// the metric object, or the string that was passed to compile().
 StatusOr<std::string> NameInKeras(const CompiledObject& metric) {
   if (!metric.is_class) return metric.written;
   const JsonField name = metric.arguments["name"];
@@ -78,9 +79,9 @@ StatusOr<Json> MetricKeys(const JsonField& field, const Json& loss) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
-  // Rejects a function of this name. The file gives the name without the module, so it may stand
-  // for keras.losses.cosine_similarity, which is negative, or keras.metrics.cosine_similarity,
-  // which is positive.
+  // Reject the function cosine_similarity. The file contains its name without the module, so it may
+  // be either keras.losses.cosine_similarity, which is negative, or
+  // keras.metrics.cosine_similarity, which is positive.
   if (metric.name == "cosine_similarity" && field["class_name"].present()) {
     const auto class_name = field["class_name"].String();
     if (class_name.ok() && *class_name == "function") {
@@ -119,8 +120,8 @@ bool IsObjectOfKeras(const JsonField& field) {
   return field.present() && (field.value()->is_string() || field["class_name"].present());
 }
 
-// Returns the part of a setting that belongs to an output. A setting is a map by the names of the
-// outputs, a list in their order, or one value for all of them.
+// Returns the part of a setting that applies to one output. A setting is a map with the names of
+// the outputs as keys, a list in the order of the outputs, or a single value for all outputs.
 StatusOr<JsonField> PartOf(const JsonField& setting, std::span<const std::string> outputs,
                            size_t output) {
   if (!setting.present() || IsObjectOfKeras(setting)) return setting;
@@ -131,7 +132,7 @@ StatusOr<JsonField> PartOf(const JsonField& setting, std::span<const std::string
   return setting[output];
 }
 
-// Like PartOf, but a model with one output may also have a plain list of metrics.
+// Like PartOf, but if the model has only one output, also accepts a plain list of metrics.
 StatusOr<JsonField> MetricsOfOutput(const JsonField& metrics, std::span<const std::string> outputs,
                                     size_t output) {
   const bool list = metrics.present() && metrics.value()->is_array();
@@ -190,7 +191,7 @@ StatusOr<Json> OptimizerKeys(const Json& compile_config) {
       keys[name] = *value.value();
     }
   }
-  // Keras writes these arguments even if they have no effect.
+  // Drop the averaging options if they have no effect; Keras writes them in any case.
   ASSIGN_OR_RETURN(const bool averages, field["config"]["use_ema"].BoolOr(false));
   if (!averages) {
     keys.erase("use_ema");

@@ -48,7 +48,7 @@ TEST(CompileConfig, LossesAndMetricsHaveTheNamesOfTheTrainingFile) {
             R"("metrics":[{"name":"binary_accuracy","threshold":0.25}]})");
 }
 
-// A metric that does not state from_logits takes it from the loss.
+// A metric that does not set from_logits inherits the value from the loss.
 TEST(CompileConfig, AMetricKeepsFromLogitsIfItDiffersFromTheLoss) {
   const auto metric = [](const char* loss_logits) {
     return Objective(StrCat(R"({"loss": {"class_name": "BinaryCrossentropy", "config":
@@ -63,7 +63,8 @@ TEST(CompileConfig, AMetricKeepsFromLogitsIfItDiffersFromTheLoss) {
                              R"("metrics":["binary_crossentropy"]})");
 }
 
-// Keras reports a metric under the string that compile() was given, or under the object's name.
+// Keras reports a metric under the string that was passed to compile(), or under the name of the
+// metric object.
 TEST(CompileConfig, MetricsKeepTheNamesUnderWhichKerasReportsThem) {
   EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": ["mae", "MSE"], "weighted_metrics":
               [{"class_name": "AUC", "config": {"name": "auc_1", "curve": "PR"}},

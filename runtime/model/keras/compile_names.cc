@@ -16,7 +16,7 @@ std::string InLowerCase(std::string_view text) {
   return lower;
 }
 
-// Keras' abbreviations, in lower case.
+// Lists Keras' abbreviations, in lower case.
 constexpr std::pair<std::string_view, std::string_view> kAbbreviations[] = {
     {"acc", "accuracy"},
     {"bce", "binary_crossentropy"},
@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kAbbreviations[] = {
     {"msle", "mean_squared_logarithmic_error"},
 };
 
-// A class whose name is not the training file's name in camel case.
+// Describes a class whose name is not simply the training file's name in camel case.
 struct Irregular {
   std::string_view class_name;
   std::string_view name;

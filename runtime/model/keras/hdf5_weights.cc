@@ -26,9 +26,9 @@ Places PlacesByStructure(const std::vector<Group>& groups) {
   return places;
 }
 
-// Returns the name of a group's object according to the file, prefixed with the names of the
-// enclosing objects: "bidirectional/forward_lstm/lstm_cell". Returns "" if the file does not name
-// the object.
+// Returns the name that the file gives to the object of a group, prefixed with the names of the
+// enclosing objects: "bidirectional/forward_lstm/lstm_cell". Returns "" if the object has no name
+// in the file.
 std::string NameOf(const io::Hdf5File& file, const std::string& path) {
   std::string name;
   for (size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
@@ -38,9 +38,9 @@ std::string NameOf(const io::Hdf5File& file, const std::string& path) {
   }
 }
 
-// Finds the variables by the names that Keras 3 writes as attributes.
+// Finds the variables by the object names that Keras 3 writes as attributes.
 Places PlacesByName(const io::Hdf5File& file, const std::vector<Group>& groups) {
-  std::map<std::string, std::string> named;  // the object's name → the path of its group
+  std::map<std::string, std::string> named;  // object name → path of its group
   for (const auto& [path, dataset] : file.datasets()) {
     const size_t vars = path.rfind("/vars/");
     if (vars == std::string::npos || path.starts_with("optimizer/")) continue;
@@ -69,8 +69,9 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(model, variables));
   Places by_name = PlacesByName(file, groups);
   if (by_name.size() == CountOf(groups)) return by_name;
-  // Files of tf.keras 2 do not name objects, so try to find the variables by the model's structure.
-  // The format's first versions named the list of layers differently, so try that name last.
+  // Files of tf.keras 2 do not contain object names, so try to find the variables by the model's
+  // structure. The first versions of the format used a different name for the list of layers; try
+  // this name last.
   Places by_structure = PlacesByStructure(groups);
   if (HasAll(file, by_structure)) return by_structure;
   Places older;
@@ -80,7 +81,7 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   return by_name.empty() ? by_structure : by_name;
 }
 
-// The weights of one layer in the older format.
+// Lists the weights of one layer in a file of the older format.
 struct OldLayer {
   std::string name;
   std::vector<std::string> weights;  // their names
@@ -101,8 +102,8 @@ StatusOr<std::vector<OldLayer>> OldLayers(const io::Hdf5File& file, const std::s
   return layers;
 }
 
-// Finds the weights of a layer. Matches them by name if their names in the file are exactly those
-// of the variables, as in a file that this program has written; otherwise, by order.
+// Finds the weights of a layer. If the names in the file are exactly the names of the variables, as
+// in files that this program writes, matches the weights by name. Otherwise, matches them by order.
 void Place(const LayerWeights& layer, const OldLayer& old, Places& places) {
   const std::set<std::string> names(layer.variables.begin(), layer.variables.end());
   if (layer.variables.size() == old.weights.size() &&
@@ -134,7 +135,7 @@ StatusOr<Places> OldPlaces(const io::Hdf5File& file, const std::string& root,
   return by_order;
 }
 
-// Returns whether a dataset contains something other than weights.
+// Returns whether the dataset at this path does not contain weights.
 bool IsOther(const std::string& path) {
   return path.starts_with("optimizer/") || path.starts_with("optimizer_weights/") ||
          path.starts_with("metrics/") || path.find("seed_generator/") != std::string::npos;

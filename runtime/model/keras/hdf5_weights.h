@@ -10,7 +10,7 @@
 
 namespace tfjob::keras {
 
-// Finds the weights in a file of either format of layout.h.
+// Finds the weights in a file that has either of the formats described in layout.h.
 StatusOr<Weights> WeightsOf(std::shared_ptr<const io::Hdf5File> file, const model::Model& model,
                             std::span<const model::VariableSpec> variables);
 

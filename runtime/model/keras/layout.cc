@@ -14,7 +14,7 @@ namespace {
 
 using Specs = std::vector<const model::VariableSpec*>;
 
-// Returns the variables whose names begin with `prefix`, in the same order.
+// Returns the variables whose names start with `prefix`, in the original order.
 Specs Below(const Specs& variables, std::string_view prefix) {
   Specs found;
   for (const model::VariableSpec* variable : variables) {
@@ -23,16 +23,16 @@ Specs Below(const Specs& variables, std::string_view prefix) {
   return found;
 }
 
-// A part of a layer, such as the cell of an LSTM.
+// Describes a part of a layer, such as the cell of an LSTM.
 struct Part {
   std::string_view owner;  // the class of the outermost layer
-  int level = 0;           // 0: directly in that layer
-  size_t index = 0;        // among the parts of the same object
+  int level = 0;           // 0: directly in the outermost layer
+  size_t index = 0;        // index among the parts of the same object
   std::string_view name;
 };
 
-// Returns the path of a cell within an RNN's StackedRNNCells. Keras numbers the cells of each class
-// separately, like layers.
+// Returns the path of a cell within the StackedRNNCells of an RNN. As with layers, Keras numbers
+// the cells of each class separately.
 std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) {
   const auto cells = rnn.config.As<model::layers::RNN>()->Cells();
   if (index >= cells.size()) return std::nullopt;
@@ -43,8 +43,8 @@ std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) 
   return StrCat("cells/", model::SnakeCase(class_name), number == 0 ? "" : StrCat("_", number));
 }
 
-// Returns the name of the attribute in which a Keras object holds the part, or nullopt if it is
-// unknown.
+// Returns the name of the Keras object's attribute that contains the part, or nullopt if the name
+// is unknown.
 std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& part) {
   static const std::map<std::string_view, std::string> kAttention = {
       {"gate", "gate_dense"},
@@ -63,8 +63,8 @@ std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& pa
   return std::nullopt;
 }
 
-// Adds the group of an object and the groups of its parts. Its variables' names begin with
-// `prefix`. `level` is 0 for a layer, 1 for a part of it, and so on.
+// Adds the group of an object and the groups of its parts. The names of the object's variables
+// start with `prefix`. `level` is 0 for a layer, 1 for a part of a layer, and so on.
 Status AddObject(const model::Layer& layer, int level, std::string path, const std::string& prefix,
                  std::string name, const Specs& variables, std::vector<Group>& groups) {
   const size_t own = groups.size();
@@ -100,8 +100,9 @@ std::string_view ClassOf(const model::Layer& layer) {
   return nested->model->sequential ? "Sequential" : "Functional";
 }
 
-// Adds the groups of a model. Their paths begin with `path`, such as "" or "layers/functional/".
-// The model's variable names begin with `prefix`, such as "" or "inner/".
+// Adds the groups of a model. The paths of the groups start with `path`, such as "" or
+// "layers/functional/". The names of the model's variables start with `prefix`, such as "" or
+// "inner/".
 Status AddModel(const model::Model& model, const std::string& path, const std::string& prefix,
                 const Specs& variables, std::vector<Group>& groups) {
   std::map<std::string, int> counts;

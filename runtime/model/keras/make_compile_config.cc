@@ -1,4 +1,4 @@
-// Implements the functions of compile_config.h that generate Keras' settings.
+// Implements the functions of compile_config.h that create Keras' settings.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -53,7 +53,7 @@ bool IsLossOfLogits(const Json& loss) {
   return loss.contains("from_logits") && loss["from_logits"] == true;
 }
 
-// Returns whether the metric is a cross-entropy, which takes from_logits from the loss.
+// Returns whether the metric is a cross-entropy; such metrics inherit from_logits from the loss.
 bool TakesLogits(const std::string& name) {
   return name.ends_with("crossentropy") && name != "clipped_crossentropy";
 }
@@ -71,7 +71,7 @@ Json SerializedMetric(const Json& metric, const Json& loss) {
   return Serialized("keras.metrics", ClassName(name, /*metric=*/true), std::move(config));
 }
 
-// Returns whether Keras has the metric. Keras would not load a file with any other metric.
+// Returns whether Keras has this metric. Keras cannot load a file with an unknown metric.
 bool IsMetricOfKeras(const Json& metric) {
   constexpr std::string_view kOnlyHere[] = {"perplexity", "clipped_crossentropy", "huber",
                                             "binary_focal_crossentropy",
@@ -80,7 +80,7 @@ bool IsMetricOfKeras(const Json& metric) {
   return std::ranges::find(kOnlyHere, name.get_ref<const std::string&>()) == std::end(kOnlyHere);
 }
 
-// Returns Keras' form of the metrics in `keys`. `key` is "metrics" or "weighted_metrics".
+// Converts the metrics in `keys` to Keras' form. `key` is "metrics" or "weighted_metrics".
 Json SerializedMetrics(const Json& keys, const char* key) {
   Json list = Json::array();
   if (!keys.contains(key)) return list;

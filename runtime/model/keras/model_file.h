@@ -10,12 +10,12 @@ namespace tfjob::keras {
 
 enum class FileFormat { kJson, kArchive, kHdf5, kSafetensors, kOther };
 
-// Returns the format of the file, judging by its first bytes, or kOther if it is unknown.
+// Detects the format of a file by its first bytes. Returns kOther if the format is unknown.
 StatusOr<FileFormat> FormatOf(const std::string& path);
 
-// Reads the JSON that model.to_json() returns, a .keras file, or a whole model in an .h5 file.
-// Returns InvalidArgument, with a message that names the file, if it has another format or the
-// model is not supported.
+// Reads the model from a JSON file with the result of model.to_json(), a .keras file, or an .h5
+// file with a whole model. Returns InvalidArgument if the file has another format, or if the model
+// is not supported; the message names the file.
 StatusOr<model::Model> ReadModelFile(const std::string& path);
 
 }  // namespace tfjob::keras

@@ -5,10 +5,10 @@
 namespace tfjob::keras {
 namespace {
 
-// Returns the names under which a variable may have been saved, the best match first.
+// Returns the names under which a variable may have been saved, in order of preference.
 std::vector<std::string> SavedNames(const model::Model& model, const std::string& name) {
   std::vector<std::string> names = {name, StrCat(model.name, "/", name)};
-  // Removes the names of nested models one by one, and keeps those of the layer and the variable.
+  // Remove the names of nested models one by one, but keep the names of the layer and the variable.
   for (size_t slash = name.find('/'); slash != std::string::npos && slash < name.rfind('/');
        slash = name.find('/', slash + 1)) {
     names.push_back(name.substr(slash + 1));
@@ -21,7 +21,7 @@ std::vector<std::string> SavedNames(const model::Model& model, const std::string
 std::map<std::string, std::string> MatchObjectNames(
     const model::Model& model, std::span<const model::VariableSpec> variables,
     const std::map<std::string, std::string>& saved) {
-  std::map<std::string, std::vector<std::string>> claims;  // a saved name → the variables it fits
+  std::map<std::string, std::vector<std::string>> claims;  // saved name → matching variables
   for (const model::VariableSpec& variable : variables) {
     for (const std::string& name : SavedNames(model, variable.name)) {
       if (!saved.contains(name)) continue;

@@ -1,4 +1,4 @@
-// Finds a model's variables among those of an object-based checkpoint.
+// Finds the variables of a model in an object-based checkpoint.
 #pragma once
 
 #include <map>
@@ -9,12 +9,12 @@
 
 namespace tfjob::keras {
 
-// Returns a map from each variable's name to the value of its saved name. The keys of `saved` are
-// the names that the variables had in the program that saved them; its values are arbitrary. In a
-// saved name, Keras may prepend the name of the outermost model, and may omit the names of nested
-// functional models: the variable inner/deep/kernel may be called inner/deep/kernel,
-// outer/inner/deep/kernel or deep/kernel. Leaves out a saved name that fits several variables
-// equally well, and a variable that no saved name fits.
+// Finds the saved name of each variable. Returns a map from variable names to the values that
+// `saved` has for their saved names. The keys of `saved` are the names that the variables had in
+// the program that saved them; its values are arbitrary. Keras may prepend the name of the
+// outermost model to a saved name, and may omit the names of nested functional models: the saved
+// name of inner/deep/kernel may be inner/deep/kernel, outer/inner/deep/kernel or deep/kernel. Omits
+// saved names that match several variables, and variables without a matching saved name.
 std::map<std::string, std::string> MatchObjectNames(
     const model::Model& model, std::span<const model::VariableSpec> variables,
     const std::map<std::string, std::string>& saved);

@@ -1,4 +1,5 @@
-// Tests object-based checkpoints whose names cross, as only a forged checkpoint has them.
+// Tests object-based checkpoints in which a tensor has the name of another variable. Only forged
+// checkpoints contain such names.
 #include <gtest/gtest.h>
 #include <leveldb/env.h>
 #include <leveldb/options.h>
@@ -17,16 +18,16 @@
 namespace tfjob::keras {
 namespace {
 
-constexpr int kFloat = 1, kString = 7;  // TensorFlow's numbers
+constexpr int kFloat = 1, kString = 7;  // TensorFlow's DataType values
 
-// A checkpoint of one data file.
+// Builds a checkpoint with a single data file.
 class Checkpoint {
  public:
   void Add(const std::string& name, std::vector<int64_t> dims, const std::vector<float>& values) {
     const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * 4);
     Add(name, kFloat, dims, bytes, io::MaskCrc(io::Crc32c(bytes)));
   }
-  // Adds the names that variables had: full name → name of the tensor.
+  // Adds the object graph. `names` maps the full name of each variable to the name of its tensor.
   void AddGraph(const std::map<std::string, std::string>& names) {
     io::TrackableObjectGraph graph;
     for (const auto& [full_name, key] : names) {
@@ -64,7 +65,8 @@ class Checkpoint {
     entries_[name] = entry.SerializeAsString();
     data_ += bytes;
   }
-  // Writes the length of the text as a varint, the checksum of the length, and the text.
+  // Adds a string tensor: the length of the text as a varint, the checksum of the length, and the
+  // text.
   void AddString(const std::string& name, const std::string& text) {
     const auto length = static_cast<uint32_t>(text.size());
     uint32_t crc = io::Crc32c(std::as_bytes(std::span(&length, 1)));
@@ -114,7 +116,8 @@ TEST_F(ObjectWeightsTest, VariablesAreFoundByTheirFullNames) {
   EXPECT_EQ((*values)[1]->data<float>()[1], 8);
 }
 
-// The kernel's tensor is named like the bias, so its entry must not be taken for that of the bias.
+// The kernel's tensor has the name of the bias. The entry of this tensor must not be mistaken for
+// the entry of the bias.
 TEST_F(ObjectWeightsTest, ATensorCalledLikeAnotherVariableKeepsItsShape) {
   Checkpoint checkpoint;
   checkpoint.Add("dense/bias", {5}, {1, 2, 3, 4, 5});

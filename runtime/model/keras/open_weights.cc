@@ -44,7 +44,8 @@ StatusOr<Weights> OpenCheckpoint(const std::string& prefix, const model::Model& 
     const auto saved = io::ObjectVariables(*shared);
     RETURN_IF_ERROR(Annotate(saved.status(), weights.file));
     renamed = MatchObjectNames(model, variables, *saved);
-    // Looks up names in a copy, because a variable may have the same name as another one's tensor.
+    // Look up names in a copy, because the name of a variable may also be the name of another
+    // variable's tensor.
     const std::map<std::string, StoredTensor> tensors = weights.entries;
     for (const auto& [name, tensor] : renamed) weights.entries[name] = tensors.at(tensor);
   }

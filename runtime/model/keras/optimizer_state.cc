@@ -21,7 +21,8 @@ void AddSlots(const std::vector<std::string>& slots, size_t trained,
   }
 }
 
-// Returns the groups of slots that Keras interleaves, in the order in which it creates them.
+// Returns the slots in the order in which Keras creates them, divided into groups. Keras
+// interleaves the slots of a group.
 std::vector<std::vector<std::string>> SlotGroups(const optimizer::Optimizer& optimizer) {
   std::vector<std::string> own;
   for (const optimizer::Slot& slot : optimizer::Slots(optimizer)) {
@@ -34,15 +35,15 @@ std::vector<std::vector<std::string>> SlotGroups(const optimizer::Optimizer& opt
     }
     return groups;
   }
-  // All other optimizers create their first two slots together. The third slot, which amsgrad adds,
-  // follows.
+  // All other optimizers create their first two slots together, followed by the third slot if
+  // amsgrad is set.
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, own.size()));
   groups.emplace_back(own.begin(), middle);
   groups.emplace_back(middle, own.end());
   return groups;
 }
 
-// The datasets of an optimizer's variables, in Keras' order.
+// Lists the datasets of an optimizer's variables, in Keras' order.
 struct StoredOptimizer {
   std::unique_ptr<io::Hdf5File> file;
   std::vector<std::string> paths;
@@ -74,7 +75,7 @@ StatusOr<int64_t> ReadIterations(const StoredOptimizer& stored) {
     iterations = tensor.data<int64_t>()[0];
   if (tensor.shape().num_elements() == 1 && tensor.dtype() == DType::kInt32)
     iterations = tensor.data<int32_t>()[0];
-  // Above this number, a double cannot represent every integer.
+  // Limits the number of iterations: a double cannot represent every integer above this limit.
   constexpr int64_t kMostIterations = int64_t{1} << 53;
   if (iterations >= 0 && iterations <= kMostIterations) return iterations;
   return InvalidArgument(stored.file->name(), ": ", stored.paths[0],
@@ -143,7 +144,7 @@ StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model
   const auto expected = OptimizerVariables(optimizer, trained.size());
   OptimizerState state;
   ASSIGN_OR_RETURN(state.iterations, ReadIterations(stored));
-  // A compiled model that was never trained has no slots.
+  // A model that was compiled but never trained has no slots.
   if (state.iterations == 0 && stored.paths.size() <= 2) return state;
   if (stored.paths.size() != expected.size()) {
     return InvalidArgument(path, ": its optimizer has ", stored.paths.size(), " variables, but ",

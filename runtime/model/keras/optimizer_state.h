@@ -1,10 +1,10 @@
 // Reads and writes the state of an optimizer in Keras' files.
 //
-// Keras stores an optimizer as a list of variables: the number of steps, the learning rate unless
-// there is a schedule, the averages of all variables (use_ema), the accumulated gradients of all
-// variables, and the optimizer's own slots. Slots that an optimizer creates together are
-// interleaved: the momentum and the velocity of the first variable, those of the second, …
-// Sources: keras/src/optimizers (build), keras/src/saving/saving_lib.py.
+// Keras stores an optimizer as a list of variables: the number of steps, the learning rate (unless
+// there is a schedule), the averages of all variables (use_ema), the accumulated gradients of all
+// variables, and the slots of the optimizer's kind. Slots that an optimizer creates together are
+// interleaved: the momentum and the velocity of the first variable, then those of the second
+// variable, and so on. Sources: keras/src/optimizers (build), keras/src/saving/saving_lib.py.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tfjob::keras {
 
-// A variable of an optimizer of Keras.
+// Identifies a variable of a Keras optimizer.
 struct OptimizerVariable {
   enum class Kind {
     kIterations,    // int64 scalar
@@ -30,18 +30,18 @@ struct OptimizerVariable {
   };
   Kind kind = Kind::kSlot;
   size_t variable = 0;  // kSlot: the index of the trained variable
-  std::string slot;     // kSlot: the name in optimizer::Slot
+  std::string slot;     // kSlot: optimizer::Slot::name
 
   bool operator==(const OptimizerVariable&) const = default;
 };
 
-// Returns the variables in Keras' order. `trained` is the number of variables that the optimizer
-// updates.
+// Returns the optimizer's variables in Keras' order. `trained` is the number of model variables
+// that the optimizer updates.
 std::vector<OptimizerVariable> OptimizerVariables(const optimizer::Optimizer& optimizer,
                                                   size_t trained);
 
-// Returns a unique name of a variable of the optimizer: "iteration", "dense/kernel/momentum".
-// `trained` contains the names of the trained variables.
+// Returns a unique name for a variable of the optimizer, such as "iteration" or
+// "dense/kernel/momentum". `trained` contains the names of the trained variables.
 std::string NameOfVariable(const OptimizerVariable& variable, std::span<const std::string> trained);
 
 // Returns the names of the trained variables in Keras' order.
@@ -49,23 +49,23 @@ std::vector<std::string> TrainedVariables(const model::Model& model,
                                           std::span<const model::VariableSpec> variables);
 
 struct OptimizerState {
-  int64_t iterations = 0;  // steps that the optimizer has taken
-  // The values of the slots, by variable name and then by slot name. Empty if the optimizer has
-  // created no slots.
+  int64_t iterations = 0;  // number of steps that the optimizer has completed
+  // The values of the slots: a map from variable names to maps from slot names to values. Empty if
+  // the optimizer has not created any slots.
   std::map<std::string, std::map<std::string, Tensor>> slots;
 };
 
-// Reads the state of `optimizer` from a .keras or .h5 file, or from weights of Keras 3
+// Reads the state of `optimizer` from a .keras or .h5 file, or from a weights file of Keras 3
 // (NAME.weights.h5). `model` must be the model in the file or, if the file contains only weights,
-// the model to which they belong. Returns InvalidArgument if the file contains no optimizer state,
-// or if the variables show that the state belongs to another optimizer or model.
+// the model to which the weights belong. Returns InvalidArgument if the file contains no optimizer
+// state, or if the stored variables do not match the optimizer and the model.
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,
                                             std::span<const model::VariableSpec> variables,
                                             const optimizer::Optimizer& optimizer);
 
 // Returns the values of the optimizer's variables, in the order of OptimizerVariables. `trained`
-// contains the names of the trained variables in Keras' order; `state` must contain all of their
-// slots.
+// contains the names of the trained variables in Keras' order. `state` must contain all slots of
+// these variables.
 std::vector<Tensor> ValuesOf(const OptimizerState& state, const optimizer::Optimizer& optimizer,
                              std::span<const std::string> trained);
 

@@ -37,7 +37,8 @@ Status CheckPatterns(const Weights& weights, std::span<const model::VariableSpec
   return OkStatus();
 }
 
-// Returns the names of the tensors in the file that belong to no variable and match no pattern.
+// Returns the names of the tensors in the file that do not belong to a variable and do not match a
+// pattern.
 std::vector<std::string> Unexpected(const Weights& weights,
                                     std::span<const model::VariableSpec> variables,
                                     std::span<const std::string> skip) {
@@ -59,7 +60,7 @@ Status CheckVariable(const Weights& weights, const model::VariableSpec& variable
   }
   const StoredTensor& stored = found->second;
   if (!stored.dtype)
-    return weights.read(variable.name).status();  // reports why `read` refuses the tensor
+    return weights.read(variable.name).status();  // the reason why `read` rejects the tensor
   if (*stored.dtype == variable.dtype && stored.shape == variable.shape) return OkStatus();
   return InvalidArgument(weights.file, ": ", variable.name, " is ", Name(*stored.dtype),
                          stored.shape.ToString(), " there, but ", Name(variable.dtype),

@@ -1,4 +1,4 @@
-// Reads a file of weights in any supported format, by the names of a model's variables.
+// Reads the values of a model's variables from a weights file in any supported format.
 #pragma once
 
 #include <functional>
@@ -16,45 +16,46 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // the type that `read` returns; nullopt if `read` refuses the tensor
+  std::optional<DType> dtype;  // the type that `read` returns; nullopt if `read` rejects the tensor
   Shape shape;
 };
 
 struct Weights {
-  std::string file;  // for errors
-  // The tensors by variable name ("dense/kernel"), or by their names in the file if they belong to
-  // no variable of the model.
+  std::string file;  // for error messages
+  // The tensors in the file. The key is the name of the variable ("dense/kernel") or, for a tensor
+  // that does not belong to a variable of the model, the tensor's name in the file.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
-  // True if the file may contain tensors that belong to no variable. For example, a checkpoint also
-  // contains the state of the optimizer.
+  // Whether the file may contain tensors that do not belong to a variable. For example, a
+  // checkpoint also contains the state of the optimizer.
   bool contains_others = false;
 };
 
-// Opens a file and determines where it stores the model's variables. The content determines the
-// format:
+// Opens a file and determines where it stores the model's variables. The format is detected by the
+// file's content. The format determines how variables are found:
 //   .safetensors               by name
-//   .keras, NAME.weights.h5    by the layers' names, if the file has all of them, and otherwise by
-//                              their classes and order, as Keras 3 does
-//   .h5 of Keras 2 or 3        by the layers' names, if the file has all of them, and otherwise by
-//                              their order, as Keras does; within a layer, by order
-//   a checkpoint's prefix, or a folder with checkpoints (the newest): by name, even if the
-//                              checkpoint is object-based (object_graph.h)
-// Returns NotFound if there is no such file, InvalidArgument for another format, and DataLoss for a
-// damaged file.
+//   .keras, NAME.weights.h5    by the names of the layers if the file contains all of them, and
+//                              otherwise by the classes and the order of the layers, like Keras 3
+//   .h5 of Keras 2 or 3        by the names of the layers if the file contains all of them, and
+//                              otherwise by the order of the layers, like Keras; within a layer, by
+//                              order
+//   checkpoint                 by name, even if the checkpoint is object-based (object_graph.h);
+//                              `path` is a prefix, or a folder, whose newest checkpoint is used
+// Returns NotFound if the file does not exist, InvalidArgument if its format is not supported, and
+// DataLoss if the file is corrupt.
 StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model,
                               std::span<const model::VariableSpec> variables);
 
-// Reads the values of the variables, in their order. A variable whose name matches one of the
-// patterns `skip` ("logits/*", as in a shell) gets no value.
+// Reads the values of the variables, in the order of `variables`. A variable whose name matches any
+// of the shell patterns `skip` ("logits/*") gets nullopt.
 //
-// Returns InvalidArgument, with a message that names the file and the first tensor at fault, if
-//   - a variable is missing from the file, or has a different type or shape there;
-//   - the file has a tensor that belongs to no variable and matches no pattern (unless
-//     `contains_others`); or
-//   - a pattern matches nothing.
-// Returns Unimplemented if a variable's tensor has a type that is not supported. Shapes and names
-// are checked before any value is read.
+// Returns InvalidArgument, with a message that names the file and the first faulty tensor, if
+//   - a variable is missing from the file, or has a different type or shape in the file;
+//   - the file contains a tensor that does not belong to a variable and does not match a pattern
+//     (unless `contains_others` is true); or
+//   - a pattern matches no variable.
+// Returns Unimplemented if a variable's tensor has an unsupported type. Checks all names and shapes
+// before reading any values.
 StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
     const Weights& weights, std::span<const model::VariableSpec> variables,
     std::span<const std::string> skip);

@@ -25,7 +25,7 @@ std::string Path(const std::string& name) {
   return StrCat(testing::TempDir(), "/", name);
 }
 
-// A Sequential model with a nested one, and with a layer that is not trained.
+// A Sequential model that contains a nested model and a frozen layer.
 constexpr char kModel[] = R"({"class_name": "Sequential", "config": {"name": "outer", "layers": [
   {"class_name": "InputLayer", "config": {"batch_shape": [null, 3], "name": "x"}},
   {"class_name": "Dense", "config": {"units": 2, "name": "first"}},
@@ -39,7 +39,7 @@ struct Some {
   std::vector<VariableSpec> variables = *model::Variables(model, model::Features({3}));
   std::vector<Tensor> values;
 
-  // Gives every element of every variable a different value.
+  // Creates a model whose variables have a different value in every element.
   Some() {
     float next = 1;
     for (const VariableSpec& variable : variables) {
@@ -106,7 +106,7 @@ TEST(Layout, PatternsThatFreezeLayersDoNotChangeTheOrderOfAFile) {
     ASSERT_EQ(model::Freeze(frozen, std::vector<std::string>{pattern}), OkStatus());
     EXPECT_EQ(order_in_file(frozen), order_in_file(some.model)) << pattern;
   }
-  // A file that is written contains the present flags.
+  // A new file is written with the present flags.
   model::Model frozen = some.model;
   ASSERT_EQ(model::Freeze(frozen, std::vector<std::string>{"*"}), OkStatus());
   const auto variables = *model::Variables(frozen, model::Features({3}));
@@ -177,7 +177,7 @@ TEST(Weights, WholeModelsAreReadBack) {
 
 TEST(Weights, NamesCountBeforeOrder) {
   const Some some;
-  Some other;  // the same layers, but two have swapped their names
+  Some other;  // the same layers, but the names of two are exchanged
   other.model.layers[1].name = "last";
   other.model.layers[3].name = "first";
   other.variables = *model::Variables(other.model, model::Features({3}));
@@ -307,7 +307,7 @@ TEST(ModelFile, BadModelsAreNamed) {
             std::string_view::npos);
 }
 
-// Returns a state of Adam after 7 steps, in which all values of slots differ.
+// Returns a state of Adam after 7 steps, in which all slot values are different.
 OptimizerState StateOf(const Some& some) {
   OptimizerState state{.iterations = 7};
   float next = 100;

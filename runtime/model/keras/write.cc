@@ -17,7 +17,7 @@
 namespace tfjob::keras {
 namespace {
 
-// The version of Keras that defines these formats.
+// The Keras version whose formats are written.
 constexpr char kKerasVersion[] = "3.15.1";
 
 std::map<std::string, Tensor> ByName(const WholeModel& whole) {
@@ -33,12 +33,13 @@ std::vector<Tensor> OptimizerValues(const WholeModel& whole) {
                   TrainedVariables(whole.model, whole.variables));
 }
 
-// Returns the name of the Keras object that stands for the optimizer.
+// Returns the name of the Keras object that represents the optimizer.
 std::string ObjectName(const optimizer::Optimizer& optimizer) {
   return model::SnakeCase(optimizer::Name(optimizer.kind));
 }
 
-// Returns Keras 3's weights file, with the state of the optimizer if `with_optimizer` is true.
+// Returns a weights file in the format of Keras 3. Includes the state of the optimizer if
+// `with_optimizer` is true.
 StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& whole,
                                      bool with_optimizer) {
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(whole.model, whole.variables));
@@ -58,8 +59,7 @@ StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& 
   return io::MakeHdf5(path, datasets, attributes);
 }
 
-// Adds the settings of compile() and the state of the optimizer to a whole model in the older
-// format.
+// Adds the compile() settings and the state of the optimizer to a whole model in the older format.
 void AddCompiled(const WholeModel& whole, io::NamedTensors& datasets, Json& attributes) {
   if (!whole.compiled) return;
   attributes[""]["training_config"] = PrintJson(OlderCompileConfig(whole.compiled->compile_config));

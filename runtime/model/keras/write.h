@@ -1,4 +1,4 @@
-// Writes a model with its weights as files that Keras 3 loads.
+// Writes a model and its weights to files that Keras 3 can load.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@
 
 namespace tfjob::keras {
 
-// The settings and the state with which Keras continues training.
+// Contains the settings and the state that Keras needs to continue training.
 struct CompiledModel {
   const Json& compile_config;  // see compile_config.h
   const optimizer::Optimizer& optimizer;
-  const OptimizerState* state = nullptr;  // null: the optimizer starts afresh
+  const OptimizerState* state = nullptr;  // null: the optimizer starts without state
 };
 
-// A model and the values of its variables, in the order of Variables (model.h).
+// Contains a model and the values of its variables, in the order of Variables (model.h).
 struct WholeModel {
   const model::Model& model;
   std::span<const model::VariableSpec> variables;
@@ -29,19 +29,19 @@ struct WholeModel {
   std::optional<CompiledModel> compiled = {};
 };
 
-// The formats that Write supports, by extension.
+// Lists the extensions of the formats that Write supports.
 inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5", ".safetensors"};
 
-// Writes the format that the extension of the name specifies:
-//   .keras         keras.models.load_model
-//   .weights.h5    Model.load_weights of Keras 3
-//   .h5            keras.models.load_model; the older format, as a whole model
-//   .safetensors   the weights by variable name
-// If `compiled` is set, .keras and .h5 files also contain the settings of compile() and the state
-// of the optimizer. Equal models give equal files. Replaces the file atomically.
+// Writes the model in the format that the file name's extension specifies:
+//   .keras         a whole model, for keras.models.load_model
+//   .weights.h5    only the weights, for Model.load_weights of Keras 3
+//   .h5            a whole model in the older format, for keras.models.load_model
+//   .safetensors   only the weights, by variable name
+// If `compiled` is set, .keras and .h5 files also contain the compile() settings and the state of
+// the optimizer. Equal models produce identical files. Replaces the file atomically.
 //
-// Returns InvalidArgument for any other extension. Propagates I/O errors, and errors from Groups
-// (layout.h).
+// Returns InvalidArgument if the extension is not supported. Propagates I/O errors, and errors from
+// Groups (layout.h).
 Status Write(const std::string& path, const WholeModel& whole,
              FileSystem& files = RealFileSystem());
 

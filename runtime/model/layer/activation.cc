@@ -24,8 +24,8 @@ Output Times(Builder& b, Output x, double factor) {
   return Mul(b, x, Number(b, x, factor));
 }
 
-// Returns log(1 + x) for x from 0 to 1. For x below 1/16, sums a series instead, because 1 + x
-// would lose too many digits of x. The first omitted term is less than 1e-8·x.
+// Returns log(1 + x) for x from 0 to 1. Uses a power series for x below 1/16, because computing 1 +
+// x would lose too many digits of x. The first omitted term is less than 1e-8·x.
 Output LogOfOnePlus(Builder& b, Output x) {
   Output sum = Number(b, x, -1.0 / 6);
   for (int n = 5; n >= 1; --n) sum = Plus(b, Mul(b, sum, x), (n % 2 == 0 ? -1.0 : 1.0) / n);
@@ -50,8 +50,8 @@ Output HardSigmoid(Builder& b, Output x) {
   return ClipByValue(b, Plus(b, Times(b, x, 1.0 / 6), 0.5), 0, 1);
 }
 
-// Klambauer et al., "Self-Normalizing Neural Networks", 2017. Where x is 0, the gradient is the
-// scale, as in TensorFlow.
+// Returns SELU (Klambauer et al., "Self-Normalizing Neural Networks", 2017). Where x is 0, the
+// gradient is the scale, as in TensorFlow.
 Output Selu(Builder& b, Output x) {
   constexpr double kAlpha = 1.6732632423543772, kScale = 1.0507009873554805;
   const Output zero = Number(b, x, 0);
@@ -59,7 +59,7 @@ Output Selu(Builder& b, Output x) {
   return Times(b, Select(b, Less(b, x, zero), below, x), kScale);
 }
 
-// Returns 0 below -1, x above 1, and (x + 1)²/4 in between.
+// Returns 0 for x below -1, x for x above 1, and (x + 1)²/4 in between.
 Output SparsePlus(Builder& b, Output x) {
   const Output middle = Times(b, Square(b, Plus(b, ClipByValue(b, x, -1, 1), 1)), 0.25);
   return Add(b, middle, Relu(b, Plus(b, x, -1)));
@@ -70,7 +70,7 @@ struct Function {
   Output (*apply)(Builder&, Output);
 };
 
-// In the order of ActivationKind.
+// Listed in the order of ActivationKind.
 constexpr Function kActivations[] = {
     {"linear", [](Builder&, Output x) { return x; }},
     {"relu", graph::Relu},
@@ -103,7 +103,7 @@ constexpr Function kActivations[] = {
     {"tanh_shrink", [](Builder& b, Output x) { return Sub(b, x, Tanh(b, x)); }},
 };
 
-// Other names that Keras accepts.
+// Lists other names that Keras accepts.
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {{"swish", "silu"},
                                                                       {"hard_swish", "hard_silu"}};
 
@@ -155,7 +155,7 @@ Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
   return OverLastAxis(b, x, axes, graph::Softmax);
 }
 
-// Moves the axes to the end, merges them, and afterwards restores them.
+// Moves the axes to the end and merges them, applies the function, and then restores the axes.
 Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
                     Output (*function)(Builder&, Output)) {
   if (!x.valid()) return x;
@@ -180,12 +180,12 @@ Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
   return Transpose(b, y, back);
 }
 
-// Compares all pairs of elements, whereas Keras sorts them, so time and memory grow with the square
-// of the axis's length. An element belongs to the support if the amounts by which larger elements
-// exceed it sum to less than 1. `smaller` is the element's position in the support in ascending
-// order, counted from 1, where equal elements share the mean of their positions; it is the number
-// of times that Keras' sum of cumulative sums contains the element. No gradient flows through
-// `support` and `smaller`.
+// Compares all pairs of elements instead of sorting them like Keras, so time and memory are
+// quadratic in the length of the axis. An element belongs to the support if the sum of the
+// differences between all larger elements and this element is less than 1. `smaller` is the
+// position of an element in the support in ascending order, counted from 1. Equal elements share
+// the mean of their positions. This position is the number of times that Keras' sum of cumulative
+// sums contains the element. No gradient flows through `support` and `smaller`.
 Output Sparsemax(Builder& b, Output x) {
   std::vector<int64_t> column = b.shape(x).dims(), row = column;
   column.push_back(1);
@@ -208,8 +208,8 @@ double LargeNegative(const Builder& b, Output x) {
   return b.dtype(x) == DType::kFloat16 ? -3e4 : -1e9;
 }
 
-// Like Keras, replaces masked elements with a large negative number before the softmax, and sets
-// them to 0 after it. The latter matters if all elements are masked.
+// Like Keras, replaces masked elements with a large negative number before the softmax. Sets them
+// to 0 after the softmax, which makes a difference only if all elements are masked.
 Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
   if (b.dtype(mask) != DType::kBool)
     mask = Greater(b, Cast(b, mask, b.dtype(x)), Number(b, x, 0.5));
@@ -218,8 +218,8 @@ Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_
 }
 
 Output Elu(Builder& b, Output x, double alpha) {
-  // Clips elements above 0, because the gradient of exp would overflow even where its result is not
-  // used.
+  // Clip x to at most 0. Otherwise, the gradient of exp would overflow where x is large, even
+  // though this result is not used.
   const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);
   return Add(b, Relu(b, x), Times(b, below, alpha));
 }

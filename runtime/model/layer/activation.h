@@ -10,7 +10,8 @@
 
 namespace tfjob::model {
 
-// Keras' activation functions with their default arguments; see keras.io/api/layers/activations.
+// Lists Keras' activation functions, which have their default arguments here; see
+// keras.io/api/layers/activations.
 enum class ActivationKind {
   kLinear,
   kRelu,
@@ -45,29 +46,28 @@ enum class ActivationKind {
 std::string_view Name(ActivationKind kind);
 // Returns the names in the order of the enum.
 std::vector<std::string> ActivationNames();
-// Reads the argument, which is a name or Keras 3's {class_name: function, config: name}. Leaves
-// `into` unchanged if the argument is absent or null.
+// Reads the argument, which is a name or Keras 3's {class_name: function, config: name}. If the
+// argument is absent or null, leaves `into` unchanged.
 Status ReadActivation(Arguments& arguments, std::string_view argument, ActivationKind& into);
 graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
 // Returns InvalidArgument unless the activation can be applied to examples of this shape.
 Status CheckActivation(ActivationKind kind, const Shape& shape);
 
-// Returns the softmax of x [batch, …] over these axes, which count from 0 and are in ascending
-// order.
+// Returns the softmax of x [batch, …] over `axes`, which must be in ascending order and counted
+// from 0.
 graph::Output SoftmaxOver(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes);
-// Applies `function`, which works on the last axis, over these axes instead, and returns the
-// result.
+// Applies `function`, which operates on the last axis, to `axes` instead. Returns the result.
 graph::Output OverLastAxis(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes,
                            graph::Output (*function)(graph::Builder&, graph::Output));
-// Returns Keras' sparsemax over the last axis: max(x - t, 0). Keras 3 adds up the cumulative sums
-// of the k largest elements instead of taking the last one, so its t differs from that in the paper
-// (Martins and Astudillo, "From Softmax to Sparsemax", 2016), and the results need not sum to 1.
-// Models trained with Keras expect these values.
+// Returns Keras' sparsemax over the last axis: max(x - t, 0). The threshold t differs from the
+// paper (Martins and Astudillo, "From Softmax to Sparsemax", 2016): Keras 3 uses the sum of all
+// cumulative sums of the k largest elements instead of the last cumulative sum. The results
+// therefore need not sum to 1, but models trained with Keras expect them.
 graph::Output Sparsemax(graph::Builder& b, graph::Output x);
-// Returns the number that Keras gives masked elements before a softmax, in the type of x.
+// Returns the number that replaces masked elements before a softmax in Keras, for the type of x.
 double LargeNegative(const graph::Builder& b, graph::Output x);
-// Returns the softmax of the elements for which the mask is true (or above 0.5, for a mask of
-// numbers), and 0 for all others. The mask broadcasts to x.
+// Returns the softmax over the elements whose mask is true (or above 0.5, if the mask is numeric),
+// and 0 for all other elements. The mask is broadcast to x.
 graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output mask,
                             const std::vector<int64_t>& axes);
 
@@ -75,7 +75,7 @@ graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output ma
 graph::Output Elu(graph::Builder& b, graph::Output x, double alpha);
 // Returns x where |x| > threshold, and 0 elsewhere. NaN stays NaN.
 graph::Output HardShrink(graph::Builder& b, graph::Output x, double threshold);
-// Returns x, moved towards 0 by at most the threshold: sign(x)·max(|x| - threshold, 0).
+// Returns x shrunk towards 0 by the threshold: sign(x)·max(|x| - threshold, 0).
 graph::Output SoftShrink(graph::Builder& b, graph::Output x, double threshold);
 // Returns (x + √(x² + bend)) / 2.
 graph::Output Squareplus(graph::Builder& b, graph::Output x, double bend);

@@ -41,7 +41,7 @@ bool Arguments::IsNull(std::string_view name) const {
 
 namespace {
 
-// Stores the value if it was given.
+// Stores the value in `into`, unless the field is absent.
 template <typename T>
 Status Store(const Arguments& arguments, const JsonField& field, StatusOr<T> value, auto& into) {
   if (!field.present()) return OkStatus();
@@ -60,7 +60,8 @@ StatusOr<std::vector<int64_t>> Integers(const JsonField& field, size_t begin) {
   return values;
 }
 
-// Returns the list's elements from `begin` on as the shape of one example. Null is kAnyLength.
+// Converts the list's elements from index `begin` on to the shape of one example. Null becomes
+// kAnyLength.
 StatusOr<Shape> ExampleShape(const JsonField& field, size_t begin) {
   std::vector<int64_t> dims;
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());

@@ -11,7 +11,7 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Returns the mask [batch,n] as [batch,1,…,1], with n at `axis`.
+// Reshapes a mask [batch,n] to [batch,1,…,n,…,1], where n is the size of axis `axis`.
 Output Expanded(Builder& b, Output mask, int rank, int axis) {
   const Shape shape = b.shape(mask);
   std::vector<int64_t> dims(static_cast<size_t>(rank), 1);
@@ -20,7 +20,7 @@ Output Expanded(Builder& b, Output mask, int rank, int axis) {
   return Reshape(b, mask, Shape(std::move(dims)));
 }
 
-// Returns the numbers 0, 1, … in this shape.
+// Returns the numbers 0, 1, … as a tensor of the given shape.
 Output Range(Builder& b, Shape shape) {
   Tensor tensor(DType::kInt32, std::move(shape));
   const auto values = tensor.data<int32_t>();
@@ -44,8 +44,8 @@ void AttentionMask::AddQueries(Output mask, int rank) {
   if (mask.valid()) Add(Expanded(b_, mask, rank, rank - 2));
 }
 
-// Computes the mask in each run instead of storing it in the graph, because it may be as large as
-// the scores.
+// Adds ops that compute the mask in each run. A constant in the graph could be as large as the
+// scores.
 void AttentionMask::AddCausal(int64_t queries, int64_t keys) {
   Add(GreaterEqual(b_, Range(b_, {queries, 1}), Range(b_, {1, keys})));
 }

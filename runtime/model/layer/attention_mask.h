@@ -9,21 +9,21 @@
 
 namespace tfjob::model {
 
-// Collects masks that broadcast to scores [batch,…,T,S]. The combined mask is true only where every
+// Combines masks that broadcast to scores [batch,…,T,S]. The combined mask is true only where every
 // mask is true.
 class AttentionMask {
  public:
   explicit AttentionMask(graph::Builder& b) : b_(b) {}
 
-  // Adds a mask if it is valid. A numeric mask is true where it is not 0.
+  // Adds a mask, if it is valid. Nonzero elements of a numeric mask count as true.
   void Add(graph::Output mask);
-  // Adds a mask [batch,S] of the keys, or [batch,T] of the queries, if it is valid. `rank` is the
+  // Add a mask [batch,S] of the keys, or [batch,T] of the queries, if it is valid. `rank` is the
   // rank of the scores.
   void AddKeys(graph::Output mask, int rank);
   void AddQueries(graph::Output mask, int rank);
-  // Masks the keys after each query.
+  // Masks, for each query, all keys at later positions.
   void AddCausal(int64_t queries, int64_t keys);
-  // Masks the keys that are at least `window` positions before or after each query.
+  // Masks, for each query, all keys that are `window` or more positions away.
   void AddWindow(int64_t queries, int64_t keys, int64_t window);
 
   // Returns the combination of all masks, or an invalid Output if there are none.

@@ -13,7 +13,7 @@ namespace {
 using optimizer::Constraint;
 using ConstraintKind = Constraint::Kind;
 
-// A Keras class and its short name.
+// Describes a Keras class and its short name.
 struct ConstraintClass {
   ConstraintKind kind;
   std::string_view name;
@@ -25,7 +25,7 @@ constexpr ConstraintClass kConstraints[] = {{ConstraintKind::kNonNeg, "non_neg",
                                             {ConstraintKind::kMaxNorm, "max_norm", 2},
                                             {ConstraintKind::kMinMaxNorm, "min_max_norm", 1}};
 
-// Reads one axis, or a list of axes; the default is axis 0. Rejects null.
+// Reads an axis or a list of axes. The default is axis 0. Rejects null.
 Status ReadAxes(Arguments& arguments, std::vector<int64_t>& axes) {
   const JsonField field = arguments["axis"];
   if (!field.present() && arguments.IsNull("axis"))

@@ -1,4 +1,5 @@
-// Reads and writes constraints of variables in Keras' forms. optimizer/constraint.h defines them.
+// Reads and writes, in Keras' forms, the constraints of variables that optimizer/constraint.h
+// defines.
 #pragma once
 
 #include "runtime/base/json.h"
@@ -7,11 +8,12 @@
 
 namespace tfjob::model {
 
-// Reads "non_neg", {MaxNorm: {max_value: 3}}, {class_name, config}. For anything else, returns
-// InvalidArgument with a message that names the path, the class or argument, and what is supported.
+// Reads a constraint such as "non_neg" or {MaxNorm: {max_value: 3}}, or in Keras' form {class_name,
+// config}. For anything else, returns InvalidArgument; the message contains the path, the class or
+// argument, and the supported choices.
 StatusOr<optimizer::Constraint> ReadConstraint(const JsonField& field);
 
-// Writes Keras 3's form; null for kNone.
+// Returns the constraint in the form of Keras 3, or null for kNone.
 Json WriteConstraint(const optimizer::Constraint& constraint);
 
 }  // namespace tfjob::model

@@ -22,7 +22,8 @@ bool Repeats(const std::string& letters) {
   return false;
 }
 
-// Sums over the letters that neither `other` nor `result` has, and removes them from `letters`.
+// Sums x over the axes whose letters occur neither in `other` nor in `result`. Removes these
+// letters from `letters`.
 Output SumAlone(Builder& b, Output x, std::string& letters, const std::string& other,
                 const std::string& result) {
   std::vector<int64_t> axes;
@@ -38,7 +39,7 @@ Output SumAlone(Builder& b, Output x, std::string& letters, const std::string& o
   return axes.empty() ? x : Sum(b, x, axes);
 }
 
-// Moves the axes into the order of the letters in `to`.
+// Transposes x, whose axes have the letters `from`, so that the axes are in the order `to`.
 Output Ordered(Builder& b, Output x, const std::string& from, const std::string& to) {
   if (from == to) return x;
   std::vector<int64_t> permutation;
@@ -55,7 +56,8 @@ class Product {
     Measure(y_, axes_.y);
   }
 
-  // Both operands become batches of matrices: [batch…,rows…,sums…] and [batch…,sums…,columns…].
+  // Computes the product. Arranges both operands as batches of matrices: [batch…,rows…,sums…] and
+  // [batch…,sums…,columns…].
   Output Run() const {
     std::string batch, rows, columns, sums;
     for (char letter : axes_.z) {
@@ -67,7 +69,7 @@ class Product {
     const Output x = Ordered(b_, x_, axes_.x, batch + rows + sums);
     const Output y = Ordered(b_, y_, axes_.y, batch + sums + columns);
     const int64_t m = SizeOf(rows), k = SizeOf(sums), n = SizeOf(columns), count = SizeOf(batch);
-    // Without a batch, `y` is a single matrix, so the axes of the rows need not be merged.
+    // Without a batch, `y` is a single matrix, so the row axes of `x` need not be merged.
     const Output product =
         batch.empty()
             ? MatMul(b_, Reshape(b_, x, Dims(rows, k)), Reshape(b_, y, {k, n}))
@@ -91,7 +93,7 @@ class Product {
     for (char letter : letters) dims.push_back(sizes_.at(letter));
     return Shape(std::move(dims));
   }
-  // The sizes of the letters (or a single 1 if there are no letters), followed by `last`.
+  // Returns the sizes of the letters (or a single 1 if there are no letters), followed by `last`.
   Shape Dims(const std::string& letters, int64_t last) const {
     std::vector<int64_t> dims = Dims(letters).dims();
     if (dims.empty()) dims.push_back(1);

@@ -1,4 +1,4 @@
-// Computes the sums of products that an equation describes, like numpy.einsum with two operands.
+// Computes sums of products that are specified by an equation, like numpy.einsum with two operands.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace tfjob::model {
 
-// The axes of the two operands and of the result, one letter each: "abc,cd->abd". If a letter
-// occurs in both operands, the two axes must have the same size. Axes whose letters the result
-// lacks are summed over.
+// Names the axes of the two operands and of the result, one letter per axis: "abc,cd->abd". If a
+// letter occurs in both operands, the two axes must have the same size. Axes whose letters the
+// result lacks are summed over.
 struct EinsumAxes {
   std::string x, y, z;
 };

@@ -10,10 +10,10 @@ namespace tfjob::model {
 using graph::Builder;
 using graph::Output;
 
-// Moves the axis to the front, gathers its elements from the last to the first, and moves it back.
+// Moves the axis to the front, gathers its elements in reverse order, and moves the axis back.
 Output Flipped(Builder& b, Output x, int64_t axis) {
   if (!x.valid()) return x;
-  constexpr int64_t kLongestAxis = int64_t{1} << 20;  // the graph contains the order as a constant
+  constexpr int64_t kLongestAxis = int64_t{1} << 20;  // the order is a constant of the graph
   const Shape shape = b.shape(x);
   const int64_t size = shape.dim(static_cast<int>(axis));
   if (size > kLongestAxis)

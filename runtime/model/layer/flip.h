@@ -7,8 +7,8 @@
 
 namespace tfjob::model {
 
-// Returns x with the elements of the axis in reverse order. Fails if the axis has more than 2^20
-// elements.
+// Reverses the elements of x along the axis. Reports an error to the builder if the axis has more
+// than 2^20 elements.
 graph::Output Flipped(graph::Builder& b, graph::Output x, int64_t axis);
 
 }  // namespace tfjob::model

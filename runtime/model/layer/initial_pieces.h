@@ -17,33 +17,33 @@ namespace tfjob::model {
 // Generates pieces of the value that InitialValue would return. Thread-safe.
 class InitialPieces {
  public:
-  // Returns whether the value can be generated in pieces. It cannot for Orthogonal, because each of
-  // its elements depends on the whole matrix.
+  // Returns whether the value can be generated in pieces. This is not possible for Orthogonal,
+  // where each element depends on the whole matrix.
   static bool CanMake(const Initializer& initializer);
-  // Requires an initializer for which CanMake returns true, and all that InitialValue requires.
+  // Requires that CanMake returns true, and that the requirements of InitialValue are met.
   InitialPieces(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                 std::string_view variable);
 
-  // Fills `to` with the bytes of the value from byte `offset` on. `offset` and the size of `to`
-  // must be multiples of the size of an element.
+  // Fills `to` with the bytes of the value, starting at byte `offset`. `offset` and the size of
+  // `to` must be multiples of the element size.
   void Read(int64_t offset, std::span<std::byte> to) const;
 
  private:
   template <typename T>
   void Generate(int64_t first, std::span<T> to) const;
-  // Returns the random numbers for the elements from `first` on.
+  // Returns the random number generator, positioned at element `first`.
   PhiloxStream RandomAt(int64_t first) const;
-  // Saves the generator's state before the element `next`, so that a read that begins there need
-  // not draw all earlier numbers again.
+  // Saves the generator's state before element `next`, so that a later read that starts at this
+  // element need not draw all preceding numbers again.
   void Remember(int64_t next, const PhiloxStream& random) const;
 
   const Initializer initializer_;  // never of kind kVarianceScaling
   const std::pair<int64_t, int64_t> ones_;
   const DType dtype_;
   const int64_t columns_;
-  // The generator's states before every kEvery-th element, as far as they are known. Elements may
-  // take different numbers of random numbers, so the state before an element is known only once the
-  // numbers of all earlier elements have been drawn.
+  // The known states of the generator, one before every kEvery-th element. Elements may consume
+  // different amounts of random numbers, so the state before an element is known only after the
+  // numbers of all preceding elements have been drawn.
   static constexpr int64_t kEvery = int64_t{1} << 16;
   mutable Mutex mutex_;
   mutable std::vector<PhiloxStream> states_ ABSL_GUARDED_BY(mutex_);

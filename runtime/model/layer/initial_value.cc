@@ -12,7 +12,7 @@
 namespace tfjob::model {
 namespace {
 
-// The standard deviation of N(0, 1) truncated at two standard deviations.
+// The standard deviation of N(0, 1), truncated at two standard deviations.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
 double Normal(PhiloxStream& random) {
@@ -26,7 +26,7 @@ double TruncatedNormal(PhiloxStream& random) {
   return value;
 }
 
-// Returns fan in and fan out.
+// Returns the fan in and the fan out of a shape (see InitialValue).
 std::pair<double, double> Fans(const Shape& shape) {
   const int rank = shape.rank();
   if (rank == 0) return {1, 1};
@@ -54,8 +54,8 @@ double Fan(const Initializer& initializer, const Shape& shape) {
   return std::max(1.0, (in + out) / 2);
 }
 
-// Returns the plain distribution that is equivalent to variance scaling for this shape; returns any
-// other initializer unchanged.
+// Replaces kVarianceScaling with the equivalent distribution for this shape. Returns any other
+// initializer unchanged.
 Initializer Resolve(const Initializer& initializer, const Shape& shape) {
   if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
   const double variance = initializer.scale / Fan(initializer, shape);

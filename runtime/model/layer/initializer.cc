@@ -13,7 +13,8 @@ using InitializerKind = Initializer::Kind;
 using ScalingMode = Initializer::Mode;
 using Distribution = Initializer::Distribution;
 
-// A Keras class, its short name, and the initializer that it stands for without arguments.
+// Describes a Keras class: its name, its short name, and the initializer that it specifies without
+// arguments.
 struct Class {
   std::string_view class_name;
   std::string_view name;
@@ -86,7 +87,7 @@ Status ReadScaling(Arguments& arguments, Initializer& value) {
 }
 
 Status ReadArguments(const Class& entry, Arguments& arguments, Initializer& value) {
-  // Some versions of Keras also write these arguments.
+  // Accept arguments that only some versions of Keras write.
   RETURN_IF_ERROR(arguments.Only("dtype", "\"float32\""));
   RETURN_IF_ERROR(arguments.OnlyNull({"input_axes", "output_axes"}));
   switch (entry.value.kind) {
@@ -146,7 +147,8 @@ Json WriteArguments(const Class& entry, const Initializer& value) {
           {"seed", Seed(value)}};
 }
 
-// Returns the most specific class that fits, such as GlorotUniform rather than VarianceScaling.
+// Returns the most specific class for this initializer, such as GlorotUniform rather than
+// VarianceScaling.
 const Class& ClassOf(const Initializer& value) {
   for (const Class& entry : kClasses) {
     if (entry.value.kind != value.kind) continue;

@@ -52,17 +52,17 @@ TEST(Initializer, ConstantsAreConstant) {
   }
 }
 
-// Definitions: keras.io/api/layers/initializers. The shape 300 × 500 has fan in 300, fan out 500,
-// and a mean fan of 400.
+// See keras.io/api/layers/initializers for the definitions. The shape 300 × 500 has a fan in of
+// 300, a fan out of 500, and a mean fan of 400.
 TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   const Shape shape({300, 500});
   const struct {
     const char* json;
-    double mean, deviation, bound;  // bound 0: none
+    double mean, deviation, bound;  // bound: 0 if there is none
   } kCases[] = {
       {"\"random_uniform\"", 0, 0.1 / std::sqrt(12.0), 0.05},
       {R"({"RandomNormal": {"mean": 1, "stddev": 2}})", 1, 2, 0},
-      // Truncated at two standard deviations, without correcting the deviation.
+      // Truncated at two standard deviations; the deviation is not corrected.
       {R"({"TruncatedNormal": {"stddev": 0.1}})", 0, 0.1 * 0.8796256610342398, 0.2},
       {"\"glorot_uniform\"", 0, std::sqrt(1 / 400.0), std::sqrt(3 / 400.0)},
       {"\"glorot_normal\"", 0, std::sqrt(1 / 400.0), 2 * std::sqrt(1 / 400.0) / 0.8796256610342398},
@@ -83,7 +83,7 @@ TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   }
 }
 
-// Keras treats the last axis as columns, and all other axes together as rows.
+// Keras treats the last axis as columns, and all other axes combined as rows.
 TEST(Initializer, OrthogonalGivesOrthonormalRowsOrColumns) {
   for (const Shape& shape :
        {Shape({7, 7}), Shape({40, 9}), Shape({9, 40}), Shape({3, 4, 5}), Shape({1, 1})}) {
@@ -112,7 +112,7 @@ TEST(Initializer, IdentityIsTheScaledUnitMatrix) {
             (std::vector<float>{2, 0, 0, 0, 2, 0}));
 }
 
-// Reads the pieces in several orders, and with sizes that do not divide the value.
+// Reads the pieces in several orders, and with sizes that are not divisors of the value's size.
 TEST(Initializer, PiecesMakeTheWholeValue) {
   const Shape shape({211, 700});
   for (const char* json : {"\"zeros\"", R"({"Constant": {"value": 2.5}})", "\"random_uniform\"",

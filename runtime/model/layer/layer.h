@@ -3,37 +3,38 @@
 // classes; model/layer_table.h lists all classes.
 //
 // Every class has these members:
-//   kClass              Keras' class name; or class_name(), if the name differs between layers
-//   Arguments(visitor)  lists its arguments (argument_visitor.h)
-//   Apply(call)         appends its ops to the graph. Returns one Output, or a list of them
-// and one of these, which return InvalidArgument if the inputs do not fit:
-//   OutputShape(in)     for a class with one input and one output of the same float type: the shape
-//                       of the output, given the shape of the input
-//   OutputTypes(in)     for any other class: the output types, given the input types
-// A class with variables also has one of
-//   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
-//                       Takes the same argument as OutputShape or OutputTypes
+//   kClass              the Keras class name; or class_name(), if the name differs between layers
+//   Arguments(visitor)  lists the arguments of the layer (argument_visitor.h)
+//   Apply(call)         appends the layer's ops to the graph, and returns one Output or a list
+// and one of the following, which return InvalidArgument if the inputs are not valid:
+//   OutputShape(in)     for a class with one input and one output of the same float type: returns
+//                       the shape of the output, given the shape of the input
+//   OutputTypes(in)     for any other class: returns the output types, given the input types
+// A class with variables also has:
+//   Variables(in)       returns the variables in Keras' order, named without the layer's name
+//                       ("kernel"). `in` is the same as for OutputShape or OutputTypes
 // Optional members:
-//   kAnyDType = true    a class with OutputShape that takes values of any type
+//   kAnyDType = true    for a class with OutputShape that accepts values of any type
 //   kSupportsMasking = true
-//                       a class whose first output has the mask of the first input, unless Apply
-//                       sets the masks itself. The outputs of any other class have none
-//   kTakesMask = true   a class without CallArguments whose calls take `mask`: the masks of its
-//                       inputs
+//                       for a class whose first output has the mask of the first input, unless
+//                       Apply sets the masks. The outputs of all other classes have no masks
+//   kTakesMask = true   for a class without CallArguments whose calls have the argument `mask`, the
+//                       masks of the inputs
 //   kTrainingByDefault = true
-//                       a class without CallArguments whose call() has training=True in Keras, so
-//                       that files of Keras 3 contain this argument
+//                       for a class without CallArguments whose call() in Keras has the default
+//                       training=True; Keras 3 writes this argument to files
 //   kComputesInFloat32 = true
-//                       a class that computes in float32 even if the dtype policy of its layer
-//                       names a half type (model/apply_layer.h)
-//   kKeepsTypes = true  a class whose inputs and variables are never cast for its layer's policy:
-//                       an input, a function, or a class whose inner layers have policies
+//                       for a class that computes in float32 even if the dtype policy of the layer
+//                       specifies a half type (model/apply_layer.h)
+//   kKeepsTypes = true  for a class whose inputs and variables are never cast according to the
+//                       layer's policy: an input, a function, or a class whose inner layers have
+//                       policies
 //   CallArguments(visitor)
-//                       lists the arguments of a call (call_arguments.h), for a class that takes
-//                       arguments besides its inputs
+//                       lists the arguments of a call (call_arguments.h), for a class whose calls
+//                       have arguments besides the inputs
 //
-// All shapes and types are for one example: they lack the batch axis. Any number of threads may
-// call the methods of a layer at the same time.
+// All shapes and types are for one example: they do not include the batch axis. Any number of
+// threads may call the methods of a layer at the same time.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +57,8 @@ namespace tfjob::model {
 
 using graph::TensorType;
 
-// A variable of a model, named as in TensorFlow's and Keras' checkpoints: "dense_1/kernel".
+// Describes a variable of a model. Its name is the name in checkpoints of TensorFlow and Keras:
+// "dense_1/kernel".
 struct VariableSpec {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -64,11 +66,12 @@ struct VariableSpec {
   Initializer initializer;
   bool trainable = true;
   WeightRules rules = {};
-  // True if `trainable` is false only because of Layer::frozen_from_outside. Keras' older format
-  // orders the variables as if `trainable` were true.
+  // Whether `trainable` is false only because of Layer::frozen_from_outside. In Keras' older
+  // format, such a variable is ordered as if it were trainable.
   bool frozen_from_outside = false;
 
-  // Applies the flags of a layer that contains the variable (Layer in model.h).
+  // Updates the flags according to the flags of a layer that contains the variable (Layer in
+  // model.h).
   void InLayer(bool layer_trainable, bool layer_frozen_from_outside) {
     const bool in_file =
         (trainable || frozen_from_outside) && (layer_trainable || layer_frozen_from_outside);
@@ -77,31 +80,31 @@ struct VariableSpec {
   }
 };
 
-// The arguments of Apply: the graph, the inputs, the masks and the variables. Apply adds to
-// `assignments` and `penalties`, and may set `output_masks`.
+// Contains the arguments of Apply: the graph, the inputs, the masks and the variables. Apply adds
+// elements to `assignments` and `penalties`, and may set `output_masks`.
 //
-// A value may have a mask, as in Keras: bool [batch, steps], false for the masked steps, which
-// layers skip. An invalid Output stands for no mask.
+// As in Keras, a value may have a mask: a bool tensor [batch, steps], which is false for the steps
+// that layers should skip. An invalid Output means that there is no mask.
 struct LayerCall {
   graph::Builder& b;
   std::vector<graph::Output> inputs = {};     // [batch, …]
-  std::vector<graph::Output> masks = {};      // one per input; may be empty if no input has one
+  std::vector<graph::Output> masks = {};      // one per input; may be empty if there are no masks
   std::vector<graph::Output> variables = {};  // in the order of Variables()
   bool training = false;
   bool trainable = true;               // false: the layer is frozen
   graph::Output step = {}, seed = {};  // int64 scalars; valid if training
-  int64_t replica = 0;                 // so that tasks that share a seed draw different numbers
+  int64_t replica = 0;                 // makes random numbers differ between tasks
 
   struct Assignment {
     size_t variable = 0;  // index in `variables`
     graph::Output value;
   };
-  // Set by the layer: how a training step changes variables that have no gradient.
+  // Set by the layer: the changes that a training step makes to variables without gradients.
   std::vector<Assignment> assignments = {};
-  // Set by the layer: the masks of its outputs. May be shorter than the list of outputs; the
-  // remaining outputs then have no masks. See kSupportsMasking.
+  // Set by the layer: the masks of its outputs. If there are fewer masks than outputs, the
+  // remaining outputs have no mask. See kSupportsMasking.
   std::optional<std::vector<graph::Output>> output_masks = {};
-  // Set by the layer: scalars that are added to the loss, in training and evaluation.
+  // Set by the layer: scalars that are added to the loss in training and evaluation.
   std::vector<graph::Output> penalties = {};
 
   graph::Output x() const { return inputs[0]; }
@@ -115,11 +118,11 @@ struct LayerCall {
   int64_t batch_size() const { return b.shape(x()).dim(0); }
 };
 
-// ExampleOf removes the batch axis from a shape; Batched adds it.
+// ExampleOf removes the batch axis from a shape; Batched adds the batch axis.
 Shape ExampleOf(const Shape& batched);
 Shape Batched(int64_t batch_size, const Shape& example);
 
-// Holds a layer of any class. The layer is immutable, and copies share it.
+// Stores a layer of any class. The layer is immutable, and is shared by all copies of this object.
 class LayerConfig {
  public:
   template <typename L>
@@ -128,35 +131,35 @@ class LayerConfig {
       : held_(std::make_shared<Holder<L>>(std::move(layer))) {}
 
   std::string_view class_name() const { return held_->class_name(); }
-  // Returns the layer as class L, or null if it has another class.
+  // Returns the layer if its class is L, and null otherwise.
   template <typename L>
   const L* As() const {
     const auto* holder = dynamic_cast<const Holder<L>*>(held_.get());
     return holder == nullptr ? nullptr : &holder->layer;
   }
 
-  // Returns a copy after the visitor has visited, and perhaps changed, its arguments.
+  // Returns a copy of the layer whose arguments the visitor has visited, and perhaps changed.
   LayerConfig Visited(ArgumentVisitor& visitor) const {
     return LayerConfig(held_->Visited(visitor));
   }
-  // Returns whether a call takes arguments besides its inputs.
+  // Returns whether a call has arguments besides its inputs.
   bool takes_arguments() const { return held_->takes_arguments(); }
-  // Returns whether a call takes the masks of its inputs as the `mask` argument.
+  // Returns whether a call has the argument `mask`, the masks of its inputs.
   bool takes_mask() const { return held_->takes_mask(); }
-  // Returns whether Keras calls the layer with training=True unless the user sets the argument.
+  // Returns whether, in Keras, training=True is the default of the layer's call().
   bool training_by_default() const { return held_->training_by_default(); }
   bool computes_in_float32() const { return held_->computes_in_float32(); }
   bool keeps_types() const { return held_->keeps_types(); }
-  // Returns a copy after the visitor has visited, and perhaps set, the arguments of one call.
+  // Returns a copy of the layer whose call arguments the visitor has visited, and perhaps set.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return held_->OutputTypes(in);
   }
-  // Requires inputs that OutputTypes accepts.
+  // Returns the variables. OutputTypes must accept the inputs.
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const {
     return held_->Variables(in);
   }
-  // Appends the layer's ops. Requires inputs that OutputTypes accepts. Sets the masks of all
+  // Appends the layer's ops. OutputTypes must accept the types of the inputs. Sets the masks of all
   // outputs.
   std::vector<graph::Output> Apply(LayerCall& call) const;
 
@@ -185,8 +188,8 @@ class LayerConfig {
   std::shared_ptr<const Any> held_;
 };
 
-// Returns InvalidArgument if the number of inputs is not one or, without `any_dtype`, if the input
-// is not of a float type.
+// Returns InvalidArgument unless there is exactly one input. The input must have a float type,
+// unless `any_dtype` is set.
 Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype);
 
 template <typename L>

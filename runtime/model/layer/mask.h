@@ -5,16 +5,16 @@
 
 namespace tfjob::model {
 
-// Returns, for each element, whether it differs from the value.
+// Returns, for each element of x, whether it differs from the value.
 graph::Output NotEqual(graph::Builder& b, graph::Output x, double value);
-// Returns the elementwise "or" of x and y. Both are bool, and are broadcast to a common shape.
+// Returns the elementwise logical or of two bool tensors, which are broadcast to a common shape.
 graph::Output Or(graph::Builder& b, graph::Output x, graph::Output y);
-// Returns whether any element along the last axis is true.
+// Returns, for each vector along the last axis, whether any of its elements is true.
 graph::Output AnyOfLastAxis(graph::Builder& b, graph::Output x);
-// Returns the mask of x with axes of size 1 appended, so that it broadcasts to x. Reports an error
-// to the builder if the mask's axes are not the first axes of x.
+// Appends axes of size 1 to the mask of x, so that the mask broadcasts to x. Reports an error to
+// the builder if the axes of the mask are not the first axes of x.
 graph::Output AlongSteps(graph::Builder& b, graph::Output mask, graph::Output x);
-// Returns x with zeros where the mask is false.
+// Returns x, with zeros wherever the mask is false.
 graph::Output Masked(graph::Builder& b, graph::Output mask, graph::Output x);
 
 }  // namespace tfjob::model

@@ -7,7 +7,7 @@ namespace tfjob::model {
 namespace {
 
 double Dot(std::span<const double> a, std::span<const double> b) {
-  // Several independent sums, so that an addition need not wait for the previous one.
+  // Use several independent sums, so that additions need not wait for each other.
   double sums[4] = {};
   size_t i = 0;
   for (; i + 4 <= a.size(); i += 4) {
@@ -17,7 +17,7 @@ double Dot(std::span<const double> a, std::span<const double> b) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// Subtracts from `row` its projections onto the rows before it, which are orthonormal.
+// Subtracts the projections of `row` onto the orthonormal rows `before`.
 void Project(std::span<double> row, std::span<const double> before) {
   for (size_t at = 0; at < before.size(); at += row.size()) {
     const std::span<const double> other = before.subspan(at, row.size());
@@ -35,8 +35,8 @@ void Orthonormalize(std::span<double> matrix, int64_t count) {
     const std::span<double> row = matrix.subspan(at, length);
     const double whole = Dot(row, row);
     Project(row, matrix.first(at));
-    // If little of the row is left, much of the rest consists of rounding errors, which a second
-    // projection removes.
+    // If little of the row remains, rounding errors make up much of this remainder; a second
+    // projection removes them.
     if (Dot(row, row) < 0.5 * whole) Project(row, matrix.first(at));
     const double norm = std::sqrt(Dot(row, row));
     for (double& element : row) element = norm > 0 ? element / norm : 0;

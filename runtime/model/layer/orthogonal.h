@@ -1,4 +1,4 @@
-// Makes the rows of a matrix orthonormal, for the initializer Orthogonal.
+// Orthonormalizes the rows of a matrix, for the initializer Orthogonal.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace tfjob::model {
 
 // Replaces the `count` rows of `matrix`, one after another, with orthonormal rows that span the
-// same space (Gram-Schmidt). The transposed result is the factor Q of the transposed matrix's QR
-// decomposition in which R has a positive diagonal. Keras computes the same Q from the same
-// numbers. The rows must be linearly independent: a row that depends on the rows before it becomes
+// same space (Gram-Schmidt). The result, transposed, is the factor Q of the QR decomposition of the
+// transposed matrix, where R has a positive diagonal. Keras computes the same Q from the same
+// matrix. The rows must be linearly independent: a row that depends on the preceding rows becomes
 // zero or rounding noise.
 void Orthonormalize(std::span<double> matrix, int64_t count);
 

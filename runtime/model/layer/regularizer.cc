@@ -17,14 +17,15 @@ using graph::Builder;
 using graph::Output;
 using RegularizerKind = Regularizer::Kind;
 
-// A Keras class, its short name, and the regularizer that it stands for without arguments.
+// Describes a Keras class: its name, its short name, and the regularizer that it specifies without
+// arguments.
 struct RegularizerClass {
   std::string_view class_name;
   std::string_view name;
   Regularizer value;
 };
 
-// In the order of Regularizer::Kind, from kL1 on.
+// Listed in the order of Regularizer::Kind, starting with kL1.
 constexpr RegularizerClass kRegularizers[] = {
     {"L1", "l1", {.kind = RegularizerKind::kL1, .l1 = 0.01}},
     {"L2", "l2", {.kind = RegularizerKind::kL2, .l2 = 0.01}},
@@ -84,8 +85,8 @@ Output ScaledBy(Builder& b, Output x, double factor) {
   return Mul(b, x, Scalar(b, b.dtype(x), factor));
 }
 
-// Divides each row or column by its length, or by 1e-7 if that is larger, so that a row of zeros
-// stays zero.
+// Returns the penalty of kOrthogonal. Divides each row or column by its length, or by 1e-7 if the
+// length is smaller, so that a row of zeros remains zero.
 Output OrthogonalPenalty(Builder& b, const Regularizer& regularizer, Output x) {
   const bool rows = regularizer.mode == Regularizer::Mode::kRows;
   const int64_t size = b.shape(x).dim(rows ? 0 : 1);
@@ -128,7 +129,7 @@ Json WriteRegularizer(const Regularizer& regularizer) {
 
 Status CheckShape(const Regularizer& regularizer, const Shape& shape) {
   if (regularizer.kind != RegularizerKind::kOrthogonal) return OkStatus();
-  constexpr int64_t kMostRows = 16384;  // the products of all pairs are held in memory
+  constexpr int64_t kMostRows = 16384;  // all products of pairs are kept in memory
   if (shape.rank() != 2) {
     return InvalidArgument("OrthogonalRegularizer takes a matrix, got shape ", shape.ToString());
   }

@@ -1,5 +1,5 @@
-// Defines regularizers: penalties on a variable or on the outputs of a layer, which training adds
-// to the loss. The formulas and names are those of keras/src/regularizers.
+// Defines regularizers: penalties on variables, or on the outputs of layers, which training adds to
+// the loss. The formulas and names are those of keras/src/regularizers.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ struct Output;
 
 namespace tfjob::model {
 
-// A penalty on a value x:
+// Defines a penalty on a value x:
 //   kL1          l1 Σ |x|
 //   kL2          l2 Σ x²
 //   kL1L2        l1 Σ |x| + l2 Σ x²
@@ -36,19 +36,20 @@ struct Regularizer {
   bool operator==(const Regularizer&) const = default;
 };
 
-// Reads Keras' forms: "l2", {L2: {l2: 0.01}}, {class_name, config}. For anything else, returns
-// InvalidArgument with a message that names the path, the class or argument, and what is supported.
+// Reads a regularizer such as "l2" or {L2: {l2: 0.01}}, or in Keras' form {class_name, config}. For
+// anything else, returns InvalidArgument; the message contains the path, the class or argument, and
+// the supported choices.
 StatusOr<Regularizer> ReadRegularizer(const JsonField& field);
 
-// Writes Keras 3's form; null for kNone.
+// Returns the regularizer in the form of Keras 3, or null for kNone.
 Json WriteRegularizer(const Regularizer& regularizer);
 
 // Returns InvalidArgument if the regularizer cannot be applied to a value of this shape:
-// kOrthogonal needs a matrix.
+// kOrthogonal requires a matrix.
 Status CheckShape(const Regularizer& regularizer, const Shape& shape);
 
-// Returns the penalty, a scalar of x's type. Requires a kind other than kNone, and a shape that
-// CheckShape accepts.
+// Returns the penalty, a scalar of x's type. The kind must not be kNone, and CheckShape must accept
+// the shape.
 graph::Output Penalty(graph::Builder& b, const Regularizer& regularizer, graph::Output x);
 
 // Returns the penalty on a layer's output [batch, …], divided by the batch size, as in Keras.

@@ -61,7 +61,7 @@ TEST(Regularizer, OrthogonalTakesAMatrix) {
   EXPECT_FALSE(CheckShape(orthogonal, {1, 5}).ok());  // no pair of rows
 }
 
-// If a wrapper does not support an option of the wrapped layer, the error names that layer.
+// The error names the wrapped layer whose option the wrapper does not support.
 TEST(Regularizer, TimeDistributedRefusesThoseOfActivities) {
   const StatusOr<Model> model = ReadKerasJson(
       R"({"class_name": "Sequential", "config": {"layers": [

@@ -12,8 +12,8 @@ using graph::Builder;
 using graph::Output;
 
 Output Normalized(Builder& b, Output x, const std::vector<int64_t>& axes, double epsilon) {
-  // Bounds the square rather than the root, because the gradient of 1/√0 would be infinite. The
-  // square of a tiny epsilon may be 0, so the bound is at least `least`.
+  // Bound the square, not the root, because the gradient of 1/√0 would be infinite. The bound is at
+  // least `least`, because the square of a tiny epsilon may be 0.
   const double least = b.dtype(x) == DType::kFloat64   ? std::numeric_limits<double>::min()
                        : b.dtype(x) == DType::kFloat16 ? 0x1p-24
                                                        : double{std::numeric_limits<float>::min()};

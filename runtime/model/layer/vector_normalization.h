@@ -5,7 +5,7 @@
 
 namespace tfjob::model::layers {
 
-// Divides by the Euclidean norm over the axes, or by 1e-12 if that is larger.
+// Divides by the Euclidean norm over the axes, or by 1e-12 if the norm is smaller.
 struct UnitNormalization {
   static constexpr std::string_view kClass = "UnitNormalization";
   static constexpr bool kComputesInFloat32 = true;
@@ -18,7 +18,7 @@ struct UnitNormalization {
 };
 
 // Computes scale·x / √(mean of x² over the axes + epsilon) (Zhang and Sennrich, "Root Mean Square
-// Layer Normalization", 2019). Variable: scale, which has the sizes of the axes as its shape.
+// Layer Normalization", 2019). Variable: scale, whose shape consists of the sizes of the axes.
 struct RMSNormalization {
   static constexpr std::string_view kClass = "RMSNormalization";
   static constexpr bool kComputesInFloat32 = true;
@@ -31,7 +31,7 @@ struct RMSNormalization {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Returns x divided by its Euclidean norm over the axes, or by epsilon if that is larger.
+// Returns x divided by its Euclidean norm over the axes, or by epsilon if the norm is smaller.
 graph::Output Normalized(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes,
                          double epsilon);
 

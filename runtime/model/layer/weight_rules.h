@@ -1,5 +1,5 @@
-// Defines the rules for the values of a layer's variable: Keras' arguments NAME_regularizer and
-// NAME_constraint.
+// Defines the regularizer and the constraint of a layer's variable: Keras' arguments
+// NAME_regularizer and NAME_constraint.
 #pragma once
 
 #include "runtime/model/layer/regularizer.h"

@@ -76,14 +76,14 @@ std::vector<VariableSpec> PReLU::Variables(const Shape& in) const {
 graph::Output PReLU::Apply(const LayerCall& call) const {
   graph::Builder& b = call.b;
   const graph::Output positive = graph::Relu(b, call.x());
-  // This is min(x, 0). Unlike x - relu(x), it has no cancellation.
+  // Compute min(x, 0) as -relu(-x), because x - relu(x) would suffer from cancellation.
   const graph::Output negative = graph::Neg(b, graph::Relu(b, graph::Neg(b, call.x())));
   return graph::Add(b, positive, graph::Mul(b, call.variables[0], negative));
 }
 
 void Softmax::Arguments(ArgumentVisitor& visitor) {
   visitor.Axes("axis", axis);
-  visitor.Ignored("robust_masking");  // from tf.keras 2; makes no difference for masks of 0 and 1
+  visitor.Ignored("robust_masking");  // from tf.keras 2; no effect on masks of 0 and 1
 }
 
 void Softmax::CallArguments(CallVisitor& visitor) {

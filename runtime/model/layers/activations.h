@@ -68,10 +68,10 @@ struct PReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Applies softmax over the axes. A call may have a `mask` argument, of the input's rank, each of
-// whose dimensions is 1 or that of the input. Without this argument, the input's own mask applies,
-// and must have the input's shape. The output is 0 where the mask is false (or at most 0.5, for a
-// mask of numbers).
+// Applies softmax over the axes. A call may have a `mask` argument, which must have the input's
+// rank; each of its dimensions must be 1 or equal to that of the input. Without this argument, the
+// mask of the input is used, which must have the input's shape. The output is 0 where the mask is
+// false (or at most 0.5, if the mask is numeric).
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
   static constexpr bool kSupportsMasking = true;

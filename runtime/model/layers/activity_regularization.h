@@ -1,4 +1,4 @@
-// Defines the layer that only adds a penalty to the loss.
+// Defines a layer that does nothing except add a penalty to the loss.
 #pragma once
 
 #include "runtime/model/layer/layer.h"

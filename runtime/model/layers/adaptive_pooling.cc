@@ -8,7 +8,7 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Pools rows [begin, begin + size) of images [left,rows,1,right] into one row.
+// Pools rows [begin, begin + size) of images [left,rows,1,right] into a single row.
 Output PooledRow(Builder& b, Output images, int64_t begin, int64_t size, PoolingKind kind) {
   const Shape shape = b.shape(images);
   const Output rows = Slice(b, images, {0, begin, 0, 0}, {shape.dim(0), size, 1, shape.dim(3)});
@@ -16,7 +16,7 @@ Output PooledRow(Builder& b, Output images, int64_t begin, int64_t size, Pooling
   return kind == PoolingKind::kMax ? MaxPool(b, rows, whole) : AvgPool(b, rows, whole);
 }
 
-// Pools axis `axis` of x into `count` windows.
+// Divides axis `axis` of x into `count` windows, and pools each window.
 Output PooledAxis(Builder& b, Output x, int axis, int64_t count, PoolingKind kind) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims();

@@ -10,7 +10,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Returns tanh(scale·(query + key)) for all pairs: [batch,T,S,d]. `scale` may be invalid.
+// Returns tanh(scale·(query + key)) for all pairs of a query and a key: [batch,T,S,d]. `scale` may
+// be invalid.
 Output TanhOfPairs(Builder& b, Output query, Output key, Output scale) {
   const Shape q = b.shape(query), k = b.shape(key);
   const Output sum = graph::Add(b, graph::Reshape(b, query, {q.dim(0), q.dim(1), 1, q.dim(2)}),

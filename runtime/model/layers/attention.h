@@ -1,17 +1,17 @@
-// Defines attention without projections.
+// Defines attention layers without projections.
 #pragma once
 
 #include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 
-// The arguments that Attention and AdditiveAttention share. A call takes a list: the query [T,d],
-// the value [S,e] and, unless the key is the value, the key [S,d].
+// Contains the arguments that Attention and AdditiveAttention have in common. The inputs of a call
+// are a list: the query [T,d], the value [S,e] and, unless the key is the value, the key [S,d].
 struct AttentionArguments {
   double dropout = 0;  // applied to the attention weights
   std::optional<int64_t> seed = {};
-  // The arguments of a call. `mask` contains masks of the query, the value and the key; the key's
-  // mask is ignored, as in Keras. Without `mask`, the inputs' own masks are used.
+  // The arguments of a call. `mask` contains the masks of the query, the value and the key; as in
+  // Keras, the key's mask is ignored. Without `mask`, the masks of the inputs are used.
   std::vector<int> inputs = {0, 1};
   std::vector<int> mask = {};
   bool return_attention_scores = false, use_causal_mask = false;
@@ -22,16 +22,16 @@ struct AttentionArguments {
 
   graph::Output query(const LayerCall& call) const { return call.inputs[0]; }
   graph::Output key(const LayerCall& call) const { return call.inputs[inputs.size() - 1]; }
-  // Returns softmax(scores)·value, and the weights if they are requested. The output gets the
-  // query's mask, and is set to 0 where the mask is false.
+  // Returns softmax(scores)·value and, if requested, the weights softmax(scores). The output has
+  // the query's mask, and is 0 where this mask is false.
   std::vector<graph::Output> Attend(LayerCall& call, graph::Output scores) const;
 
  private:
   graph::Output MaskOf(const LayerCall& call, size_t input) const;
 };
 
-// Computes softmax(scores)·value: [T,e]. The scores are scale·query·keyᵀ with score_mode dot, and
-// concat_score_weight·Σ tanh(scale·(query + key)) with score_mode concat. Variables: scale [] (if
+// Computes softmax(scores)·value: [T,e]. If score_mode is dot, the scores are scale·query·keyᵀ; if
+// it is concat, they are concat_score_weight·Σ tanh(scale·(query + key)). Variables: scale [] (if
 // use_scale), concat_score_weight [] (for concat).
 struct Attention : AttentionArguments {
   static constexpr std::string_view kClass = "Attention";
@@ -44,9 +44,9 @@ struct Attention : AttentionArguments {
   std::vector<graph::Output> Apply(LayerCall& call) const;
 };
 
-// Like Attention, but with the scores Σ scale·tanh(query + key) (Bahdanau et al., "Neural Machine
-// Translation by Jointly Learning to Align and Translate", 2015). Variable: scale [d] (if
-// use_scale).
+// Computes the same as Attention, but with the scores Σ scale·tanh(query + key) (Bahdanau et al.,
+// "Neural Machine Translation by Jointly Learning to Align and Translate", 2015). Variable: scale
+// [d] (if use_scale).
 struct AdditiveAttention : AttentionArguments {
   static constexpr std::string_view kClass = "AdditiveAttention";
   bool use_scale = true;

@@ -21,7 +21,8 @@ StatusOr<Bounds> ValueRange(const std::vector<double>& range) {
   return InvalidArgument("value_range: expected two numbers, got ", range.size());
 }
 
-// Returns, for each image, true with a probability that is itself drawn between the bounds.
+// Returns one bool per image. It is true with a probability that is drawn at random between the
+// bounds.
 Output Happens(const LayerCall& call, const Bounds& bounds) {
   const Output probability = UniformPerImage(call, bounds);
   return Less(call.b, UniformPerImage(call, {0, 1}), probability);
@@ -111,7 +112,7 @@ StatusOr<Shape> RandomInvert::OutputShape(const Shape& in) const {
 Output RandomInvert::Apply(const LayerCall& call) const {
   if (!call.training) return call.x();
   Builder& b = call.b;
-  // Like Keras, subtracts from value_range[1], even if it is the lower of the two numbers.
+  // Like Keras, subtract from value_range[1], even if it is less than value_range[0].
   const Output inverted = Sub(b, Scalar(b, b.dtype(call.x()), value_range[1]), call.x());
   return Select(b, Happens(call, *BoundsOf("factor", factor, 0)), inverted, call.x());
 }
@@ -132,7 +133,7 @@ Output RandomGrayscale::Apply(const LayerCall& call) const {
   const Shape in = call.ExampleShape();
   if (!call.training || in.dim(2) == 1) return call.x();
   Builder& b = call.b;
-  // The luma of ITU-R BT.601, rounded as in tf.image.rgb_to_grayscale.
+  // Use the luma weights of ITU-R BT.601, rounded as in tf.image.rgb_to_grayscale.
   const Output weights = Const(b, Tensor::Of<float>({3}, {0.2989F, 0.587F, 0.114F}));
   const Output luma =
       Sum(b, Mul(b, call.x(), Cast(b, weights, b.dtype(call.x()))), {3}, /*keep_dims=*/true);

@@ -11,12 +11,12 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// The largest number of elements in a table, which is a constant of the graph.
+// Limits the number of elements of a table, which is a constant in the graph.
 constexpr int64_t kLongestTable = int64_t{1} << 20;
-constexpr int64_t kFarthest = int64_t{1} << 62;  // differences of integers below it do not overflow
+constexpr int64_t kFarthest = int64_t{1} << 62;  // below this limit, differences do not overflow
 constexpr std::array<std::string_view, 4> kEncodings = {"int", "one_hot", "multi_hot", "count"};
 
-// Returns the type of encoded categories. `count` is the number of categories.
+// Returns the type of the encoded categories. `count` is the number of categories.
 StatusOr<TensorType> EncodedType(Encoding encoding, int64_t count, const Shape& in, DType integer) {
   if (encoding == Encoding::kInt) return TensorType{integer, in};
   std::vector<int64_t> dims = in.dims();
@@ -36,7 +36,7 @@ Output Numbers(Builder& b, int64_t count, DType dtype) {
   return Cast(b, Const(b, std::move(numbers)), dtype);
 }
 
-// Returns the encoded categories, which are int32 or int64 [batch, …].
+// Encodes `categories`, which are int32 or int64 [batch, …].
 Output Encoded(const LayerCall& call, Output categories, Encoding encoding, int64_t count) {
   Builder& b = call.b;
   if (encoding == Encoding::kInt || !b.ok()) return categories;
@@ -77,7 +77,7 @@ void Discretization::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("bin_boundaries", bin_boundaries);
   visitor.Choice("output_mode", output_mode, kEncodings);
   visitor.Only("sparse", "false");
-  // These arguments only affect how adapt() chooses the boundaries.
+  // These arguments affect only how adapt() chooses the boundaries.
   visitor.Ignored("num_bins");
   visitor.Ignored("epsilon");
 }
@@ -121,7 +121,7 @@ void IntegerLookup::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("vocabulary_dtype", "\"int64\"");
   visitor.Only("idf_weights", "null");
   visitor.Ignored("vocabulary_size");
-  // These arguments only affect layers that spread unknown integers over several indices.
+  // These arguments affect only layers that distribute unknown integers over several indices.
   visitor.Ignored("oov_method");
   visitor.Ignored("salt");
 }
@@ -154,9 +154,9 @@ StatusOr<std::vector<TensorType>> IntegerLookup::OutputTypes(std::span<const Ten
   return std::vector{std::move(type)};
 }
 
-// Looks up each integer in a table of all integers from the least to the greatest one in the
-// vocabulary. The table's first element stands for all lower integers, and its last element for all
-// higher ones.
+// Looks up each integer in a table with one element per integer from the smallest to the greatest
+// one in the vocabulary. An additional first element is for all smaller integers, and an additional
+// last element for all greater ones.
 Output IntegerLookup::Apply(const LayerCall& call) const {
   Builder& b = call.b;
   const auto [least, most] = std::ranges::minmax(vocabulary);

@@ -11,7 +11,7 @@ using graph::Output;
 
 constexpr int64_t kGates = 4;
 
-// Returns the shape of one step of sequences.
+// Returns the shape of one step of a sequence.
 Shape StepOf(const Shape& sequence) {
   return Shape({sequence.dims().begin() + 1, sequence.dims().end()});
 }
@@ -32,7 +32,8 @@ StatusOr<Shape> StateShape(const ConvLSTM<kRank>& layer, const Shape& sequence) 
                       window.width.Count(image.dim(2)), layer.filters);
 }
 
-// Computes one call of a layer. Internally, all values are images [batch,height,width,channels].
+// Appends the ops for one call of a layer. All values are treated as images
+// [batch,height,width,channels].
 template <int kRank>
 class ConvLstmPass {
  public:
@@ -76,14 +77,15 @@ class ConvLstmPass {
     return scan_.State(initial);
   }
 
-  // Returns a kernel [size…,in,out] as a filter [height,width,in,out].
+  // Reshapes a kernel [size…,in,out] to a filter [height,width,in,out].
   Output Filter(Output kernel) {
     const Shape shape = b_.shape(kernel);
     return graph::Reshape(
         b_, kernel, {kRank == 1 ? 1 : shape.dim(0), shape.dim(-3), shape.dim(-2), shape.dim(-1)});
   }
 
-  // Returns the convolution of the inputs of all steps: [steps,batch,height,width,4·filters].
+  // Returns the convolution of the inputs of all steps with the kernel:
+  // [steps,batch,height,width,4·filters].
   Output FromInputs() {
     std::vector<int64_t> order(in_.dims().size());
     for (size_t axis = 0; axis < order.size(); ++axis) order[axis] = static_cast<int64_t>(axis);
@@ -103,7 +105,7 @@ class ConvLstmPass {
                           {steps, batch(), state_.dim(1), state_.dim(2), kGates * layer_.filters});
   }
 
-  // Returns a mask of the elements to keep for each gate, or no masks if none are dropped.
+  // Returns one dropout mask per gate, or an empty list if no elements are dropped.
   std::vector<Output> Dropped(double rate, const Shape& shape) {
     std::vector<Output> masks;
     for (int64_t gate = 0; call_.training && rate > 0 && gate < kGates; ++gate) {
@@ -113,7 +115,7 @@ class ConvLstmPass {
     return masks;
   }
 
-  // Repeats a mask of a batch for each step.
+  // Repeats the mask of a batch for each step.
   Output ForSteps(Output mask, int64_t steps) {
     if (!mask.valid()) return mask;
     const Shape shape = b_.shape(mask);
@@ -123,7 +125,7 @@ class ConvLstmPass {
                           {steps * shape.dim(0), shape.dim(1), shape.dim(2), shape.dim(3)});
   }
 
-  // Returns the channels of a gate.
+  // Returns the channels that belong to one gate.
   Output GateOf(Builder& b, Output gates, int64_t gate) {
     if (!gates.valid()) return gates;
     std::vector<int64_t> size = b.shape(gates).dims(), begin(size.size());
@@ -135,8 +137,8 @@ class ConvLstmPass {
     return Activate(body_, layer_.recurrent_activation, GateOf(body_, z, gate));
   }
 
-  // Convolves the images with the kernels of all gates, in a single convolution if no elements are
-  // dropped.
+  // Convolves the images with the kernels of all gates. Uses a single convolution if no elements
+  // are dropped.
   Output Gates(Builder& b, Output images, Output kernel, const std::vector<Output>& dropped,
                const Window& window) {
     if (dropped.empty()) return graph::Conv2D(b, images, kernel, window);
@@ -148,7 +150,7 @@ class ConvLstmPass {
     return Concat(b, std::move(gates), -1);
   }
 
-  // Returns the windows with which a convolution keeps the size of the state.
+  // Returns the window of a convolution that preserves the size of the state.
   Window StateWindow() const {
     const std::vector<int64_t>& size = layer_.window.size;
     Window window;
@@ -217,7 +219,7 @@ void ConvLSTM<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("stateful", "false");
   visitor.Retired("zero_output_for_mask", "false");  // there are no masks
   visitor.Retired("time_major", "false");
-  visitor.Ignored("unroll");  // affects only how Keras computes the result
+  visitor.Ignored("unroll");  // only affects how Keras computes the result
 }
 
 template <int kRank>

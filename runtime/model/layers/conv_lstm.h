@@ -1,5 +1,6 @@
-// Defines recurrent layers whose products are convolutions, over sequences of images
-// [steps,height,width,channels] and, for kRank = 1, of rows [steps,length,channels].
+// Defines recurrent layers that use convolutions in place of matrix products. They operate on
+// sequences of images [steps,height,width,channels] or, for kRank = 1, of rows
+// [steps,length,channels].
 #pragma once
 
 #include "runtime/model/layer/activation.h"
@@ -8,10 +9,10 @@
 
 namespace tfjob::model::layers {
 
-// An LSTM (recurrent.h) in which z = kernel ∗ x + recurrent_kernel ∗ h + bias. The convolution of
-// the state h keeps the size of h. States have the shape of the convolution of x. Variables: kernel
-// [size…,channels,4·filters], recurrent_kernel [size…,filters,4·filters] and, if use_bias is set,
-// bias [4·filters].
+// Computes an LSTM (recurrent.h) in which z = kernel ∗ x + recurrent_kernel ∗ h + bias. The
+// convolution of the state h preserves the size of h. States have the shape of the convolution of
+// x. Variables: kernel [size…,channels,4·filters], recurrent_kernel [size…,filters,4·filters] and,
+// if use_bias is set, bias [4·filters].
 template <int kRank>
 struct ConvLSTM {
   static constexpr std::string_view kClass = kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D";
@@ -25,11 +26,11 @@ struct ConvLSTM {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The fractions of the elements of the inputs and of the state that are dropped. Each gate drops
-  // different elements, and the same ones in every step.
+  // The fractions of the elements of the inputs, and of the state, that are dropped. Each gate
+  // drops different elements, but the same ones in every step.
   double dropout = 0, recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
-  bool return_sequences = false;     // returns the outputs of all steps, not only the last
+  std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
+  bool return_sequences = false;     // returns the outputs of all steps, not only of the last
   bool return_state = false;         // also returns the two states after the last step
   bool go_backwards = false;         // processes and returns the steps from last to first
   RecurrentInputs inputs = {};

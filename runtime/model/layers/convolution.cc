@@ -41,16 +41,16 @@ void ActivationAndBias(ArgumentVisitor& visitor, ActivationKind& activation, boo
   visitor.Rules("bias", bias_rules);
 }
 
-// Lists a kernel's arguments. For the kernel "depthwise", these are depthwise_initializer,
-// depthwise_regularizer and depthwise_constraint.
+// Lists the arguments of a kernel, for example depthwise_initializer, depthwise_regularizer and
+// depthwise_constraint for the kernel "depthwise".
 void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& initializer,
             WeightRules& rules) {
   visitor.Initializer(kernel + "_initializer", initializer);
   visitor.Rules(kernel, rules);
 }
 
-// Lists the arguments that tf.keras 2 also writes for layers with two kernels, because the classes
-// of these layers extend Conv there.
+// Lists the arguments that tf.keras 2 writes for layers with two kernels only because their classes
+// are derived from Conv.
 void RetiredKernel(ArgumentVisitor& visitor) {
   visitor.Retired("groups", "1");
   visitor.Ignored("kernel_initializer");
@@ -60,7 +60,7 @@ void RetiredKernel(ArgumentVisitor& visitor) {
 
 // ---- shapes and variables
 
-// Limits the depth of a kernel, because each of its planes needs its own ops.
+// Checks the depth of a kernel, which is limited because each plane requires separate ops.
 Status CheckDepth(const VolumeWindow& window) {
   if (window.depth.size <= graph::kMostJoined) return OkStatus();
   return InvalidArgument("expected a kernel_size of at most ", graph::kMostJoined,
@@ -97,7 +97,7 @@ void AddBias(std::vector<VariableSpec>& variables, bool use_bias, int64_t channe
 
 // ---- graphs
 
-// Returns the kernel as a filter [height,width,in,out].
+// Reshapes the kernel to a filter [height,width,in,out].
 Output Filter(Builder& b, Output kernel, int64_t in, int64_t out) {
   const Shape shape = b.shape(kernel);
   return graph::Reshape(b, kernel, {shape.rank() == 4 ? shape.dim(0) : 1, shape.dim(-3), in, out});
@@ -110,7 +110,7 @@ Output Depthwise(Builder& b, Output images, Output kernel, const Window& window)
   return graph::Conv2D(b, images, Filter(b, kernel, 1, outputs), window);
 }
 
-// Adds the bias, which is the last variable if there is one, and applies the activation.
+// Adds the bias, if there is one, and applies the activation. The bias is the last variable.
 Output Finish(const LayerCall& call, Output images, bool use_bias, ActivationKind activation) {
   if (!images.valid()) return images;
   Builder& b = call.b;
@@ -119,7 +119,7 @@ Output Finish(const LayerCall& call, Output images, bool use_bias, ActivationKin
   return call.ExampleShape().rank() > 3 ? images : Examples(b, images, call.ExampleShape().rank());
 }
 
-// Returns the window of a call whose inputs OutputShape has accepted.
+// Returns the window for a call. OutputShape must have accepted the inputs.
 Window WindowOver(const LayerCall& call, const WindowArguments& arguments) {
   return *arguments.Over(call.ExampleShape());
 }
@@ -184,7 +184,7 @@ void DepthwiseConv<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> DepthwiseConv<kRank>::OutputShape(const Shape& in) const {
-  // Convolved limits the number of channels, so the product below cannot overflow.
+  // The product below cannot overflow, because Convolved limits the number of channels.
   ASSIGN_OR_RETURN(Shape out, Convolved(window, in, 1));
   std::vector<int64_t> dims = out.dims();
   dims.back() = in.dim(-1) * depth_multiplier;
@@ -258,8 +258,8 @@ Output SeparableConv<kRank>::Apply(const LayerCall& call) const {
 
 namespace {
 
-// Returns the shape of the image whose convolution would have the shape of `in`. Follows Keras'
-// rule for the padding of kValid and kSame.
+// Returns the shape of the image whose convolution would have the shape `in`. Follows Keras' rules
+// for the paddings kValid and kSame.
 template <int kRank>
 Shape Enlarged(const ConvTranspose<kRank>& layer, const Shape& in) {
   std::vector<int64_t> dims = in.dims();

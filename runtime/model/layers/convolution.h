@@ -1,5 +1,5 @@
-// Defines convolutions over images [height,width,channels], over rows [steps,channels] (kRank = 1)
-// and, for Conv and ConvTranspose, over volumes [depth,height,width,channels] (kRank = 3). Channels
+// Defines convolutions over images [height,width,channels] and rows [steps,channels] (kRank = 1).
+// Conv and ConvTranspose also support volumes [depth,height,width,channels] (kRank = 3). Channels
 // come last.
 #pragma once
 
@@ -49,9 +49,9 @@ struct DepthwiseConv {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// A depthwise convolution, followed by a convolution of size 1. Variables: depthwise_kernel
-// [size…,channels,depth_multiplier], pointwise_kernel [1…,channels · depth_multiplier,filters] and,
-// if use_bias is set, bias [filters].
+// Computes a depthwise convolution, followed by a convolution of size 1. Variables:
+// depthwise_kernel [size…,channels,depth_multiplier], pointwise_kernel [1…,channels ·
+// depth_multiplier,filters] and, if use_bias is set, bias [filters].
 template <int kRank>
 struct SeparableConv {
   static constexpr std::string_view kClass = kRank == 1 ? "SeparableConv1D" : "SeparableConv2D";
@@ -71,9 +71,9 @@ struct SeparableConv {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// A transposed convolution, that is, the gradient of a convolution with respect to its input: each
-// element of the input adds a multiple of the kernel to the output. Variables: kernel
-// [size…,filters,channels] and, if use_bias is set, bias [filters].
+// Computes a transposed convolution, that is, the gradient of a convolution with respect to its
+// input: each element of the input contributes a multiple of the kernel to the output. Variables:
+// kernel [size…,filters,channels] and, if use_bias is set, bias [filters].
 template <int kRank>
 struct ConvTranspose {
   static constexpr std::string_view kClass = kRank == 1   ? "Conv1DTranspose"

@@ -39,7 +39,7 @@ std::vector<VariableSpec> Dense::Variables(const Shape& in) const {
 graph::Output Dense::Apply(const LayerCall& call) const {
   graph::Builder& b = call.b;
   const Shape in = b.shape(call.x());
-  // If the rank is higher, every axis except the last is a batch axis.
+  // If the rank is higher than 2, all axes except the last are batch axes.
   const bool matrix = in.rank() == 2;
   const graph::Output rows = matrix ? call.x() : graph::Reshape(b, call.x(), {-1, in.dim(-1)});
   graph::Output y = graph::MatMul(b, rows, call.variables[0]);

@@ -6,8 +6,8 @@
 
 namespace tfjob::model::layers {
 
-// Computes activation(x·kernel + bias) over the last axis of x. Has the variables kernel [in,units]
-// and, if use_bias is set, bias [units].
+// Computes activation(x·kernel + bias) over the last axis of x. Variables: kernel [in,units] and,
+// if use_bias is set, bias [units].
 struct Dense {
   static constexpr std::string_view kClass = "Dense";
   static constexpr bool kSupportsMasking = true;

@@ -5,10 +5,10 @@
 
 namespace tfjob::model::layers {
 
-// Sums the products of the elements along one axis of each input. The output has the other axes of
-// the first input, followed by the other axes of the second input; if there are none, its shape is
-// [1]. With normalize, each vector along the axes is first divided by its length, or by 1e-7 if
-// that is larger.
+// Sums the products of the elements along one axis of each input. The axes of the output are the
+// remaining axes of the first input, followed by those of the second input; if there are none, the
+// output has the shape [1]. With normalize, each vector along the axes is first divided by its
+// length, or by 1e-7 if the length is smaller.
 struct Dot {
   static constexpr std::string_view kClass = "Dot";
   std::vector<int64_t> axes = {-1};  // one for both inputs, or one per input; the batch is axis 0

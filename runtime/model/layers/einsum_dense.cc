@@ -22,7 +22,7 @@ bool IsLetters(std::string_view text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isalpha(c); });
 }
 
-// Removes the dots from one end of the text. Returns whether there were any.
+// Removes the dots from one end of the text. Returns whether there were any dots.
 bool Strip(std::string& text, bool left) {
   if (text.size() < kDots.size()) return false;
   const size_t at = left ? 0 : text.size() - kDots.size();
@@ -48,16 +48,16 @@ StatusOr<Equation> Parse(const std::string& text) {
   return equation;
 }
 
-// The sizes that follow from the equation and the input.
+// Determines the sizes that follow from the equation and the input.
 struct Sizes {
-  EinsumAxes axes;  // with a letter for each axis that the dots stand for
+  EinsumAxes axes;  // with a letter for each axis that the dots represent
   std::vector<int64_t> kernel;
-  std::vector<int64_t> output;  // of an example
+  std::vector<int64_t> output;  // for one example
   std::vector<int64_t> bias;
   std::array<int64_t, 2> fans = {1, 1};
 };
 
-constexpr int64_t kUnknown = -1;  // the size of the batch, or a size that output_shape leaves open
+constexpr int64_t kUnknown = -1;  // the batch size, or a size that output_shape does not state
 
 class Solver {
  public:
@@ -79,7 +79,7 @@ class Solver {
   }
 
  private:
-  // Returns the axes with the dots replaced by letters that the equation does not use.
+  // Replaces the dots with letters that do not occur in the equation. Returns the resulting axes.
   StatusOr<EinsumAxes> WithoutDots() const {
     EinsumAxes axes = equation_.axes;
     std::string added;
@@ -93,7 +93,7 @@ class Solver {
     return axes;
   }
 
-  // Finds the sizes of the output's axes: the batch, the axes that the dots stand for, and
+  // Determines the sizes of the output's axes: the batch, the axes that the dots represent, and
   // output_shape.
   Status SolveOutput() {
     std::vector<int64_t> output = layer_.output_shape;
@@ -137,7 +137,8 @@ class Solver {
     return OkStatus();
   }
 
-  // Finds the shape of the bias, which has all axes from the first named one on.
+  // Determines the shape of the bias, which has all output axes starting with the first one in
+  // bias_axes.
   Status SolveBias() {
     const std::string& named = layer_.bias_axes;
     size_t first = sizes_.axes.z.size();
@@ -157,10 +158,10 @@ class Solver {
   }
 
   const EinsumDense& layer_;
-  const Shape in_;  // with the batch
+  const Shape in_;  // including the batch
   Equation equation_;
   size_t elided_ = 0;
-  std::vector<int64_t> output_;  // with the batch
+  std::vector<int64_t> output_;  // including the batch
   Sizes sizes_;
 };
 

@@ -6,9 +6,9 @@
 namespace tfjob::model::layers {
 
 // Replaces each number i of its input with row i of the variable embeddings [input_dim,output_dim],
-// so the output has one more axis. Numbers that are not integers are truncated. If a number is
-// negative, or input_dim or more, the run ends with an error. The gradient of the table consists
-// only of the rows that occur in the batch.
+// so the output has an additional axis. Fractional numbers are truncated. If a number is negative,
+// or is not less than input_dim, the run fails. The gradient of the table contains only the rows
+// that occur in the batch.
 struct Embedding {
   static constexpr std::string_view kClass = "Embedding";
   static constexpr bool kComputesInFloat32 = true;

@@ -1,12 +1,13 @@
-// Defines normalisation by moments that the model specifies.
+// Defines normalisation with moments that are arguments of the layer.
 #pragma once
 
 #include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 
-// Computes (x - mean) / √variance, or, with invert, x·√variance + mean; the root is at least 1e-7.
-// There is one mean and one variance per element of the axis, or one for all if there is no axis.
+// Computes (x - mean) / √variance or, with invert, x·√variance + mean, where the root is at least
+// 1e-7. There is one mean and one variance per element of the axis; if there is no axis, a single
+// mean and variance apply to all elements.
 struct Normalization {
   static constexpr std::string_view kClass = "Normalization";
   static constexpr bool kComputesInFloat32 = true;

@@ -1,4 +1,4 @@
-// Defines normalisation by the moments of groups of channels (Wu and He, "Group Normalization",
+// Defines normalisation with the moments of groups of channels (Wu and He, "Group Normalization",
 // 2018).
 #pragma once
 
@@ -8,7 +8,7 @@ namespace tfjob::model::layers {
 
 // Computes gamma·(x - mean) / √(variance + epsilon) + beta, where mean and variance are computed
 // per example and group. A group consists of consecutive elements along the axis, together with all
-// elements along the other axes. groups = -1 stands for one group per element. Variables, of the
+// elements along the other axes. groups = -1 means one group per element. Variables, each with the
 // size of the axis: gamma (if scale), beta (if center).
 struct GroupNormalization {
   static constexpr std::string_view kClass = "GroupNormalization";

@@ -14,7 +14,7 @@ using graph::Builder;
 using graph::Output;
 
 constexpr int64_t kLongestSide = 1 << 14;
-constexpr int64_t kMostWeights = int64_t{1} << 24;  // elements in the constant of weights
+constexpr int64_t kMostWeights = int64_t{1} << 24;  // elements of the constant with the weights
 
 void SizeArguments(ArgumentVisitor& visitor, int64_t& height, int64_t& width) {
   const IntegerRule rule{
@@ -44,8 +44,8 @@ Output Part(Builder& b, Output images, const Window2D& window) {
                       {shape.dim(0), window.height, window.width, shape.dim(3)});
 }
 
-// Returns the rows to add above and below, and the columns to add left and right, so that the image
-// gets the aspect ratio of the target.
+// Returns how many rows to add above and below the image, and how many columns to its left and
+// right, to get the aspect ratio of the target.
 std::pair<int64_t, int64_t> Margins(const Shape& in, int64_t height, int64_t width) {
   const auto margin = [](int64_t other, int64_t target, int64_t other_target, int64_t size) {
     const float wanted = static_cast<float>(other * target) / static_cast<float>(other_target);
@@ -54,18 +54,18 @@ std::pair<int64_t, int64_t> Margins(const Shape& in, int64_t height, int64_t wid
   return {margin(in.dim(1), height, width, in.dim(0)), margin(in.dim(0), width, height, in.dim(1))};
 }
 
-// Returns the largest part of each image that has the aspect ratio height:width, resized.
+// Crops each image to the largest part with the aspect ratio height:width, and resizes this part.
 Output Fitted(const LayerCall& call, int64_t height, int64_t width) {
   const Shape in = call.ExampleShape();
   const Output part = Part(call.b, call.x(), LargestWindow(in.dim(0), in.dim(1), height, width));
   return Resample(call.b, part, height, width, Interpolation::kBilinear, /*antialias=*/false);
 }
 
-// Draws an integer from 0 to `most` for each image: [batch,1].
+// Draws one integer from 0 to `most` per image: [batch,1].
 Output IntegerPerImage(const LayerCall& call, int64_t most) {
   Builder& b = call.b;
   const Output drawn = UniformPerImage(call, {0, static_cast<double>(most + 1)});
-  // Clips the number, because the distribution can yield its upper bound, although rarely.
+  // Clip the number, because the distribution occasionally returns its upper bound.
   const Output number =
       Cast(b, ClipByValue(b, drawn, 0, static_cast<double>(most) + 0.5), DType::kInt64);
   return graph::Reshape(b, Cast(b, number, b.dtype(call.x())), {call.batch_size(), 1});

@@ -6,8 +6,8 @@
 
 namespace tfjob::model::layers {
 
-// Resizes images. With crop_to_aspect_ratio or pad_to_aspect_ratio, each image is first cropped or
-// padded on both sides to the aspect ratio of the target. Otherwise, images may be distorted.
+// Resizes images. With crop_to_aspect_ratio or pad_to_aspect_ratio, first crops or pads each image
+// on both sides to the aspect ratio of the target. Otherwise, images may be distorted.
 struct Resizing {
   static constexpr std::string_view kClass = "Resizing";
   static constexpr bool kComputesInFloat32 = true;
@@ -23,8 +23,8 @@ struct Resizing {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Returns the middle of the image. If the image has fewer rows or columns than the target, resizes
-// the largest part in the middle with the target's aspect ratio instead.
+// Returns the central part of the image. If the image has fewer rows or columns than the target,
+// instead resizes the largest central part that has the aspect ratio of the target.
 struct CenterCrop {
   static constexpr std::string_view kClass = "CenterCrop";
   static constexpr bool kComputesInFloat32 = true;
@@ -36,16 +36,16 @@ struct CenterCrop {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// In training, crops each image to a random part of the given size (in Keras, all images of a batch
-// to the same part). In prediction, or if the image is smaller, takes the largest part in the
-// middle that has the aspect ratio of the result, and resizes it, like tf.keras 2. Keras 3 returns
-// the whole image in prediction, which contradicts the output shape that it declares.
+// In training, crops each image to a random part of the given size; Keras uses the same part for
+// all images of a batch. In prediction, or if the image is smaller than the given size, resizes the
+// largest central part that has the aspect ratio of the result, like tf.keras 2. In prediction,
+// Keras 3 returns the whole image, which contradicts its declared output shape.
 struct RandomCrop {
   static constexpr std::string_view kClass = "RandomCrop";
   static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   int64_t height = 0, width = 0;
-  std::optional<int64_t> seed = {};  // only stored
+  std::optional<int64_t> seed = {};  // stored but not used
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

@@ -5,8 +5,8 @@
 
 namespace tfjob::model::layers {
 
-// Masks each step whose elements all equal mask_value, and sets these elements to 0. The elements
-// of a step are those along the last axis.
+// Masks each step whose elements all equal mask_value, and sets these elements to 0. A step
+// consists of the elements along the last axis.
 struct Masking {
   static constexpr std::string_view kClass = "Masking";
   double mask_value = 0;

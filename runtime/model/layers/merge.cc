@@ -28,7 +28,7 @@ graph::Output Combined(graph::Builder& b, MergeKind kind, graph::Output x, graph
   return x;
 }
 
-// Returns the value with axes of size 1 after the batch axis, so that it has this rank.
+// Inserts axes of size 1 after the batch axis, until x has the given rank.
 graph::Output WithRank(graph::Builder& b, graph::Output x, int rank) {
   const Shape& shape = b.shape(x);
   if (shape.rank() >= rank) return x;
@@ -37,7 +37,7 @@ graph::Output WithRank(graph::Builder& b, graph::Output x, int rank) {
   return graph::Reshape(b, x, Shape(std::move(dims)));
 }
 
-// Returns the union of the inputs' masks, or no mask if any input lacks one.
+// Returns the logical or of the inputs' masks, or no mask if any input has none.
 graph::Output AnyMask(const LayerCall& call) {
   graph::Output any = call.mask();
   for (size_t i = 1; i < call.inputs.size() && any.valid(); ++i) {
@@ -47,13 +47,13 @@ graph::Output AnyMask(const LayerCall& call) {
   return any;
 }
 
-// An input and its mask, which has the same rank or is invalid.
+// Contains an input and its mask, which has the same rank or is invalid.
 struct Operand {
   graph::Output x, mask;
 };
 
-// As in Keras 3, a masked step counts as a factor of 1. Where all inputs are masked, the product is
-// 0.
+// Multiplies the inputs. As in Keras 3, masked steps are treated as 1. If a step is masked in all
+// inputs, the product is 0.
 graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   graph::Output product, any = operands[0].mask;
   for (const Operand& operand : operands) {
@@ -65,8 +65,9 @@ graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   return any.valid() ? Select(b, any, product, Scalar(b, b.dtype(product), 0)) : product;
 }
 
-// As in Keras 3, a masked step of an input is replaced with the result for the earlier inputs;
-// where all earlier inputs are masked, that result is replaced with the next input.
+// Returns the maximum or minimum of the inputs. As in Keras 3, a masked step of an input is
+// replaced with the result for the preceding inputs. If a step is masked in all preceding inputs,
+// their result is replaced with the current input.
 graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Operand>& operands) {
   graph::Output extreme = operands[0].x, any = operands[0].mask;
   for (const Operand& operand : std::span(operands).subspan(1)) {
@@ -79,7 +80,7 @@ graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Opera
   return extreme;
 }
 
-// Joins the masks in the way in which the inputs are joined: each element has the mask of its step.
+// Joins the masks in the same way as the inputs. Each element has the mask of its step.
 graph::Output JoinedMask(const LayerCall& call, int64_t axis) {
   graph::Builder& b = call.b;
   std::vector<graph::Output> masks;

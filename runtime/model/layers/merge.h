@@ -5,16 +5,16 @@
 
 namespace tfjob::model::layers {
 
-// The layers that combine their inputs element by element. The inputs are broadcast by NumPy's
-// rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the batch
-// axis of the inputs with the lower rank, as in Keras.
+// Lists the layers that combine their inputs element by element. All axes after the batch axis are
+// broadcast by NumPy's rules. As in Keras, if the inputs have different ranks, axes of size 1 are
+// inserted after the batch axis of those with a lower rank.
 enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum };
-// In the order of the enum.
+// Listed in the order of the enum.
 inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",
                                                      "Average", "Maximum",  "Minimum"};
 
-// Return the type of the merged value, and the value itself. Require at least two inputs of one
-// type; kSubtract requires exactly two. If all inputs have masks, a step of the output is masked if
+// Return the type of the merged value, and the value itself. Require at least two inputs of the
+// same type (kSubtract: exactly two). If all inputs have masks, a step of the output is masked if
 // it is masked in every input; otherwise, the output has no mask.
 StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in);
 graph::Output Merged(MergeKind kind, LayerCall& call);
@@ -30,7 +30,7 @@ struct Merge {
   graph::Output Apply(LayerCall& call) const { return Merged(kKind, call); }
 };
 
-// Joins its inputs along an axis. The sizes of all other axes must be equal. A step of the output
+// Joins the inputs along an axis. The sizes of all other axes must be equal. A step of the output
 // is masked if all of its elements come from masked steps. An input without a mask has no masked
 // steps.
 struct Concatenate {

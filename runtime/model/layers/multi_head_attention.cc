@@ -23,13 +23,14 @@ int64_t ProductOf(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Returns the number of positions: the product of all dimensions of an example except the last.
+// Returns the number of positions of an example: the product of all dimensions except the last.
 int64_t Positions(const Shape& example) {
   return ProductOf(std::span(example.dims()).first(example.dims().size() - 1));
 }
 
-// Projects the last `axes` axes of x, which match the kernel's first `axes` axes, to the kernel's
-// remaining axes. Returns [batch,positions,elements]. `bias` may be invalid.
+// Multiplies x by the kernel, summing over the last `axes` axes of x, which must match the first
+// `axes` axes of the kernel. Returns [batch,positions,elements], where `elements` is the product of
+// the remaining axes of the kernel. Adds the bias, unless it is invalid.
 Output Projected(Builder& b, Output x, Output kernel, Output bias, int axes) {
   const std::span<const int64_t> dims = b.shape(kernel).dims();
   const auto split = static_cast<size_t>(axes);
@@ -39,7 +40,7 @@ Output Projected(Builder& b, Output x, Output kernel, Output bias, int axes) {
   return bias.valid() ? BiasAdd(b, y, graph::Reshape(b, bias, {out})) : y;
 }
 
-// [batch,positions,heads·size] → [batch,heads,positions,size]
+// Converts [batch,positions,heads·size] to [batch,heads,positions,size].
 Output SplitHeads(Builder& b, Output x, int64_t heads) {
   const Shape& shape = b.shape(x);
   const Output split =
@@ -47,7 +48,7 @@ Output SplitHeads(Builder& b, Output x, int64_t heads) {
   return Transpose(b, split, {0, 2, 1, 3});
 }
 
-// [batch,heads,positions,size] → [batch,positions,heads·size]
+// Converts [batch,heads,positions,size] to [batch,positions,heads·size].
 Output JoinHeads(Builder& b, Output x) {
   const Shape shape = b.shape(x);
   const Output together = Transpose(b, x, {0, 2, 1, 3});
@@ -73,18 +74,18 @@ void MultiHeadAttention::Arguments(ArgumentVisitor& visitor) {
   visitor.Rules("bias", bias_rules);
   visitor.Regularizer("activity_regularizer", activity_regularizer);
   visitor.Optional("seed", seed);
-  // Arguments of tf.keras 2: shapes that follow from the inputs, and an option that matters only if
-  // all positions are masked.
+  // Ignore arguments of tf.keras 2: shapes that follow from the inputs, and an option that matters
+  // only if all positions are masked.
   for (const char* name : {"query_shape", "key_shape", "value_shape", "softmax_robust_masking"})
     visitor.Ignored(name);
-  visitor.Ignored("flash_attention");  // affects only the speed
+  visitor.Ignored("flash_attention");  // only affects the speed
 }
 
 void MultiHeadAttention::CallArguments(CallVisitor& visitor) {
   visitor.Input("query", query, /*required=*/true);
   visitor.Input("value", value, /*required=*/true);
   visitor.Input("key", key);
-  visitor.Unsupported("query_mask");  // Keras ignores it, and uses the query's own mask
+  visitor.Unsupported("query_mask");  // Keras ignores this argument, and uses the query's mask
   visitor.Input("value_mask", value_mask);
   visitor.Input("key_mask", key_mask);
   visitor.Input("attention_mask", attention_mask);
@@ -233,7 +234,7 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
     mask.Add(graph::Reshape(b, input(attention_mask), {call.batch_size(), 1, queries, keys}));
 
   const Output scores = BatchMatMul(b, q, k, false, true);
-  // As in Keras, the result of a query that attends to no key is 0 only in these cases.
+  // As in Keras, the result for a query that attends to no key is 0 only in these cases.
   const bool clears = dropout > 0 || return_attention_scores || call.ExampleShape().rank() > 2;
   const Output weights =
       !mask.combined().valid() ? graph::Softmax(b, scores)

@@ -7,37 +7,38 @@
 
 namespace tfjob::model::layers {
 
-// Takes query [T,d], value [S,e] and key [S,f]; if a call has no key, the value is the key. Each
-// head projects the query and the key to key_dim elements and the value to value_dim elements, and
-// computes softmax(query·keyᵀ / √key_dim)·value from the projections. The concatenated results of
-// the heads are projected to `output_shape`, or to the query's size. T and S may stand for several
-// axes.
+// Applies attention to a query [T,d], a value [S,e] and a key [S,f]. If a call has no key, the
+// value is also the key. Each head projects the query and the key to key_dim elements, and the
+// value to value_dim elements. From these projections, the head computes softmax(query·keyᵀ /
+// √key_dim)·value. The concatenated results of the heads are projected to `output_shape`, or to the
+// query's size. T and S may represent several axes.
 //
-// The variables are those of Keras: query/kernel [d,heads,key_dim], query/bias [heads,key_dim];
-// then, in the same form, those of key, of gate (if use_gate; with value_dim) and of value; then
-// attention_output/kernel [heads,value_dim,…output] and attention_output/bias [output].
+// The variables are the same as in Keras: query/kernel [d,heads,key_dim] and query/bias
+// [heads,key_dim]; then those of key, of gate (if use_gate is set; with value_dim) and of value, in
+// the same form; then attention_output/kernel [heads,value_dim,…output] and attention_output/bias
+// [output].
 //
-// A position of the query attends only to positions that all of these masks admit:
+// A position of the query attends only to positions that are allowed by all of these masks:
 //   - the call's attention_mask [T,S];
-//   - the call's value_mask and key_mask [S] or, if a call lacks one of them, the mask of the value
-//     or of the key;
+//   - the call's value_mask and key_mask [S] or, if the call has no such mask, the mask of the
+//     value or of the key;
 //   - the mask of the query;
 //   - the causal mask, which excludes later positions;
-//   - sliding_window, which excludes positions at this distance or further away.
-// As in Keras, if a position of the query attends to no position, the heads' results are 0 with
-// dropout, if the scores are returned, or if T stands for several axes; otherwise, they are the
-// mean of all values.
+//   - sliding_window, which excludes positions at this distance or farther away.
+// If all positions are excluded for a position of the query, the results of the heads are, as in
+// Keras, the mean of all values. They are 0 instead if there is dropout, if the scores are
+// returned, or if T represents several axes.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;
   int64_t num_heads = 1;
   int64_t key_dim = 1;
-  std::optional<int64_t> value_dim;  // if absent, key_dim
+  std::optional<int64_t> value_dim;  // key_dim if absent
   double dropout = 0;                // applied to the attention weights
   bool use_bias = true;
   bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
   std::vector<int64_t> output_shape;
-  std::vector<int64_t> attention_axes;  // only the default: all axes but the first and the last
+  std::vector<int64_t> attention_axes;  // only the default, all inner axes, is supported
   std::optional<int64_t> sliding_window;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
@@ -51,7 +52,7 @@ struct MultiHeadAttention {
 
   void Arguments(ArgumentVisitor& visitor);
   void CallArguments(CallVisitor& visitor);
-  // The attention scores, if they are returned, are [heads,T,S].
+  // Returns the type of the output and, if they are returned, of the attention scores [heads,T,S].
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const;

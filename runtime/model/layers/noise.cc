@@ -16,7 +16,8 @@ graph::Output Noise(const LayerCall& call, double mean, double stddev) {
                              call.replica);
 }
 
-// Returns 1 / (1 - rate) for the elements of this shape that are kept, and 0 for all others.
+// Returns a tensor of this shape that is 1 / (1 - rate) for elements to keep, and 0 for elements to
+// drop.
 graph::Output Kept(const LayerCall& call, const Shape& shape, double rate) {
   const graph::Output ones = graph::Fill(call.b, call.b.dtype(call.x()), shape, 1);
   return graph::Dropout(call.b, ones, call.step, call.seed, rate, call.replica);

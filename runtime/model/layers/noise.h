@@ -1,23 +1,23 @@
-// Defines layers that are random in training and do nothing otherwise.
+// Defines layers that add randomness in training, and do nothing otherwise.
 #pragma once
 
 #include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 
-// Sets each element to 0 with probability `rate`, and otherwise divides it by 1 - rate.
+// Sets each element to 0 with probability `rate`; divides the remaining elements by 1 - rate.
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
   static constexpr bool kSupportsMasking = true;
   double rate = 0;
-  std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
+  std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Adds normal noise with mean 0.
+// Adds normal noise with mean 0 to each element.
 struct GaussianNoise {
   static constexpr std::string_view kClass = "GaussianNoise";
   static constexpr bool kSupportsMasking = true;
@@ -29,7 +29,7 @@ struct GaussianNoise {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Multiplies by normal noise with mean 1 and standard deviation √(rate / (1 - rate)).
+// Multiplies each element by normal noise with mean 1 and standard deviation √(rate / (1 - rate)).
 struct GaussianDropout {
   static constexpr std::string_view kClass = "GaussianDropout";
   static constexpr bool kSupportsMasking = true;
@@ -41,8 +41,8 @@ struct GaussianDropout {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Drops whole channels: all steps of [steps,channels], all pixels of [height,width,channels], or
-// all voxels of [depth,height,width,channels].
+// Drops whole channels: all steps of a channel in [steps,channels], all pixels in
+// [height,width,channels], or all voxels in [depth,height,width,channels].
 template <int kRank>
 struct SpatialDropout {
   static constexpr std::string_view kClass = kRank == 1   ? "SpatialDropout1D"
@@ -60,8 +60,8 @@ using SpatialDropout1D = SpatialDropout<1>;
 using SpatialDropout2D = SpatialDropout<2>;
 using SpatialDropout3D = SpatialDropout<3>;
 
-// Sets elements to the minimum of SELU with probability `rate`, and shifts and scales the result to
-// keep mean and variance (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
+// Sets each element to the minimum of SELU with probability `rate`. Shifts and scales the result to
+// preserve mean and variance (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
 struct AlphaDropout {
   static constexpr std::string_view kClass = "AlphaDropout";
   static constexpr bool kSupportsMasking = true;

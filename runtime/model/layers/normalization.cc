@@ -12,14 +12,14 @@ using graph::Output;
 
 constexpr NumberRule kNotBelowZero = {.least = 0, .expected = "a number of at least 0"};
 
-// Reshapes a variable to `shape`, which has x's rank, with size 1 for all axes that the variable
+// Reshapes a variable to `shape`, which has the rank of x and size 1 for all axes that the variable
 // lacks.
 Output Along(Builder& b, Output value, const Shape& shape) {
   return b.shape(value) == shape ? value : graph::Reshape(b, value, shape);
 }
 
 struct Moments {
-  Output mean, variance;  // of x's rank, with size 1 for the axes that were reduced
+  Output mean, variance;  // have the rank of x, with size 1 for reduced axes
 };
 
 Moments MomentsOf(Builder& b, Output x, const std::vector<int64_t>& axes) {
@@ -28,7 +28,7 @@ Moments MomentsOf(Builder& b, Output x, const std::vector<int64_t>& axes) {
 }
 
 // Returns the moments over the unmasked steps, or over all steps if there is no mask. Like Keras,
-// adds 1e-7 to the number of unmasked elements before dividing by it.
+// adds 1e-7 to the number of unmasked elements, which is the divisor.
 Moments MomentsOf(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
   if (!mask.valid()) return MomentsOf(b, x, axes);
   constexpr double kEpsilon = 1e-7;
@@ -54,7 +54,7 @@ void CenterAndScale(ArgumentVisitor& visitor, bool& center, bool& scale) {
   visitor.Flag("scale", scale);
 }
 
-// Updates the moving statistics, which are the last two variables, with those of the batch.
+// Updates the moving statistics, the last two variables, with the statistics of the batch.
 void Follow(const BatchNormalization& layer, LayerCall& call, const Moments& batch) {
   Builder& b = call.b;
   const size_t mean = call.variables.size() - 2;
@@ -68,7 +68,7 @@ void Follow(const BatchNormalization& layer, LayerCall& call, const Moments& bat
   follow(mean + 1, batch.variance);
 }
 
-// Normalises the last axis with the statistics of the batch.
+// Normalises along the last axis with the statistics of the batch, in a fused op.
 Output NormalizeFused(const BatchNormalization& layer, LayerCall& call) {
   Builder& b = call.b;
   const Output moving = call.variables.back();
@@ -96,7 +96,7 @@ void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Rules("beta", beta_rules);
   visitor.Rules("gamma", gamma_rules);
   visitor.Only("synchronized", "false");
-  // Some versions of Keras write arguments that they no longer use, or that affect only the speed.
+  // Some versions of Keras write arguments that they no longer use, or that only affect the speed.
   visitor.Retired("renorm", "false");
   for (const char* name : {"renorm_clipping", "virtual_batch_size", "adjustment"})
     visitor.Retired(name, "null");

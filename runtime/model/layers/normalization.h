@@ -6,10 +6,10 @@
 namespace tfjob::model::layers {
 
 // Computes gamma·(x - mean) / √(variance + epsilon) + beta, with one mean and one variance per
-// element of the axis, over all other axes. In training, these are the statistics of the batch,
-// which also update the moving statistics: m ← momentum·m + (1 - momentum)·(the batch's).
-// Otherwise, the moving statistics are used. Masked steps are ignored. Variables, each of the size
-// of the axis: gamma (if scale), beta (if center), moving_mean, moving_variance.
+// element of the axis, over all other axes. In training, uses the statistics of the batch, and
+// updates the moving statistics m with the batch's statistics s: m ← momentum·m + (1 - momentum)·s.
+// Otherwise, uses the moving statistics. Ignores masked steps. Variables, each with the size of the
+// axis: gamma (if scale), beta (if center), moving_mean, moving_variance.
 struct BatchNormalization {
   static constexpr std::string_view kClass = "BatchNormalization";
   static constexpr bool kComputesInFloat32 = true;
@@ -32,8 +32,9 @@ struct BatchNormalization {
   graph::Output Apply(LayerCall& call) const;
 };
 
-// Computes gamma·(x - mean) / √(variance + epsilon) + beta, with the mean and variance of each
-// example over the axes. Variables, of the axes' shape: gamma (if scale), beta (if center).
+// Computes gamma·(x - mean) / √(variance + epsilon) + beta, with the mean and variance over the
+// axes, separately for each example. Variables, whose shape consists of the sizes of the axes:
+// gamma (if scale), beta (if center).
 struct LayerNormalization {
   static constexpr std::string_view kClass = "LayerNormalization";
   static constexpr bool kComputesInFloat32 = true;

@@ -20,7 +20,7 @@ graph::Output PooledImages(graph::Builder& b, graph::Output images, const Window
                                    : graph::AvgPool(b, images, over);
 }
 
-// Pools each plane, and then along the depth. Neither pass includes the padding.
+// Pools each plane, and then pools the results along the depth. Neither pass includes the padding.
 graph::Output PooledVolume(const LayerCall& call, const VolumeWindow& over, PoolingKind kind) {
   graph::Builder& b = call.b;
   const Shape in = call.ExampleShape();
@@ -65,7 +65,8 @@ graph::Output Pooling<kKind, kRank>::Apply(const LayerCall& call) const {
 
 namespace {
 
-// Returns NaN for an example whose steps are all masked, as in Keras.
+// Returns the average over the unmasked steps. As in Keras, the result is NaN if all steps of an
+// example are masked.
 graph::Output MaskedAverage(const LayerCall& call, bool keepdims) {
   graph::Builder& b = call.b;
   const graph::Output mask = AlongSteps(b, call.mask(), call.x());

@@ -1,5 +1,5 @@
 // Defines pooling over volumes [depth,height,width,channels] (kRank = 3), images
-// [height,width,channels], and rows [steps,channels] (kRank = 1).
+// [height,width,channels] (kRank = 2), and rows [steps,channels] (kRank = 1).
 #pragma once
 
 #include "runtime/model/layers/padding.h"
@@ -18,7 +18,7 @@ struct Pooling {
                                                  : (kRank == 1   ? "AveragePooling1D"
                                                     : kRank == 2 ? "AveragePooling2D"
                                                                  : "AveragePooling3D");
-  // The strides default to the sizes of the windows.
+  // By default, the strides equal the sizes of the windows.
   WindowArguments window = {.size = std::vector<int64_t>(kRank, 2)};
 
   void Arguments(ArgumentVisitor& visitor);
@@ -26,9 +26,9 @@ struct Pooling {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Computes the maximum or the average of each channel over the whole example: [channels], or with
-// keepdims [1…,channels]. As in Keras, GlobalAveragePooling1D averages only the steps for which its
-// mask is true.
+// Computes the maximum or the average of each channel over the whole example. The output is
+// [channels] or, with keepdims, [1…,channels]. As in Keras, GlobalAveragePooling1D averages only
+// the unmasked steps.
 template <PoolingKind kKind, int kRank>
 struct GlobalPooling {
   static constexpr std::string_view kClass = kKind == PoolingKind::kMax

@@ -33,8 +33,8 @@ StatusOr<Bounds> BoundsOf(std::string_view name, const std::vector<double>& fact
   return std::array{std::max(-std::fabs(factor[0]), least), std::fabs(factor[0])};
 }
 
-// Applies the distribution function to normally distributed numbers, because only RandomNormal
-// takes the replica into account.
+// Transforms normally distributed numbers with their distribution function, because only
+// RandomNormal depends on the replica.
 Output UniformPerImage(const LayerCall& call, const Bounds& bounds) {
   Builder& b = call.b;
   const auto [low, high] = bounds;

@@ -1,5 +1,5 @@
-// Declares the random numbers and arguments that the layers of augmentation.h and
-// random_transforms.h have in common. Private to this package.
+// Declares functions for the arguments and random numbers of the layers in augmentation.h and
+// random_transforms.h. Private to this package.
 #pragma once
 
 #include <array>
@@ -15,18 +15,19 @@ namespace tfjob::model::layers {
 // Returns InvalidArgument unless examples of this shape are images.
 Status ExpectImages(const Shape& in);
 
-// Lists the arguments that all random layers for images have. The seed is only stored.
+// Lists the arguments that all random image layers have in common. The seed is stored but not used.
 void RandomArguments(ArgumentVisitor& visitor, std::optional<int64_t>& seed);
 
-// The bounds between which a random number is drawn.
+// Contains the bounds between which a random number is drawn.
 using Bounds = std::array<double, 2>;
-// Returns the bounds that the argument `name` stands for, as in Keras' BaseImagePreprocessingLayer:
-// a single number x stands for the bounds max(-|x|, least) and |x|. Returns InvalidArgument for
-// numbers that are not in [least, 1].
+// Converts the value of the argument `name` to bounds, like Keras' BaseImagePreprocessingLayer. A
+// single number x means the bounds max(-|x|, least) and |x|. Returns InvalidArgument for numbers
+// outside [least, 1].
 StatusOr<Bounds> BoundsOf(std::string_view name, const std::vector<double>& factor, double least);
 
-// Returns one number per image, distributed uniformly between the bounds, in the shape
-// [batch,1,1,1] and the type of the images. If the bounds are equal, returns exactly this number.
+// Returns one random number per image, distributed uniformly between the bounds. The result has the
+// shape [batch,1,1,1] and the type of the images. If both bounds are the same number, returns
+// exactly this number.
 graph::Output UniformPerImage(const LayerCall& call, const Bounds& bounds);
 
 }  // namespace tfjob::model::layers

@@ -17,13 +17,13 @@ using graph::Output;
 constexpr std::array<std::string_view, 4> kFillModes = {"reflect", "wrap", "constant", "nearest"};
 constexpr std::array<std::string_view, 2> kSamplings = {"bilinear", "nearest"};
 
-// The names of the same modes in the attributes of the op, in the same order.
+// Lists the names of the same modes in the op's attributes, in the same order.
 constexpr std::array<std::string_view, 4> kOpFillModes = {"REFLECT", "WRAP", "CONSTANT", "NEAREST"};
 constexpr std::array<std::string_view, 2> kOpSamplings = {"BILINEAR", "NEAREST"};
 
-// Builds the transforms of a batch of images. A pixel (x, y) of the result is the pixel
-// (a0·x + a1·y + a2, b0·x + b1·y + b2) of the image. Each coefficient is [batch,1], or invalid for
-// the default: 1 for a0 and b1, otherwise 0.
+// Builds the transforms of a batch of images. Pixel (x, y) of the result is pixel (a0·x + a1·y +
+// a2, b0·x + b1·y + b2) of the image. Each coefficient is [batch,1]. An invalid Output means the
+// default: 1 for a0 and b1, and 0 for all others.
 struct Coefficients {
   Output a0 = {}, a1 = {}, a2 = {}, b0 = {}, b1 = {}, b2 = {};
 };
@@ -33,17 +33,17 @@ class TransformBuilder {
   explicit TransformBuilder(const LayerCall& call) : call_(call), b_(call.b) {}
 
   Output Number(double value) { return Scalar(b_, b_.dtype(call_.x()), value); }
-  // Draws a number per image: [batch,1].
+  // Draws one number per image: [batch,1].
   Output Uniform(const Bounds& bounds) {
     return graph::Reshape(b_, UniformPerImage(call_, bounds), {call_.batch_size(), 1});
   }
-  // Returns the offset that leaves the middle of an axis in place: middle - Σ factor·coefficient.
+  // Returns the offset that keeps the middle of an axis in place: middle - Σ factor·coefficient.
   Output Offset(double middle, Output x_factor, Output y_factor) {
     const Output moved = graph::Add(b_, graph::Mul(b_, x_factor, Number(CentreOf(2))),
                                     graph::Mul(b_, y_factor, Number(CentreOf(1))));
     return graph::Sub(b_, Number(middle), moved);
   }
-  // The coordinate of the image's centre along axis 1 (y) or 2 (x).
+  // Returns the coordinate of the image's centre along axis 1 (y) or 2 (x).
   double CentreOf(int axis) const {
     return static_cast<double>(b_.shape(call_.x()).dim(axis) - 1) / 2;
   }
@@ -177,8 +177,8 @@ Output RandomZoom::Apply(const LayerCall& call) const {
 void RandomShear::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("x_factor", x_factor);
   visitor.Numbers("y_factor", y_factor);
-  // Reads [-x, x] as the single number x, because Keras writes x in this form, although it does not
-  // accept the form itself.
+  // Treat [-x, x] as the single number x: Keras writes x in the form [-x, x], although it does not
+  // accept this form as an argument.
   for (std::vector<double>* factor : {&x_factor, &y_factor}) {
     if (factor->size() == 2 && (*factor)[0] == -(*factor)[1]) *factor = {std::fabs((*factor)[1])};
   }
@@ -198,7 +198,7 @@ Output RandomShear::Apply(const LayerCall& call) const {
   TransformBuilder t(call);
   Builder& b = call.b;
   const Output below = Less(b, t.Uniform({0, 1}), t.Number(0.5));
-  // Keras draws from [-x, x] if the factor is a single number x.
+  // If the factor is a single number x, Keras draws from [-x, x].
   const auto shear = [&](const std::vector<double>& factor) {
     const Bounds bounds =
         factor.size() == 1 ? Bounds{-factor[0], factor[0]} : *BoundsOf("", factor, 0);

@@ -1,39 +1,40 @@
-// Defines layers that move the pixels of images [height,width,channels] at random in training, and
-// do nothing otherwise. The random numbers differ from image to image.
+// Defines layers that randomly move the pixels of images [height,width,channels] in training, and
+// do nothing otherwise. Each image is transformed with different random numbers.
 #pragma once
 
 #include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 
-// How the moved image is interpolated, and how it is continued beyond its borders: "reflect"
-// mirrors it (dcba|abcd|dcba), "wrap" repeats it, "nearest" repeats the pixels at the border, and
-// "constant" is fill_value.
+// Specifies how the moved image is interpolated, and how it continues beyond its borders: "reflect"
+// mirrors the image (dcba|abcd|dcba), "wrap" repeats it, "nearest" repeats the pixels at the
+// border, and "constant" uses fill_value.
 struct TransformOptions {
   enum class FillMode { kReflect, kWrap, kConstant, kNearest };
   enum class Interpolation { kBilinear, kNearest };
   FillMode fill_mode = FillMode::kReflect;
   Interpolation interpolation = Interpolation::kBilinear;
-  double fill_value = 0;  // with kConstant
+  double fill_value = 0;  // for kConstant
 
   void Arguments(ArgumentVisitor& visitor);
 };
 
-// Moves an image down by a random part of its height, and right by a random part of its width.
+// Moves an image down by a random fraction of its height, and right by a random fraction of its
+// width.
 struct RandomTranslation {
   static constexpr std::string_view kClass = "RandomTranslation";
   static constexpr bool kComputesInFloat32 = true;
   static constexpr bool kTrainingByDefault = true;
   std::vector<double> height_factor, width_factor;
   TransformOptions options = {};
-  std::optional<int64_t> seed = {};  // only stored, like the seeds of the layers below
+  std::optional<int64_t> seed = {};  // stored but not used, like the seeds below
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Rotates an image around its centre, counterclockwise, by a random part of a full turn.
+// Rotates an image counterclockwise around its centre, by a random fraction of a full turn.
 struct RandomRotation {
   static constexpr std::string_view kClass = "RandomRotation";
   static constexpr bool kComputesInFloat32 = true;
@@ -47,9 +48,9 @@ struct RandomRotation {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Zooms an image around its centre: shows a part whose height is (1 + h) times the image's, and
-// whose width is (1 + w) times the image's, where h and w are random numbers. Negative numbers
-// therefore enlarge the image. If width_factor is empty, w equals h.
+// Zooms an image around its centre. The result shows a part whose height is (1 + h) times the
+// height of the image, and whose width is (1 + w) times the width, where h and w are random
+// numbers. Negative numbers therefore enlarge the image. If width_factor is empty, w equals h.
 struct RandomZoom {
   static constexpr std::string_view kClass = "RandomZoom";
   static constexpr bool kComputesInFloat32 = true;

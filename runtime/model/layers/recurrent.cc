@@ -54,7 +54,7 @@ void RecurrentArguments::VisitCell(ArgumentVisitor& visitor) {
   visitor.Number("dropout", dropout, kDropoutRate);
   visitor.Number("recurrent_dropout", recurrent_dropout, kDropoutRate);
   visitor.Optional("seed", seed);
-  visitor.Ignored("implementation");  // affects only how Keras computes the result
+  visitor.Ignored("implementation");  // only affects how Keras computes the result
 }
 
 void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
@@ -65,7 +65,7 @@ void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
   visitor.Only("stateful", "false");
   visitor.Flag("zero_output_for_mask", zero_output_for_mask);
   visitor.Retired("time_major", "false");
-  // These only affect how Keras computes the result.
+  // These arguments only affect how Keras computes the result.
   for (const char* name : {"unroll", "use_cudnn"}) visitor.Ignored(name);
 }
 

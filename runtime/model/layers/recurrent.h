@@ -10,8 +10,8 @@ namespace tfjob::model::layers {
 
 enum class CellKind { kSimpleRNN, kLSTM, kGRU };
 
-// The arguments of all recurrent layers. Each kind of cell ignores the arguments that it does not
-// have.
+// Contains the arguments of all recurrent layers. A kind of cell ignores arguments that are only
+// for other kinds.
 struct RecurrentArguments {
   CellKind kind = CellKind::kLSTM;
   int64_t units = 0;
@@ -24,50 +24,51 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The fractions of the elements of the inputs and of the state that are dropped. The same
+  // The fractions of the elements of the inputs, and of the state, that are dropped. The same
   // elements are dropped in every step. If recurrent_dropout is set, each gate drops different
   // elements.
   double dropout = 0, recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
-  bool return_sequences = false;     // returns the outputs of all steps, not only the last
+  std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
+  bool return_sequences = false;     // returns the outputs of all steps, not only of the last
   bool return_state = false;         // also returns the states after the last step
   bool go_backwards = false;         // processes and returns the steps from last to first
-  // Sets the output of a masked step to 0 instead of repeating the output of the previous step.
+  // Whether the output of a masked step is 0. If not, it is the output of the previous step.
   bool zero_output_for_mask = false;
 
   // Lists the arguments of the layer.
   void Visit(ArgumentVisitor& visitor);
-  // Lists only the arguments of the layer's cell.
+  // Lists only the arguments that belong to the layer's cell.
   void VisitCell(ArgumentVisitor& visitor);
   int gates() const;
   int states() const { return kind == CellKind::kLSTM ? 2 : 1; }
 };
 
-// The arguments of a call, as indices of its inputs.
+// Contains the arguments of a call, as indices of the call's inputs.
 struct RecurrentInputs {
   int sequences = 0;
   std::vector<int> initial_state;  // empty: zeros
-  int mask = kNoInput;             // bool [steps]; if absent, the mask of the sequences is used
-  // True if the file lists the states after the sequences, as tf.keras 2 does. If the states are
-  // given in another way, the sequences' own mask is not used, as in Keras 3.
+  int mask = kNoInput;             // bool [steps]; by default, the mask of the sequences
+  // Whether the file lists the initial states after the sequences, like tf.keras 2. If initial
+  // states are passed in any other way, the mask of the sequences is not used, as in Keras 3.
   bool listed = false;
 
   void Visit(CallVisitor& visitor);
   graph::Output MaskOf(const LayerCall& call) const;
 };
 
-// Return the types of the outputs, the variables ("lstm_cell/kernel", …), and the outputs. `in` and
-// `call` contain the inputs to which `inputs` refers.
+// Return the output types, the variables ("lstm_cell/kernel", …), and the outputs, respectively.
+// `in` and `call` contain the inputs to which `inputs` refers.
 StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& arguments,
                                                  const RecurrentInputs& inputs,
                                                  std::span<const TensorType> in);
 std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments, int64_t features);
-// With `flip`, the outputs of all steps are in reverse order.
+// If `flip` is set, the outputs of all steps are in reverse order.
 std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip = false);
 
-// A masked step keeps the state, and repeats the output of the previous step (0 if there is none).
+// Computes a recurrent layer. A masked step preserves the state, and repeats the output of the
+// previous step (0 if there is none).
 //
 // Variables: kernel [features,gates·units], recurrent_kernel [units,gates·units] and, if use_bias
 // is set, bias [gates·units], or [2,gates·units] for GRU with reset_after. Gates, in order, with

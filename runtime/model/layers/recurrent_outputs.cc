@@ -1,5 +1,5 @@
-// Appends the ops of recurrent layers. All steps' products with the kernel are computed before the
-// loop. The gates are separate values, so that nothing is sliced or joined within the loop.
+// Appends the ops of recurrent layers. The products with the kernel are computed for all steps
+// before the loop. The gates are separate values, which avoids slicing and joining within the loop.
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
 #include "runtime/model/layer/mask.h"
@@ -32,8 +32,8 @@ class RecurrentPass {
     std::vector<Output> next = Step();
     const Output output = Mask(next);
     for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
-    // Without return_sequences, the output is taken from a state: the first one, or the one that
-    // holds the last output.
+    // Without return_sequences, the output is the final value of a state: the first state, or an
+    // additional state that contains the last output.
     if (a_.return_sequences) scan_.Stack(output, flip_);
     const graph::ScanBuilder::Results results = scan_.Finish();
     if (!b_.ok()) return {};
@@ -57,13 +57,13 @@ class RecurrentPass {
     }
   }
 
-  // Returns the result of Dropout on ones of shape [batch,columns].
+  // Returns a dropout mask: the result of Dropout on ones of shape [batch,columns].
   Output DropoutMask(double rate, int64_t columns) {
     const Output ones = Fill(b_, b_.dtype(x_), {batch_, columns}, 1);
     return graph::Dropout(b_, ones, call_.step, call_.seed, rate, call_.replica);
   }
 
-  // Returns the columns of a gate.
+  // Returns the columns of a variable that belong to one gate.
   Output GateOf(Output variable, int gate) {
     if (a_.gates() == 1) return variable;
     std::vector<int64_t> size = b_.shape(variable).dims();
@@ -73,7 +73,7 @@ class RecurrentPass {
     return Slice(b_, variable, std::move(begin), std::move(size));
   }
 
-  // Returns row 0 or 1 of GRU's two biases.
+  // Returns row 0 or 1 of the two biases of GRU.
   Output BiasRow(int row) {
     const int64_t width = a_.gates() * a_.units;
     return graph::Reshape(b_, Slice(b_, call_.variables[2], {row, 0}, {1, width}), {width});
@@ -81,7 +81,8 @@ class RecurrentPass {
 
   bool two_biases() const { return a_.use_bias && a_.kind == CellKind::kGRU && a_.reset_after; }
 
-  // Adds each gate's x·kernel + bias as a sequence, and its part of the recurrent kernel.
+  // Adds, for each gate, x·kernel + bias as a sequence, and the gate's part of the recurrent kernel
+  // as an invariant.
   void AddGates() {
     const int64_t features = b_.shape(x_).dim(2);
     const bool per_gate = a_.recurrent_dropout > 0;
@@ -106,7 +107,7 @@ class RecurrentPass {
     }
   }
 
-  // Within the body: h·recurrent_kernel of a gate, plus the gate's recurrent bias.
+  // Appends h·recurrent_kernel for one gate, plus the gate's recurrent bias, to the body.
   Output FromState(size_t gate, Output h) {
     if (dropped_[gate].valid()) h = Mul(body_, h, dropped_[gate]);
     return Product(gate, h);
@@ -122,7 +123,7 @@ class RecurrentPass {
                     graph::Add(body_, from_x_[gate], FromState(gate, h)));
   }
 
-  // Returns the states after the step, as if it were not masked.
+  // Returns the states after a step, ignoring the mask.
   std::vector<Output> Step() {
     const Output h = states_[0];
     switch (a_.kind) {
@@ -155,7 +156,7 @@ class RecurrentPass {
     return graph::Add(body_, Mul(body_, z, h), Mul(body_, Sub(body_, one, z), candidate));
   }
 
-  // Replaces the states of masked steps with the previous ones. Returns the output of the step.
+  // Applies the mask: masked steps keep their previous states. Returns the output of the step.
   Output Mask(std::vector<Output>& next) {
     const Output mask = inputs_.MaskOf(call_);
     const Output computed = next[0];
@@ -169,7 +170,7 @@ class RecurrentPass {
     const Output counts = scan_.Sequence(by_step, a_.go_backwards);
     for (size_t s = 0; s < next.size(); ++s) next[s] = Select(body_, counts, next[s], states_[s]);
     const bool zero = a_.zero_output_for_mask;
-    // Without initial states, the output that a masked step repeats equals the first state.
+    // If there are no initial states, the repeated output of a masked step equals the first state.
     if (!zero && inputs_.initial_state.empty()) return next[0];
     const Output none = Scalar(body_, body_.dtype(computed), 0);
     if (zero && a_.return_sequences) return Select(body_, counts, computed, none);
@@ -188,8 +189,8 @@ class RecurrentPass {
   const bool flip_;
   graph::ScanBuilder scan_;
   Builder& body_;
-  // Values of the body: states_ has one per state, and the other lists have one per gate
-  // (recurrent_bias_ may be empty).
+  // Values of the body. states_ has one element per state; the other lists have one element per
+  // gate (recurrent_bias_ may be empty).
   std::vector<Output> states_, from_x_, kernels_, dropped_, recurrent_bias_;
   size_t last_output_ = 0;  // the state that contains the last output
 };
@@ -200,7 +201,7 @@ std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip) {
   if (arguments.return_sequences) {
-    // As in Keras, the sequences' mask is passed on even where it is not used.
+    // As in Keras, the mask of the sequences is passed on even if it is not used.
     call.output_masks = {inputs.mask == kNoInput ? call.mask(static_cast<size_t>(inputs.sequences))
                                                  : inputs.MaskOf(call)};
   }

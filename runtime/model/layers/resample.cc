@@ -12,8 +12,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// The weights of one element of the resized row. Positions are floats, as in TensorFlow, so that
-// rounding selects the same neighbours.
+// Contains the weights for one element of the resized row. Positions are computed as float, as in
+// TensorFlow, so that rounding selects the same neighbours.
 using Row = std::span<float>;
 
 float Position(int64_t element, float scale) {
@@ -35,8 +35,8 @@ void Nearest(int64_t element, float scale, Row weights) {
   weights[std::min(at, weights.size() - 1)] = 1;
 }
 
-// Keys' cubic kernel with A = -0.5. Positions are rounded to 1/1024 of an element. Neighbours
-// beyond the ends of the row are ignored.
+// Sets the weights of Keys' cubic kernel with A = -0.5. Rounds positions to 1/1024 of an element.
+// Ignores neighbours beyond the ends of the row.
 void Bicubic(int64_t element, float scale, Row weights) {
   constexpr float kSteps = 1024, kA = -0.5f;
   const float at = Position(element, scale) - 0.5f;
@@ -92,7 +92,8 @@ float Kernel(Interpolation interpolation, float x) {
   return Lanczos(x, RadiusOf(interpolation));
 }
 
-// Sets the weights of all elements within the kernel, whose radius is multiplied by `stretch`.
+// Sets the weights of all elements within the radius of the kernel, which is multiplied by
+// `stretch`.
 void Smooth(int64_t element, float scale, float stretch, Interpolation interpolation, Row weights) {
   const float at = Position(element, scale), radius = RadiusOf(interpolation) * stretch;
   const auto last = static_cast<int64_t>(weights.size()) - 1;
@@ -133,8 +134,8 @@ Tensor ResampleWeights(int64_t from, int64_t to, Interpolation interpolation, bo
   return weights;
 }
 
-// Resizes the height, and then the width, each by a product with the matrix of weights. For the
-// height, an image is a matrix [height,width·channels].
+// Resizes first the height and then the width, in each case by a product with a matrix of weights.
+// To resize the height, an image is treated as a matrix [height,width·channels].
 Output Resample(Builder& b, Output images, int64_t height, int64_t width,
                 Interpolation interpolation, bool antialias) {
   if (!b.ok()) return {};

@@ -14,20 +14,20 @@ enum class Interpolation { kBilinear, kNearest, kBicubic, kLanczos3, kLanczos5 }
 inline constexpr std::array<std::string_view, 5> kInterpolations = {
     "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"};
 
-// Returns a matrix [to,from] that resizes a row from `from` to `to` elements: each row of the
-// matrix contains the weights with which the original elements are summed to one element of the
-// resized row. Follows tf.image.resize (TensorFlow 2), including the rounding of positions. The
-// sources are the kernels resize_bilinear_op.cc, resize_nearest_neighbor_op.cc,
-// resize_bicubic_op.cc and scale_and_translate_op.cc, all with half-pixel centres. With
-// `antialias`, a row that shrinks is smoothed first; kNearest ignores `antialias`.
+// Returns a matrix [to,from] that resizes a row from `from` to `to` elements. Row i of the matrix
+// contains the weights of the original elements in element i of the resized row. Follows
+// tf.image.resize (TensorFlow 2), including the rounding of positions. The sources are the kernels
+// resize_bilinear_op.cc, resize_nearest_neighbor_op.cc, resize_bicubic_op.cc and
+// scale_and_translate_op.cc, all with half-pixel centres. If `antialias` is set, a row that shrinks
+// is smoothed first; kNearest ignores `antialias`.
 Tensor ResampleWeights(int64_t from, int64_t to, Interpolation interpolation, bool antialias);
 
-// Resizes images [batch,height,width,channels], of a float type.
+// Resizes images [batch,height,width,channels], which must have a float type.
 graph::Output Resample(graph::Builder& b, graph::Output images, int64_t height, int64_t width,
                        Interpolation interpolation, bool antialias);
 
-// The largest window in the middle of an image that has the aspect ratio of the target, rounded as
-// in Keras (keras/src/utils/image_utils.py, smart_resize).
+// Describes the largest central window of an image that has the aspect ratio of the target, rounded
+// as in Keras (keras/src/utils/image_utils.py, smart_resize).
 struct Window2D {
   int64_t top, left, height, width;
 };

@@ -22,8 +22,8 @@ void ChannelsLast(ArgumentVisitor& visitor, int rank) {
   }
 }
 
-// Returns every other number of [before,after,before,after,…], starting at `first`, between a zero
-// for the batch and a zero for the channels.
+// Returns one side of the margins [before,after,before,after,…]: every second number, starting at
+// index `first`, with a zero for the batch in front and a zero for the channels at the end.
 std::vector<int64_t> Side(const std::vector<int64_t>& margins, size_t first) {
   std::vector<int64_t> side = {0};
   for (size_t i = first; i < margins.size(); i += 2) side.push_back(margins[i]);
@@ -83,7 +83,7 @@ graph::Output Cropping<kRank>::Apply(const LayerCall& call) const {
 template <int kRank>
 void UpSampling<kRank>::Arguments(ArgumentVisitor& visitor) {
   if constexpr (kRank == 1) {
-    visitor.Integer("size", size[0], kPositive);  // Keras writes a number, not a list
+    visitor.Integer("size", size[0], kPositive);  // Keras writes a number instead of a list
   } else {
     visitor.PerAxis("size", size, {.least = 1, .expected = "numbers of at least 1, one per axis"});
     if constexpr (kRank == 2) visitor.Only("interpolation", "\"nearest\"");
@@ -102,7 +102,8 @@ StatusOr<Shape> UpSampling<kRank>::OutputShape(const Shape& in) const {
   return Shape(std::move(dims));
 }
 
-// Inserts an axis after each axis, repeats the values along the new axis, and merges the two axes.
+// Inserts a new axis after each axis except the channels, repeats the values along the new axes,
+// and merges each new axis with the axis before it.
 template <int kRank>
 graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
   StatusOr<Shape> shape = OutputShape(call.ExampleShape());

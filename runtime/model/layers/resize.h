@@ -1,5 +1,5 @@
 // Defines layers that enlarge or crop volumes [depth,height,width,channels] (kRank = 3), images
-// [height,width,channels] and rows [steps,channels] (kRank = 1).
+// [height,width,channels] (kRank = 2) and rows [steps,channels] (kRank = 1).
 #pragma once
 
 #include <vector>
@@ -37,7 +37,7 @@ struct Cropping {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Repeats each element along every axis except that of the channels.
+// Repeats each element along every axis except the channel axis.
 template <int kRank>
 struct UpSampling {
   static constexpr std::string_view kClass = kRank == 1   ? "UpSampling1D"

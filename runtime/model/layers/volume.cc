@@ -10,8 +10,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Moves the elements of axis 1 towards its end by `shift`, and crops or zero-pads the axis to
-// `size` elements. At least one element must remain.
+// Shifts the elements of axis 1 towards its end by `shift`, and crops or zero-pads the axis to
+// `size` elements. At least one of the original elements must remain.
 Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims(), begin(dims.size()), front = begin, back = begin;
@@ -27,12 +27,12 @@ Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
   return Pad(b, x, std::move(front), std::move(back));
 }
 
-// Returns, for each window along the depth, its planes as further channels of one plane: images
-// [batch·windows,height,width,groups·size·(channels / groups)].
+// Combines the planes of each window along the depth into one plane with more channels. Returns
+// images [batch·windows,height,width,groups·size·(channels / groups)].
 Output Unfolded(Builder& b, Output volumes, const WindowAxis& depth, int64_t groups) {
   const Shape in = b.shape(volumes);
   const int64_t count = depth.Count(in.dim(1)), channels = in.dim(4) / groups;
-  // Splits the depth into rows of `stride` planes. The k-th planes of all windows are then in the
+  // Split the depth into rows of `stride` planes. The k-th planes of all windows are then in the
   // same column, in consecutive rows.
   const int64_t stride = count == 1 ? 1 : depth.stride;
   const int64_t rows = (depth.size - 1) * depth.dilation / stride + count;
@@ -46,13 +46,14 @@ Output Unfolded(Builder& b, Output volumes, const WindowAxis& depth, int64_t gro
     planes.push_back(
         graph::Reshape(b, plane, {in.dim(0) * count, in.dim(2), in.dim(3), groups, channels}));
   }
-  // Joins within each group, since a convolution's groups are neighbouring channels.
+  // Join the planes within each group, because the channels of a group must be adjacent in a
+  // convolution.
   const Output joined = planes.size() == 1 ? planes[0] : Concat(b, std::move(planes), 4);
   return graph::Reshape(b, joined,
                         {in.dim(0) * count, in.dim(2), in.dim(3), groups * depth.size * channels});
 }
 
-// Returns a kernel [depth,height,width,in,out] as [height,width,depth·in,out].
+// Rearranges a kernel [depth,height,width,in,out] to [height,width,depth·in,out].
 Output PlaneKernel(Builder& b, Output kernel) {
   const Shape shape = b.shape(kernel);
   return graph::Reshape(b, Transpose(b, kernel, {1, 2, 0, 3, 4}),

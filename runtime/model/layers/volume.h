@@ -1,5 +1,5 @@
 // Defines windows over volumes [depth,height,width,channels], and convolutions of volumes, which
-// consist of 2-D convolutions of planes.
+// are implemented as 2-D convolutions of planes.
 #pragma once
 
 #include "runtime/model/layers/padding.h"
@@ -15,21 +15,21 @@ struct VolumeWindow {
   Shape Count(const Shape& in, int64_t channels) const;
 };
 
-// Returns the windows of three axes over examples of this shape. Returns InvalidArgument if the
-// examples have another rank, or no window fits.
+// Returns the windows over three axes of examples of this shape. Returns InvalidArgument if the
+// examples have a different rank, or are too small for a window.
 StatusOr<VolumeWindow> VolumeWindowOver(const WindowArguments& arguments, const Shape& example);
 
-// Returns volumes [batch,depth,height,width,channels] as images
+// Reshapes volumes [batch,depth,height,width,channels] to images
 // [batch·depth,height,width,channels].
 graph::Output PlanesOf(graph::Builder& b, graph::Output volumes);
 
-// Returns the convolution of volumes with a kernel [depth,height,width,channels / groups,filters]:
+// Convolves volumes with a kernel [depth,height,width,channels / groups,filters]. Returns
 // [batch,depth,height,width,filters].
 graph::Output ConvolvedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
                               const VolumeWindow& over, int64_t groups);
 // Returns the gradient of ConvolvedVolume (without groups) with respect to its input. `out` is the
 // shape of one example of this gradient. The kernel is [depth,height,width,out's channels,volumes'
-// channels], and `over` are the windows over `out`.
+// channels]. `over` contains the windows over `out`.
 graph::Output EnlargedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
                              const VolumeWindow& over, const Shape& out);
 

@@ -4,11 +4,11 @@
 namespace tfjob::model::losses {
 namespace {
 
-// Returns the logits, in the shape of the prediction. As in Keras, these are the operand of `op` if
-// the prediction is the result of `op`, whatever `from_logits` says. Otherwise, they are the
-// prediction itself if `from_logits` is true. If it is false, returns an invalid Output.
-// Looks through Reshapes that keep the last axis, along which Softmax works: a layer that computes
-// in another shape ends with such a Reshape.
+// Returns the logits, in the shape of the prediction. As in Keras, if the prediction is the result
+// of `op`, the logits are the operand of `op`, regardless of `from_logits`. Otherwise, returns the
+// prediction itself if `from_logits` is true, and an invalid Output if it is false. Skips Reshapes
+// that preserve the last axis, to which Softmax is applied; some layers reshape their outputs in
+// this way.
 Output LogitsOf(Builder& b, std::string_view op, Output prediction, bool from_logits) {
   const auto node_of = [&](Output x) -> const graph::Node& { return b.graph().node(x); };
   const Shape shape = b.shape(prediction);
@@ -29,13 +29,13 @@ Output ClipProbability(Builder& b, Output p) {
   return ClipByValue(b, p, kEpsilon, 1 - kEpsilon);
 }
 
-// Returns x as a matrix with one row per place, as the softmax ops need it.
+// Reshapes x to a matrix with one row per place (loss.h), as the softmax ops require.
 Output RowsOf(Builder& b, Output x) {
   const Shape& shape = b.shape(x);
   return shape.rank() == 2 ? x : Reshape(b, x, {-1, shape.dim(-1)});
 }
 
-// Reshapes the losses of the rows to the shape of the places.
+// Reshapes losses, one per row, to the shape of the places.
 Output AtPlaces(Builder& b, Output losses, Output prediction) {
   const Shape& shape = b.shape(prediction);
   return shape.rank() == 2 ? losses : Reshape(b, losses, PlacesOf(shape));
@@ -56,7 +56,8 @@ Output SmoothCategorical(Builder& b, const Loss& loss, Output y) {
   return Plus(b, Times(b, y, 1 - loss.label_smoothing), loss.label_smoothing / classes);
 }
 
-// Returns max(x, 0) - x y + log(1 + exp(-|x|)), in a form whose gradient is also correct at 0.
+// Returns max(x, 0) - x y + log(1 + exp(-|x|)), computed in a way that makes the gradient at 0
+// correct.
 Output SigmoidCrossentropy(Builder& b, Output x, Output y) {
   const Output zero = Number(b, x, 0);
   const Output positive = GreaterEqual(b, x, BroadcastTo(b, zero, b.shape(x)));

@@ -8,7 +8,7 @@ Output IsEqualTo(Builder& b, Output x, double value) {
   return Cast(b, Equal(b, x, Number(b, x, value)), b.dtype(x));
 }
 
-// Replaces labels 0 and 1 with -1 and 1, unless the batch contains other labels.
+// Replaces the labels 0 and 1 with -1 and 1, unless the batch contains any other label.
 Output Signs(Builder& b, Output y) {
   const Output binary = Min(b, Maximum(b, IsEqualTo(b, y, 0), IsEqualTo(b, y, 1)), {});
   return Add(b, y, Mul(b, Plus(b, y, -1), binary));

@@ -18,7 +18,7 @@ struct LossEntry {
   Output (*values)(Builder& b, const Loss& loss, Output p, Output y);
 };
 
-// In the order of LossKind.
+// Listed in the order of LossKind.
 constexpr LossEntry kLosses[] = {
     {"sparse_categorical_crossentropy", LabelForm::kClasses, losses::SparseCategoricalCrossentropy},
     {"categorical_crossentropy", LabelForm::kRows, losses::CategoricalCrossentropy},

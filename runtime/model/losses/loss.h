@@ -1,7 +1,7 @@
-// Defines losses, with their Keras names. Each computes one number per place: per example or, if
-// the model's output has more than one axis, per position along all axes except the last, such as a
-// step of a sequence. The loss of a batch is the mean or the sum of these numbers. model/metrics
-// defines metrics.
+// Defines losses, with their Keras names. A loss computes one number per place. If the model's
+// output has one axis, each example is a place. If it has more axes, each position along all axes
+// except the last is a place, such as a step of a sequence. The loss of a batch is the mean or the
+// sum of these numbers. Metrics are defined in model/metrics.
 #pragma once
 
 #include <string_view>
@@ -12,9 +12,9 @@
 
 namespace tfjob::model {
 
-// Formulas: keras/src/losses. Here, p is the model's output, y the labels, which have the shape of
-// p unless noted otherwise, and e is 1e-7. Sums, means and maxima run over the last axis. clip(p)
-// lies between e and 1 - e.
+// Lists the losses. The formulas are those of keras/src/losses. Here, p is the model's output, y is
+// the labels, which have the shape of p unless noted otherwise, and e is 1e-7. Sums, means and
+// maxima are taken over the last axis. clip(p) limits p to [e, 1 - e].
 //   kSparseCategoricalCrossentropy   y: int64, like p without its last axis: [b], [b, steps], …
 //     if p are logits                -log softmax(p)[y]
 //     if p are probabilities         -log p[y], with p clipped, then normalised
@@ -44,9 +44,10 @@ namespace tfjob::model {
 //   kHinge, kSquaredHinge            mean of max(1 - y p, 0), or of its square. If all labels of
 //                                    the batch are 0 or 1, they become -1 or 1
 //   kCategoricalHinge                max(max((1 - y) p) - Σ y p + 1, 0)
-// If the probabilities are the result of a softmax, the cross-entropies use its logits, as Keras
-// does on TensorFlow; the binary ones do the same for a sigmoid. label_smoothing s replaces y with
-// y (1 - s) + s / 2 in the binary losses, and with y (1 - s) + s / classes in the categorical ones.
+// If the probabilities are the result of a softmax, the cross-entropies use the inputs of the
+// softmax as logits, like Keras on TensorFlow; the binary cross-entropies do the same for a
+// sigmoid. A label_smoothing of s replaces y with y (1 - s) + s / 2 in the binary losses, and with
+// y (1 - s) + s / classes in the categorical losses.
 enum class LossKind {
   kSparseCategoricalCrossentropy,
   kCategoricalCrossentropy,
@@ -70,13 +71,13 @@ enum class LossKind {
 struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
   bool from_logits = false;        // for the cross-entropies, except kClippedCrossentropy
-  bool sum = false;                // take the sum over the places of the batch, not the mean
-  double label_smoothing = 0;      // like from_logits, but only if the labels have the shape of p
+  bool sum = false;                // whether to take the sum over all places instead of the mean
+  double label_smoothing = 0;      // like from_logits, but only for labels with the shape of p
   double alpha = 0.25, gamma = 2;  // for the focal losses
   bool apply_class_balancing = false;  // for kBinaryFocalCrossentropy
   double delta = 1;                    // for kHuber
 };
-// Parses a name such as "sparse_categorical_crossentropy". For any other name, returns
+// Parses a name such as "sparse_categorical_crossentropy". For an unknown name, returns
 // InvalidArgument with a message that suggests or lists names.
 StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
@@ -84,27 +85,28 @@ std::string_view Name(LossKind kind);
 // Returns InvalidArgument if an argument of the loss is out of range.
 Status ValidateLoss(const Loss& loss);
 
-// Specifies which labels a loss or a metric takes.
+// Specifies the form of the labels that a loss or a metric requires.
 enum class LabelForm {
-  kClasses,  // class numbers: int64, like the output without its last axis
-  kRows,     // float32, like the output: one-hot rows, or probabilities
-  kValues,   // float32, with as many elements as the output
+  kClasses,  // classes: int64, with the shape of the output without its last axis
+  kRows,     // one-hot rows or probabilities: float32, with the shape of the output
+  kValues,   // values: float32, with as many elements as the output
 };
 LabelForm FormOf(LossKind kind);
 
-// Returns InvalidArgument, with a message that begins with `what`, unless labels of this type have
-// the required form for the output. Both shapes are for one example.
+// Returns InvalidArgument, with a message that starts with `what`, unless labels of this type have
+// the form that is required for the output. Both shapes are for one example.
 Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, DType label_dtype,
                    const Shape& label_shape);
 // Returns InvalidArgument if the loss is incompatible with the output or the labels.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 
-// Returns whether labels of this shape pair with values of the shape `wanted` in the same order:
-// the shapes are equal except for axes of length 1, or the labels are flat, as in a CSV file.
+// Returns whether the elements of labels with this shape correspond, in order, to values of the
+// shape `wanted`. This is the case if the shapes are equal except for axes of length 1, or if the
+// labels are flat, as in a CSV file.
 bool PairsWith(const Shape& labels, const Shape& wanted);
 
-// Returns the shape of the places of one example: the shape of the output, without its last axis.
+// Returns the shape of the places of one example: the shape of the output without the last axis.
 Shape PlacesOf(const Shape& output);
 
 // Returns one value per place, as float32 [b, …places]. CheckLoss must have accepted the shapes of

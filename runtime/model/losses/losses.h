@@ -1,7 +1,8 @@
 // Declares the formulas of the losses, by family. Private to losses and metrics.
 //
-// All of them take a prediction [b, …, c] and labels in the form that the loss requires (FormOf),
-// and return one value per place. Labels have the prediction's shape unless they are classes.
+// Each function receives a prediction [b, …, c] and labels in the form that the loss requires
+// (FormOf), and returns one value per place. Unless the labels are classes, they have the shape of
+// the prediction.
 #pragma once
 
 #include "runtime/model/losses/loss.h"
@@ -14,17 +15,17 @@ using graph::Output;
 // Keras' backend epsilon.
 inline constexpr double kEpsilon = 1e-7;
 
-// Expressions that several formulas use.
+// Compute expressions that several formulas use.
 Output Number(Builder& b, Output like, double value);
 Output Plus(Builder& b, Output x, double value);
 Output Times(Builder& b, Output x, double value);
 Output OneMinus(Builder& b, Output x);
 // Returns the mean over the last axis, or `x` itself if it has only the batch axis.
 Output MeanOfLast(Builder& b, Output x);
-// Returns the labels as floats of the prediction's shape.
+// Converts the labels to the type and the shape of the prediction.
 Output LabelsLike(Builder& b, Output labels, Output prediction);
 
-// crossentropy.cc
+// Implemented in crossentropy.cc:
 Output SparseCategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output CategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output ClippedCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
@@ -32,7 +33,7 @@ Output BinaryCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output BinaryFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 Output CategoricalFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
 
-// regression.cc
+// Implemented in regression.cc:
 Output MeanSquaredError(Builder& b, const Loss& loss, Output p, Output y);
 Output MeanAbsoluteError(Builder& b, const Loss& loss, Output p, Output y);
 Output MeanAbsolutePercentageError(Builder& b, const Loss& loss, Output p, Output y);
@@ -43,7 +44,7 @@ Output Poisson(Builder& b, const Loss& loss, Output p, Output y);
 Output KlDivergence(Builder& b, const Loss& loss, Output p, Output y);
 Output CosineSimilarity(Builder& b, const Loss& loss, Output p, Output y);
 
-// hinge.cc
+// Implemented in hinge.cc:
 Output Hinge(Builder& b, const Loss& loss, Output p, Output y);
 Output SquaredHinge(Builder& b, const Loss& loss, Output p, Output y);
 Output CategoricalHinge(Builder& b, const Loss& loss, Output p, Output y);

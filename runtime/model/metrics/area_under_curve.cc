@@ -11,14 +11,16 @@ double NoNan(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-// The counts of a metric. True and false positives are counted per threshold, in ascending order.
+// Contains the counts of a metric. True and false positives are counted per threshold; the
+// thresholds are in ascending order.
 struct Confusion {
   std::span<const double> true_positives, false_positives;
   double positives, negatives;
 };
 
-// Interpolates the precision between two thresholds as Keras does (Davis and Goadrich, "The
-// Relationship Between Precision-Recall and ROC Curves", 2006).
+// Returns the area under the precision-recall curve. Like Keras, interpolates the precision between
+// two thresholds (Davis and Goadrich, "The Relationship Between Precision-Recall and ROC Curves",
+// 2006).
 double InterpolatedPrArea(const Confusion& c) {
   double area = 0;
   for (size_t i = 0; i + 1 < c.true_positives.size(); ++i) {

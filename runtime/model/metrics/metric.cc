@@ -19,7 +19,7 @@ using graph::Output;
 using losses::LabelsLike;
 using losses::MeanOfLast;
 
-// In the order of Metric::Kind, up to kLoss.
+// Listed in the order of Metric::Kind, up to kLoss.
 constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "binary_accuracy",
                                           "categorical_accuracy",
@@ -47,7 +47,7 @@ bool UsesMask(const Metric& metric) {
          metric.kind != Metric::kRootMeanSquaredError;
 }
 
-// Returns the metric that kAccuracy stands for.
+// Replaces kAccuracy with the specific metric that it means. Returns any other metric unchanged.
 Metric Resolve(const Metric& metric, int64_t last_axis, bool classes) {
   if (metric.kind != Metric::kAccuracy) return metric;
   if (classes) return Metric::kSparseCategoricalAccuracy;
@@ -76,7 +76,7 @@ Output AsFloat(Builder& b, Output condition) {
   return Cast(b, condition, DType::kFloat32);
 }
 
-// Returns the classes [b, …] of labels of either form.
+// Returns the classes [b, …] of labels that are classes or one-hot rows.
 Output ClassesOf(Builder& b, Output labels) {
   return b.dtype(labels) == DType::kInt64 ? labels : ArgMax(b, labels, -1);
 }
@@ -103,7 +103,7 @@ Output TopK(Builder& b, int64_t k, Output p, Output y) {
   const Output better = Sum(b, AsFloat(b, Greater(b, p, score)), {-1});
   const Output right =
       AsFloat(b, Less(b, better, losses::Number(b, better, static_cast<double>(k))));
-  // As in TensorFlow's in_top_k, an example whose scores are not all finite counts as wrong.
+  // As in TensorFlow's in_top_k, an example with a score that is not finite counts as wrong.
   const Output infinity = losses::Number(b, p, std::numeric_limits<double>::infinity());
   const Output finite = Min(b, AsFloat(b, Less(b, Abs(b, p), infinity)), {-1});
   return Mul(b, right, finite);
@@ -138,7 +138,7 @@ Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Outp
   return similarity ? Neg(b, values) : values;
 }
 
-// Adds up the values, each divided by the number of places of an example.
+// Returns the sum of the values, divided by the number of places per example.
 Output SumOfValues(Builder& b, Output values) {
   const Shape& shape = b.shape(values);
   const int64_t examples = shape.dim(0);
@@ -148,8 +148,8 @@ Output SumOfValues(Builder& b, Output values) {
                        static_cast<double>(examples) / static_cast<double>(shape.num_elements()));
 }
 
-// Returns weights with the rank of the values: the product of the mask and the sample weights, or
-// whichever of the two is valid. Returns an invalid Output if neither is.
+// Returns weights with the rank of the values: the product of the mask and the sample weights. If
+// only one of them is valid, returns that one. If neither is valid, returns an invalid Output.
 Output WeightsOf(Builder& b, Output values, Output mask, Output sample_weights) {
   Output weights;
   if (mask.valid()) weights = AlongSteps(b, Cast(b, mask, b.dtype(values)), values);

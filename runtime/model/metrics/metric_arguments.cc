@@ -1,4 +1,4 @@
-// Implements ReadMetric, which determines the arguments that each metric has.
+// Implements ReadMetric, and thereby determines which arguments each metric has.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -33,7 +33,8 @@ Status ReadThreshold(const JsonField& value, Metric& metric) {
   return std::isfinite(metric.threshold) ? OkStatus() : value.Mismatch("a finite number");
 }
 
-// Reads a single threshold. Keras also accepts a list, and then returns one value per threshold.
+// Reads a single threshold. Keras would also accept a list, and then return one value per
+// threshold.
 Status ReadOneThreshold(const JsonField& value, Metric& metric) {
   if (value.present() && value.value()->is_array() && value.value()->size() == 1)
     return ReadProbability(value[size_t{0}], metric.threshold);
@@ -50,7 +51,7 @@ Status ReadClassId(const JsonField& value, Metric& metric) {
   return ReadInteger(value, 0, 1 << 30, metric.class_id);
 }
 
-// Limits the number, because there are two sums per threshold for each batch.
+// Reads the number of thresholds, which is limited because each batch has two sums per threshold.
 Status ReadNumThresholds(const JsonField& value, Metric& metric) {
   return ReadInteger(value, 2, 100000, metric.num_thresholds);
 }
@@ -117,7 +118,8 @@ const Argument kArguments[] = {
      ReadSmoothing},
 };
 
-// Checks that the name can appear in log lines and as a tag in TensorBoard.
+// Reads the name that the user chose. Checks that the name can be used in log lines, and as a tag
+// in TensorBoard.
 Status ReadGivenName(const JsonField& value, Metric& metric) {
   ASSIGN_OR_RETURN(metric.given_name, value.String());
   const auto printable = [](unsigned char c) { return c >= ' ' && c != 0x7f; };

@@ -14,8 +14,8 @@ using graph::Builder;
 using graph::Output;
 using losses::OneMinus;
 
-// Returns Keras' thresholds: evenly distributed, with the first and the last moved slightly
-// outwards.
+// Returns Keras' thresholds: they are evenly distributed, but the first and the last are moved
+// slightly outwards.
 Tensor Thresholds(int64_t count) {
   Tensor tensor(DType::kFloat32, Shape({1, count}));
   const auto values = tensor.data<float>();
@@ -40,7 +40,8 @@ Output OfClass(Builder& b, int64_t class_id, Output x) {
   return Slice(b, x, std::move(begin), std::move(size));
 }
 
-// Returns the values, each multiplied by the weight of its place, if there are weights.
+// Multiplies each value by the weight of its place. Returns the values unchanged if there are no
+// weights.
 Output Weighted(Builder& b, Output values, Output weights) {
   return weights.valid() ? Mul(b, values, weights) : values;
 }
@@ -66,7 +67,7 @@ Output R2Sums(Builder& b, Output p, Output y, Output weights) {
   return Concat(b, sums, 0);
 }
 
-// Adds up the weights of the elements at which x and y are 1.
+// Returns the sum of the weights of all elements at which both x and y are 1.
 Output CountBoth(Builder& b, Output x, Output y, Output weights) {
   return Sum(b, Weighted(b, Mul(b, x, y), weights), {});
 }
@@ -102,7 +103,7 @@ Output Sums(Builder& b, const Metric& metric, Output p, Output y, Output sample_
   if (!b.ok()) return {};
   const Output weights = sample_weights.valid() ? AlongSteps(b, sample_weights, p) : Output();
   if (metric.kind == Metric::kR2Score) return R2Sums(b, p, y, weights);
-  // As in Keras, every label but 0 is positive.
+  // As in Keras, every label except 0 is positive.
   const Output yes = OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));
   if (metric.kind == Metric::kAuc) return AucSums(b, metric, p, yes, weights);
   const Output positive =

@@ -1,5 +1,5 @@
-// Implements the metrics that are not means: the metrics that count elements, and R2. Private to
-// this package.
+// Implements the metrics that are not means: those that count elements, and R2. Private to this
+// package.
 #pragma once
 
 #include "runtime/model/metrics/metric.h"
@@ -13,8 +13,8 @@ int64_t SumsOf(const Metric& metric);
 //   counts, kPrecision, kRecall   the number of elements of each kind that the metric needs
 //   kAuc       true positives per threshold, false positives per threshold, positives, negatives
 //   kR2Score   per element of the output: Σ y, then Σ y², then Σ (y - p)²
-// If `sample_weights` is valid, every element has the weight of its place, and kR2Score has a
-// further sum: that of the weights.
+// If `sample_weights` is valid, every element has the weight of its place, and kR2Score has an
+// additional sum: the sum of the weights.
 graph::Output Sums(graph::Builder& b, const Metric& metric, graph::Output p, graph::Output y,
                    graph::Output sample_weights);
 

@@ -26,7 +26,7 @@ Outputs Activated(const OperationCall& call) {
   return {Activate(call.b, kKind, call.x[0])};
 }
 
-// Applies `kFunction`, which works on the last axis, along the operation's axis instead.
+// Applies `kFunction`, which operates on the last axis, to the axis of the operation instead.
 template <Output (*kFunction)(Builder&, Output)>
 Outputs AlongAxis(const OperationCall& call) {
   const int64_t axis = AxisOf(call, call.operation.axis, call.b.shape(call.x[0]).rank());
@@ -37,8 +37,8 @@ Outputs AlongAxis(const OperationCall& call) {
 void GeluArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Flag("approximate", operation.approximate);
 }
-// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; the approximation uses tanh in place
-// of erf.
+// Computes GELU (Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016). The approximation uses
+// tanh in place of erf.
 Outputs GeluOf(const OperationCall& call) {
   if (!call.operation.approximate) return Activated<ActivationKind::kGelu>(call);
   Builder& b = call.b;
@@ -62,7 +62,7 @@ void AlphaArgument(Operation& operation, ArgumentVisitor& visitor) {
 Outputs EluOf(const OperationCall& call) {
   return {Elu(call.b, call.x[0], call.operation.alpha)};
 }
-// Barron, "Continuously Differentiable Exponential Linear Units", 2017.
+// Computes CELU (Barron, "Continuously Differentiable Exponential Linear Units", 2017).
 Outputs CeluOf(const OperationCall& call) {
   Builder& b = call.b;
   const Output alpha = NumberLike(b, call.x[0], call.operation.alpha);
@@ -97,8 +97,8 @@ Outputs SquareplusOf(const OperationCall& call) {
   return {Squareplus(call.b, call.x[0], call.operation.b)};
 }
 
-// Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017: the first half of
-// the axis times the sigmoid of the second.
+// Computes GLU (Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017): the
+// first half of the axis, multiplied by the sigmoid of the second half.
 Outputs Glu(const OperationCall& call) {
   Builder& b = call.b;
   const Shape shape = b.shape(call.x[0]);
@@ -118,8 +118,8 @@ void NormalizeArguments(Operation& operation, ArgumentVisitor& visitor) {
                   {.least = 1, .most = 2, .expected = "1 or 2 (other orders are not supported)"});
   visitor.Optional("epsilon", operation.epsilon, {.least = 0, .expected = "a number"});
 }
-// Divides x by its norm, or by epsilon if that is larger. Order 1 with several axes is not
-// supported: Keras would compute a matrix norm, the largest sum of a column.
+// Divides x by its norm, or by epsilon if the norm is smaller. Order 1 with several axes is not
+// supported, because Keras then computes a matrix norm: the largest sum of a column.
 Outputs Normalize(const OperationCall& call) {
   Builder& b = call.b;
   const Output x = call.x[0];
@@ -144,7 +144,7 @@ void OneHotArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Text("dtype", operation.type_name, /*required=*/false);
   visitor.Only("sparse", "false");
 }
-// Returns a row of zeros for a class that is negative or too large.
+// Encodes classes as one-hot rows. A class that is negative or too large becomes a row of zeros.
 Outputs OneHot(const OperationCall& call) {
   Builder& b = call.b;
   const std::string& name = call.operation.type_name;

@@ -43,8 +43,9 @@ Outputs StandardDeviation(const OperationCall& call) {
   return {Sqrt(call.b, Variance(call))};
 }
 
-// Subtracts the largest element first, so that exp does not overflow. If the largest element is
-// infinite or NaN, subtracts 0 instead: the difference of two infinities would be NaN.
+// Computes log Σ exp(x). Subtracts the largest element first, so that exp does not overflow. If the
+// largest element is infinite or NaN, subtracts 0 instead, because the difference of two infinities
+// would be NaN.
 Outputs LogSumExp(const OperationCall& call) {
   Builder& b = call.b;
   const std::vector<int64_t>& axes = call.operation.axes;
@@ -77,7 +78,7 @@ Outputs Reciprocal(const OperationCall& call) {
 // ---- arrangement
 
 // Treats the elements along the axes from `inner` on as a block, and repeats each block `times`
-// times, which multiplies the size of axis `grows` by `times`.
+// times. This multiplies the size of axis `grows` by `times`.
 Output Repeated(Builder& b, Output x, size_t inner, size_t grows, int64_t times) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims();

@@ -1,5 +1,6 @@
-// Defines the functions of keras.ops that compute with truth values. Keras' own layers use them to
-// derive masks, so a functional model may contain them even if its author never called them.
+// Defines the functions of keras.ops that compute with truth values. Keras' layers use these
+// functions to derive masks, so a functional model may contain them even if its author never called
+// them.
 #include <optional>
 #include <string>
 
@@ -14,7 +15,7 @@ using graph::Builder;
 using graph::Output;
 using Outputs = std::vector<Output>;
 
-// Returns, for each element, whether it differs from 0, as NaN does.
+// Returns, for each element, whether it differs from 0. NaN differs from 0.
 Output Truth(Builder& b, Output x) {
   return Cast(b, x, DType::kBool);
 }

@@ -18,8 +18,8 @@ bool IsFloatType(DType dtype) {
          dtype == DType::kFloat16;
 }
 
-// Returns the type to which Keras promotes two types, in either order. Unlike in NumPy, an integer
-// and a float type become the float type, whatever their sizes.
+// Returns the type to which Keras promotes two types; their order does not matter. Unlike in NumPy,
+// an integer type and a float type are promoted to the float type, regardless of their sizes.
 DType Promoted(DType a, DType b) {
   if (a == b || b == DType::kBool) return a;
   if (a == DType::kBool) return b;
@@ -29,13 +29,15 @@ DType Promoted(DType a, DType b) {
   return either(DType::kFloat64) ? DType::kFloat64 : DType::kFloat32;
 }
 
-// Returns whether the operand is the condition of a selection, which keeps its own type.
+// Returns whether the operand is the condition of a selection, which is not converted to the common
+// type.
 bool IsCondition(const Operation& operation, size_t operand) {
   return operation.kind->form == CallForm::kSelect && operand == 0;
 }
 
-// Returns the common type of the operands. Numbers take the type of the tensors; but if a number is
-// a fraction and the tensors are integers, all operands become float32, as in Keras.
+// Returns the common type of the operands. As in Keras, numbers are converted to the type of the
+// tensors, but if a number is not an integer and the tensors are integers, all operands become
+// float32.
 DType SharedType(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   std::optional<DType> found;
   const auto add = [&](int input) {
@@ -82,9 +84,10 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
   return values;
 }
 
-// Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
-// would align the batch axis of one tensor with a different axis of another. Ignores scalars, which
-// occur only in a program's own step (runtime/steps), because they broadcast like numbers.
+// Returns InvalidArgument unless all tensors have the same rank. If the ranks differ, broadcasting
+// would align the batch axis of one tensor with a different axis of another tensor. Ignores
+// scalars, which broadcast like numbers; they occur only in steps that a program composes
+// (runtime/steps).
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   const Shape* first = nullptr;
@@ -116,9 +119,9 @@ Status CombinesExamples() {
       "expected a function of each example, whose result keeps the batch as its first axis");
 }
 
-// Returns whether the subscripts of an Einsum give the first axis of all tensors the same letter,
-// and no other axis this letter. Otherwise, it could add up several examples even though its result
-// has the right shape. Other operations with a result of that shape never combine examples.
+// Returns whether the operation computes each example separately, given that its result has the
+// right shape. Only Einsum may combine several examples nevertheless. To prevent this, the first
+// axis of all its tensors, and no other axis, must have the same letter.
 bool KeepsExamplesApart(const Operation& operation) {
   if (operation.kind->class_name != "Einsum") return true;
   const std::string& text = operation.subscripts;  // "abc,acd->abd": RunUnchecked has accepted it
@@ -132,8 +135,9 @@ bool KeepsExamplesApart(const Operation& operation) {
   return true;
 }
 
-// Applies the operation to placeholders, in a separate graph. Returns InvalidArgument if the first
-// axis of a result does not have the size of the batch.
+// Returns the types of the results for the given batch size, by applying the operation to
+// placeholders in a separate graph. Returns InvalidArgument if the size of a result's first axis is
+// not the batch size.
 StatusOr<std::vector<TensorType>> TypesFor(const Operation& operation,
                                            std::span<const TensorType> in, int64_t batch_size) {
   Builder b;
@@ -189,9 +193,9 @@ void Operation::CallArguments(CallVisitor& visitor) {
   }
 }
 
-// Accepts a function if the first axis of its results always has the size of the batch, and no
-// other axis depends on that size. Tries two batch sizes, because another axis may happen to have
-// one of them.
+// Accepts a function only if the first axis of each result has the batch size, and no other axis
+// depends on the batch size. Tries two batch sizes, because the size of an axis may be equal to one
+// of them by coincidence.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, TypesFor(*this, in, 1'013));
   ASSIGN_OR_RETURN(std::vector<TensorType> others, TypesFor(*this, in, 1'009));

@@ -1,5 +1,5 @@
-// Defines the functions of keras.ops that a functional model calls on its values, such as x + y or
-// x[:, 0]. Keras writes each function as a layer whose class is named after it.
+// Defines the functions of keras.ops that a functional model applies to its values, such as x + y
+// or x[:, 0]. Keras writes each function as a layer whose class has the name of the function.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@ namespace tfjob::model::layers {
 
 struct OperationKind;  // operation_table.h
 
-// A function with its arguments. It operates on values that include the batch axis, which must
-// remain the first axis of the results.
+// Represents a function with its arguments. The function operates on values that include the batch
+// axis, which must also be the first axis of the results.
 struct Operation {
   static constexpr std::string_view kClass = "Operation";
   static constexpr bool kKeepsTypes = true;
   const OperationKind* kind = nullptr;  // never null
-  // The arguments, of which each function uses some.
+  // The arguments. Each function uses only some of them.
   std::vector<int64_t> axes;
   int64_t axis = -1, axis1 = 0, axis2 = 0;
   bool keepdims = false;
   std::vector<int64_t> newshape;
   int64_t sections = 1;
   DType dtype = DType::kFloat32;
-  std::string type_name;          // empty: the function's default
+  std::string type_name;          // the function's default if empty
   double low = 0, high = 0;       // for Clip
   double slope = 0.2;             // for LeakyRelu
   double alpha = 1;               // for Elu and Celu
@@ -50,17 +50,17 @@ struct Operation {
   void CallArguments(CallVisitor& visitor);
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const;
-  // Does the same for whole arrays, which need not have one row per example. Elementwise functions
-  // also broadcast arrays of different ranks, as NumPy does.
+  // Like Apply, but for whole arrays, which need not have one row per example. Elementwise
+  // functions also broadcast arrays of different ranks, like NumPy.
   std::vector<graph::Output> ApplyToArrays(LayerCall& call) const;
-  // Returns whether the function is an elementwise one of several arrays.
+  // Returns whether the function is an elementwise function of several arrays.
   bool broadcasts() const;
 };
 
-// Returns the names of all functions' classes.
+// Returns the class names of all functions.
 std::vector<std::string> OperationClasses();
-// Returns the operation of this class, or nullopt if there is none. `module` is the module in which
-// Keras defines the class; only the last part of the module's name matters.
+// Returns an operation of this class, or nullopt if there is no such class. `module` is the Keras
+// module that defines the class; only the last part of the module's name is used.
 std::optional<Operation> MakeOperation(std::string_view module, std::string_view class_name);
 
 }  // namespace tfjob::model::layers

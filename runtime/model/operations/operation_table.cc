@@ -34,7 +34,7 @@ Outputs LessEqual(const OperationCall& call) {
   return {GreaterEqual(call.b, call.x[1], call.x[0])};
 }
 
-// The operands have the same type. Integers become float32.
+// Divides two operands of the same type. Integers are converted to float32 first.
 Outputs TrueDivide(const OperationCall& call) {
   const DType own = call.b.dtype(call.x[0]);
   const bool whole =
@@ -128,7 +128,7 @@ Outputs ExpandDims(const OperationCall& call) {
 void SqueezeArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.OptionalAxes("axis", operation.axes);
 }
-// Without axes, drops all axes of size 1 except the batch axis.
+// Drops axes of size 1. If no axes are specified, drops all of them except the batch axis.
 Outputs Squeezed(const OperationCall& call) {
   const Shape shape = call.b.shape(call.x[0]);
   std::vector<bool> drop(static_cast<size_t>(shape.rank()));
@@ -266,7 +266,7 @@ constexpr OperationKind kOperations[] = {
 
 // ---- x[key]
 
-// Keeps every `step`-th element of the axis, starting with the first.
+// Keeps every `step`-th element along the axis, starting with the first.
 Output EveryNth(Builder& b, Output x, size_t axis, int64_t step) {
   if (!x.valid()) return x;
   const std::vector<int64_t> dims = b.shape(x).dims();
@@ -359,8 +359,8 @@ class Indexing {
 
   Builder& b_;
   Output x_;
-  std::vector<int64_t> dims_;    // of the original value
-  std::vector<int64_t> result_;  // the result's dimensions so far
+  std::vector<int64_t> dims_;    // dimensions of the original value
+  std::vector<int64_t> result_;  // dimensions of the result so far
   size_t axis_ = 0;
 };
 

@@ -10,12 +10,12 @@
 
 namespace tfjob::model::layers {
 
-// The arguments of a call: one operand, two operands, a condition and two operands, a list, or a
-// value and a key.
+// Specifies the arguments of a call: one operand, two operands, a condition and two operands, a
+// list, or a value and a key.
 enum class CallForm { kUnary, kBinary, kSelect, kList, kKey };
 
-// The graph and the values on which a function operates. Operands that are numbers are constants of
-// the graph.
+// Contains the graph and the values on which a function operates. Operands that are numbers become
+// constants in the graph.
 struct OperationCall {
   graph::Builder& b;
   const Operation& operation;
@@ -26,9 +26,10 @@ struct OperationKind {
   std::string_view module;      // "numpy": its full name is keras.src.ops.numpy
   std::string_view class_name;  // "Add"
   CallForm form;
-  // Lists the arguments of the operation. Null if the operation has none.
+  // Lists the arguments of the operation. Null if there are no arguments.
   void (*arguments)(Operation& operation, ArgumentVisitor& visitor);
-  // Returns the results. Reports incompatible operands to the builder.
+  // Appends the ops and returns the results. Reports an error to the builder if operands are
+  // incompatible.
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 
@@ -39,17 +40,17 @@ std::span<const OperationKind> ArrayOperations();
 // Returns the functions of all files.
 std::span<const OperationKind> AllOperations();
 
-// The maximum number of elements of a constant that an operation adds to the graph. Without this
-// limit, a file could ask for a huge constant.
+// Limits the number of elements of constants that an operation adds to the graph. Without this
+// limit, a file could cause the creation of huge constants.
 inline constexpr int64_t kLongestConstant = int64_t{1} << 20;
 
 // Lists the arguments `axis` and `keepdims` of a reduction.
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
-// Lists the `axis` argument, which is a single axis.
+// Lists the argument `axis`, a single axis.
 void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
-// Returns the axis, counted from 0, or reports an error to the builder if there is no such axis.
+// Returns the axis, counted from 0. Reports an error to the builder if the axis does not exist.
 int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);
-// Returns the negation of x, which is bool.
+// Returns the logical negation of the bool tensor x.
 graph::Output Not(graph::Builder& b, graph::Output x);
 // Returns x[key].
 graph::Output GetItem(graph::Builder& b, graph::Output x, const std::vector<KeyPart>& key);

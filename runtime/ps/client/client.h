@@ -1,5 +1,5 @@
 // Provides a training task with access to the parameter servers. The caller passes spans of its own
-// memory, and does not deal with connections.
+// memory. The client manages the connections.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
@@ -15,9 +15,9 @@
 //
 // EndStep recovers from lost connections and servers: it reconnects, repeats unanswered requests
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
-// server that lost its state. In the chief, EndStep refills the server itself. Servers are
-// connected, queried, filled and copied in parallel. During a wait, the client reports every 10 s
-// what it is waiting for, and from which tasks.
+// server that lost its state. In the chief, EndStep refills the server itself. The client connects
+// to, queries, fills and copies all servers in parallel. During a wait, the client reports the
+// awaited event and tasks every 10 s.
 #pragma once
 
 #include <cstddef>
@@ -43,44 +43,47 @@ struct ClientOptions {
   rpc::Identity identity;            // of this task
   Definition definition;
   bool chief = false;
-  // Chief only. Returns the state for servers that have none: the last checkpoint, or initial
-  // values if there is none. Called by WaitReady, EndStep and TakeSnapshot, on the caller's thread.
+  // Chief only. Returns the state for servers that have none: the last checkpoint or, without a
+  // checkpoint, the initial values. Called by WaitReady, EndStep and TakeSnapshot, on the caller's
+  // thread.
   std::function<StatusOr<state::Snapshot>()> provide_state;
   state::PeerEventSink on_event;
   // How long WaitReady, EndStep and TakeSnapshot may wait for servers, the chief or other workers.
   // 0 means forever.
   Duration patience{0};
-  // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
-  // step end with Cancelled. To stop a task, use this function rather than a short `patience`, so
-  // that a stop can be distinguished from a stall. `patience` should be minutes or unlimited, since
-  // giving up on a silent peer alone takes 10 s (the lease). While all servers are connected, the
-  // chief and, in asynchronous mode, every task waits up to stop_patience longer for the answer to
-  // its gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one
-  // attempt to recover lost servers.
+  // Called every 250 ms during a wait, on the waiting thread. If this function returns true, the
+  // wait stops and its step returns Cancelled. To stop a task, use this function rather than a
+  // short `patience`, which cannot distinguish a stop from a stall. `patience` should be minutes or
+  // unlimited, because detecting a silent peer alone takes 10 s (the lease). While all servers are
+  // connected, the chief and, in asynchronous mode, every task waits up to stop_patience longer for
+  // the answer to its gradient. The chief must still be able to save after a stop, so TakeSnapshot
+  // makes one attempt to recover lost servers.
   std::function<bool()> stop_requested;
   // How long a stopped task may wait for the answer to its gradient. The default is longer than an
-  // exchange takes, and shorter than the time that a process is given to end.
+  // exchange takes, and shorter than a process's grace period.
   Duration stop_patience{5s};
-  // Asynchronous only. BeginStep sends no contribution that is staler than this limit: it asks ps 0
-  // how many updates other tasks have made since this task read its values. If the number exceeds
-  // the limit, or is unknown because the connection to ps 0 was lost during the last step,
-  // BeginStep drops the whole contribution and only reads fresh values. Unlimited by default.
+  // Asynchronous only. BeginStep sends no contribution that is staler than this limit. It queries
+  // ps 0 for the number of updates that other tasks have made since this task read its values. If
+  // this number exceeds the limit, or is unknown because the connection to ps 0 was lost during the
+  // last step, BeginStep drops the whole contribution and only reads fresh values. Unlimited by
+  // default.
   std::optional<int64_t> max_staleness;
   // Chief only, synchronous mode. Called by EndStep, on the caller's thread, once a server has been
-  // shutting down for stop_patience and the step is still unanswered. The step may be waiting for a
-  // stuck worker for longer than the server keeps running. May call TakeSnapshot, which then copies
-  // the state after the last committed step. The step continues afterwards.
+  // shutting down for stop_patience and the step is still unanswered. Such a step may be waiting
+  // for a stuck worker, and the server may exit before the worker answers. The function may call
+  // TakeSnapshot, which then copies the state after the last committed step. The step continues
+  // afterwards.
   std::function<void()> on_late_step;
   // Decides when to report a silent server, and when to break its connection.
   rpc::LivenessRules liveness;
-  // During a wait, the client reports at this interval, through on_event, what it is waiting for.
+  // The interval at which the client, during a wait, reports the awaited event through on_event.
   Duration report_every{10s};
-  // Filling a server and copying its state have no time limit, but are abandoned and repeated if no
-  // byte is transferred for this long.
+  // A fill of a server or a copy of its state has no time limit, but is abandoned and repeated if
+  // no byte is transferred for this long.
   Duration stall_after{60s};
   // A refusal (the address belongs to another job, attempt or definition) may come from a server of
-  // an earlier run that is about to exit, and a contribution may be refused because the server is
-  // short of memory. A refusal is final only if it persists for this long.
+  // an earlier run that is about to exit. A server that is short of memory may also refuse a
+  // contribution. The client therefore treats a refusal as final only if it persists for this long.
   Duration refusal_patience{20s};
   // Borrowed. If null, the client uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
@@ -89,8 +92,8 @@ struct ClientOptions {
 
 struct StepResult {
   int64_t global_step = 0;
-  // Asynchronous: the number of updates by other tasks that were applied after this task had read
-  // the values and before its gradient was applied.
+  // Asynchronous: the number of updates by other tasks that were applied between this task's read
+  // of the values and the application of its gradient.
   int64_t staleness = 0;
   // The gradient was not used. Synchronous: it was too late for its step, or the servers were
   // rolled back. Asynchronous: it exceeded max_staleness.
@@ -136,17 +139,18 @@ class ParameterClient {
 
   // Begins the exchange of one step. gradients[i] must have the size of variable i, or be empty if
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
-  // gradients[i], and values[i] may be overwritten with the fresh value at any time (after a
+  // gradients[i], and the client may overwrite values[i] with the new value at any time (after a
   // rollback, from BeginStep on). The outer spans are copied. `drawn` is the number of batches that
   // this task has drawn, including the batch of these gradients, or 0 if the task does not count
-  // batches. With max_staleness, call this function only when the gradients have been computed,
-  // since it decides whether to send them. It may then wait like EndStep, with the same errors.
+  // batches. With max_staleness, call this function only once the gradients have been computed,
+  // because it decides whether to send them. In this case, it may wait like EndStep, with the same
+  // errors.
   //
-  // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i] holds
-  // rows, and indices[i] holds their indices in the variable, distinct and ascending, followed by
-  // -1 for each unused row of gradients[i]. Like gradients[i], the indices are read until EndStep
-  // returns and must not change. They may be empty for other variables, and omitted if no gradient
-  // arrives as rows.
+  // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i]
+  // contains rows, and indices[i] contains their indices in the variable, distinct and ascending,
+  // followed by -1 for each unused row of gradients[i]. Like gradients[i], the indices are read
+  // until EndStep returns and must not change. They may be empty for other variables, and omitted
+  // if no gradient arrives as rows.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values, int64_t drawn,
                            std::span<const std::span<const int64_t>> indices = {}) = 0;
@@ -159,9 +163,9 @@ class ParameterClient {
                                 std::span<const std::span<std::byte>> values, int64_t drawn = 0);
 
   // Returns all variables, slots, the step and the ledger. In synchronous mode, all belong to the
-  // same step. In asynchronous mode, each shard, with its slots and ledger, is copied at one
-  // moment, but that moment may differ from shard to shard. Call only between steps or in
-  // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
+  // same step. In asynchronous mode, each shard is copied at one moment, together with its slots
+  // and ledger, but different shards may be copied at different moments. Call only between steps or
+  // in ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
   // rolled back during the call, the next EndStep reports the rollback.
   //
   // Tables (Definition::tables) are streamed: until the snapshot is destroyed, the servers keep the
@@ -169,28 +173,29 @@ class ParameterClient {
   // Unavailable if a server or the connection to it was lost during the read, or if this client was
   // destroyed, and NotFound if the server was lost earlier.
   //
-  // Servers that were asked to end (PeerEvent::Kind::kServerEnding) end after the copy or, if there
-  // are tables, once the snapshot is destroyed. Until their successors are up, no step is applied,
-  // so the copy contains the last state.
+  // Servers that were asked to stop (PeerEvent::Kind::kServerEnding) exit after the copy or, if
+  // there are tables, once the snapshot is destroyed. No step is applied until their successors are
+  // up, so the copy contains the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
-  // Announces that this task computes no further gradients because its data or its work has ended.
+  // Announces that this task computes no further gradients because its data or its work is
+  // finished.
   virtual Status Leave() = 0;
-  // Like Leave, but for a task that was asked to end before its work is done. Also informs the
+  // Like Leave, but for a task that was asked to stop before its work is done. Also informs the
   // chief. Waits up to 2 s for each server's answer.
   virtual Status Withdraw() = 0;
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
   // 20 s, then skips them.
   virtual Status Finish() = 0;
   // Like Finish, but tells every server that the run has failed (state::RunFailure). The servers
-  // tell the other tasks, whose calls then return the same error, and exit once the chief has
-  // called this function. Does nothing in a worker that already knows of a failure.
+  // notify the other tasks, whose calls then return the same error, and exit once the chief has
+  // called this function. Does nothing in a worker that has already learned of a failure.
   virtual Status Fail(const Status& failure) = 0;
 
   // Returns the servers, as this task sees them, and the other training tasks, as last reported by
-  // ps 0. After a restart of ps 0, the health of a task is unknown until the task is connected
-  // again. Until then, the task stays in the list, but no longer than a lease.
+  // ps 0. After a restart of ps 0, the list contains a task with unknown health until the task is
+  // connected again, but at most for the duration of a lease.
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

@@ -316,8 +316,8 @@ TEST_F(ClientTest, ListsServersAndTheOtherTasksThatTrain) {
                                         .silence = 2500ms}));
 }
 
-// The list of a new server is still empty. A chief that waits for its workers must not conclude
-// from this that they have finished.
+// A restarted server has an empty list of tasks. A chief that waits for its workers must not
+// conclude from the empty list that they have finished.
 TEST_F(ClientTest, ListsATaskThatARestartedServerDoesNotKnowYet) {
   const std::string empty = server_.body;
   server_.body.pop_back();
@@ -362,7 +362,7 @@ TEST_F(ChiefTest, DoesNotFillAServerWithAStateThatDoesNotFit) {
   EXPECT_EQ(server_.heard, (std::vector<std::string>{"query"}));
 }
 
-// A value that is read piece by piece; fails if it has no elements.
+// A value that is read piece by piece; reading fails if there are no elements.
 class Numbers : public state::StreamedValue {
  public:
   explicit Numbers(std::vector<float> elements) : elements_(std::move(elements)) {}

@@ -52,8 +52,8 @@ void LinkGate::Close() {
 }
 
 CopiedTables::~CopiedTables() {
-  // If the client no longer exists, its connections have ended, and the servers have dropped the
-  // copy.
+  // Ignore the error: if the client no longer exists, its connections are closed, and the servers
+  // have dropped the copy.
   gate_
       ->With([&](LinkContext& context) {
         for (size_t i = 0; i < context.links.size(); ++i) {

@@ -14,8 +14,8 @@
 
 namespace tfjob::ps {
 
-// Provides the copies of the state with access to the links, and lets the copies outlive the
-// client: once the gate is closed, a copy can no longer be read. Thread-safe.
+// Gives the copies of the state access to the client's links. The client closes the gate before it
+// destroys the links, so a copy may outlive the client but can no longer be read. Thread-safe.
 class LinkGate {
  public:
   // The context and its links must stay in place until Close has returned.
@@ -34,7 +34,7 @@ class LinkGate {
     if (--inside_ == 0) left_.NotifyAll();
     return status;
   }
-  // Ends the waits of the threads that use the links, and returns once no thread uses the links any
+  // Interrupts the threads that wait on the links, and returns once no thread uses the links any
   // longer.
   void Close();
 
@@ -58,8 +58,8 @@ class CopiedTables {
 
   // Sets the identifier of the copy on a server (Link::BeginCopy).
   void SetNumber(size_t server, uint64_t number) { numbers_[server] = number; }
-  // Fills `to` with bytes of a table's value (slot 0) or of one of its slots, from byte `offset` of
-  // the whole table on.
+  // Fills `to` with bytes of a table's value (slot 0) or of one of its slots, starting at byte
+  // `offset` of the whole table.
   Status Read(int variable, size_t slot, int64_t offset, std::span<std::byte> to) const;
   // Returns whether a read has failed because the copy no longer exists.
   bool lost() const { return lost_; }
@@ -72,7 +72,8 @@ class CopiedTables {
   mutable std::atomic<bool> lost_ = false;
 };
 
-// Returns the value of a table, followed by its slots.
+// Returns objects that read the value and the slots of a table from the servers; the value comes
+// first.
 std::vector<std::shared_ptr<const state::StreamedValue>> ValuesOf(
     const std::shared_ptr<const CopiedTables>& tables, int variable, size_t slots);
 

@@ -1,4 +1,4 @@
-// Tests that the chief's memory is safe from a server that knows the protocol and violates it.
+// Tests that a server that deliberately violates the protocol cannot corrupt the chief's memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ class HastyServer : public rpc::StreamHandler {
   }
 };
 
-// If the client believed such a confirmation, the caller would free the state while the connection
+// If the client accepted such a confirmation, the caller would free the state while the connection
 // still reads it.
 TEST_F(HostileServerTest, AFillThatHasNotBeenSentIsNotConfirmed) {
   definition_ = One(kElements);
@@ -118,7 +118,7 @@ TEST_F(HostileServerTest, AFillThatHasNotBeenSentIsNotConfirmed) {
   chief.client.reset();
 }
 
-// Answers a contribution after its first frame, and stops reading until `released`. Then it checks
+// Answers a contribution after its first frame, and stops reading until `released`. Then checks
 // that the rest of the contribution consists of ones.
 class EarlyServer : public rpc::StreamHandler {
  public:
@@ -167,7 +167,7 @@ class EarlyServer : public rpc::StreamHandler {
   const std::string body_;
 };
 
-// The contribution is larger than what a socket holds, so the writer is still reading it when the
+// The contribution is larger than the socket's buffers, so the writer is still reading it when the
 // answer arrives.
 TEST(EarlyAnswerTest, TheCallerMayChangeItsGradientsOnceTheStepHasEnded) {
   const Definition definition = One(kElements);

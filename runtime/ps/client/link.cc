@@ -56,8 +56,8 @@ StatusOr<rpc::OpenStream> Link::Open(Duration timeout) const {
       rpc::OpenStream stream,
       context_.connector->Connect(address_, "parameters", context_.options.identity, timeout));
   const rpc::Identity& peer = stream.peer;
-  // Check the index: shards are placed by server index, so another server at this address would
-  // hold other shards.
+  // Check the index: shards are placed by server index, so a server with another index has other
+  // shards.
   if (peer.task_type != "ps" || peer.task_index != server_) {
     return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
@@ -137,8 +137,8 @@ void Link::OnHealth(rpc::Health health, Duration silence) const {
 
 void Link::Disconnect() {
   if (connection_ == nullptr) return;
-  // The ticket is removed first, since the watch may use the connection until then. The reader
-  // writes into the caller's memory, so its thread is joined before Disconnect returns.
+  // Remove the ticket first, because the watch may use the connection while it has the ticket. Join
+  // the reader thread before returning, because it writes into the caller's memory.
   context_.watch->Remove(ticket_);
   connection_->Cancel(Cancelled("disconnected"));
   reader_.Join();
@@ -245,7 +245,7 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
       return;
     }
     default:
-      return;  // sent by a later version of the program
+      return;  // a type that a later version of the program sends
   }
 }
 
@@ -263,7 +263,7 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   const auto deadline = SteadyNow() + timeout;
   MutexLock lock(context_.mutex);
-  // Loop, because all links and the step share `changed`, so that a wake-up may have another
+  // Wait in a loop, because all links and the step share `changed`, so a wake-up may have another
   // reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
@@ -280,8 +280,8 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
   MutexLock lock(context_.mutex);
   // Ignores the answer to a request that is no longer awaited.
   if (pending_.number != header.sequence || pending_.done) return;
-  // From now on, the caller may free the snapshot. Cleared on this thread, which is the one that
-  // writes into the snapshot, so further frames of the copy are ignored.
+  // From now on, the caller may free the snapshot. Clear copy_ on this thread, the only one that
+  // writes into the snapshot, so that it ignores further frames of the copy.
   if (copy_request_ == header.sequence) copy_ = nullptr;
   pending_.done = true;
   pending_.status = std::move(status);
@@ -349,7 +349,7 @@ void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   // The answer to QueryStep does not list the members.
   if (body.empty()) return Settle(frame.header, OkStatus(), "");
-  // One server's list of members is enough, since every task connects to every server.
+  // The list of members from ps 0 is enough, because every task connects to every server.
   StatusOr<Json> document = server_ == 0 ? ParseJson(body, "server state") : Json();
   if (server_ == 0 && document.ok()) {
     std::vector<state::PeerState> members = ParseMembers(*document);

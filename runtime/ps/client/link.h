@@ -1,5 +1,5 @@
-// Implements the training task's end of the stream to one server: the connection, and the server's
-// part of the current exchange. Private to this package.
+// Implements the training task's end of the stream to one server. A link owns the connection, and
+// tracks the server's part of the current exchange. Private to this package.
 #pragma once
 
 #include <memory>
@@ -28,8 +28,9 @@ struct Step {
   uint64_t sequence = 0;
   int64_t step = 0;   // step of the values from which the gradients were computed
   int64_t drawn = 0;  // see ParameterClient::BeginStep
-  // Asynchronous: the state of ps 0 lacks batches before the current one. Those batches and the
-  // current one are drawn again, so this step sends ps 0 no gradient, and only reads its values.
+  // Asynchronous: the state of ps 0 lacks batches before the current one. The task draws these
+  // batches and the current one again, so this step sends ps 0 no gradient and only reads its
+  // values.
   bool rewound = false;
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<const int64_t>> indices;  // see ParameterClient::BeginStep
@@ -55,15 +56,15 @@ struct LinkContext {
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;     // the chief ended the job
   Status failure ABSL_GUARDED_BY(mutex);            // the run's failure; OK if none is known
-  bool interrupted ABSL_GUARDED_BY(mutex) = false;  // waits for answers must end
+  bool interrupted ABSL_GUARDED_BY(mutex) = false;  // stop waiting for answers
   bool closing ABSL_GUARDED_BY(mutex) = false;      // the client is being destroyed
   bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 suspends commits during a copy
   Members members ABSL_GUARDED_BY(mutex);
-  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // the tasks that were asked to end
-  // The tasks for which the first step is waiting, and the tasks without which it began, as last
-  // reported.
+  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // the tasks that were asked to stop
+  // The tasks for which the first step is waiting, and the tasks without which that step started,
+  // as last reported.
   std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
-  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // this process's incarnation; 0: none yet
+  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // this process's incarnation; 0: none
 };
 
 // The state of a server, as the server last reported it.
@@ -106,40 +107,40 @@ class Link : public rpc::ConnectionHandler {
   // Sends a query and does not wait for the answer. The answer of ps 0 contains the list
   // of members.
   void Poll();
-  // Asks ps 0 to keep commits suspended while the state is being copied. Has no effect if no copy
-  // is in progress.
+  // Requests that ps 0 keep commits suspended while the state is being copied. Has no effect if no
+  // copy is in progress.
   void RenewHold();
-  // Returns whether the server has reported that it was asked to end.
+  // Returns whether the server has reported that it was asked to stop.
   bool Ending() ABSL_LOCKS_EXCLUDED(context_.mutex);
-  // Tells a server that is shutting down that the states of all servers have been copied.
+  // Notifies a server that is shutting down that the states of all servers have been copied.
   void SayTaken();
 
   // Fills the server with its part of the state, under `epoch`. Has no time limit while bytes are
   // being transferred.
   Status Fill(const state::Snapshot& snapshot, int64_t epoch);
-  // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
+  // Starts to copy this server's part of the state into `snapshot`, whose tensors must already have
   // their shapes. Returns the identifier of the copy.
   StatusOr<uint64_t> BeginCopy(state::Snapshot& snapshot);
-  // Waits for the end of the copy. Has no time limit while bytes are being transferred. The answer
-  // contains the server's step and its part of the ledger.
+  // Waits until the copy is complete. Has no time limit while bytes are being transferred. The
+  // answer contains the server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
-  // Reads a piece of a table from the copy `copy`. The server keeps this copy until DropCopy or the
-  // end of the connection. Returns Unavailable if the connection ends, and the server's error if
-  // the server no longer has the copy.
+  // Reads a piece of a table from the copy `copy`. The server keeps this copy until DropCopy is
+  // called or the connection is closed. Returns Unavailable if the connection is lost, and the
+  // server's error if the server no longer has the copy.
   Status ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std::byte> to);
   void DropCopy(uint64_t copy);
   // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
-  // Makes the link ignore an outstanding answer, except for the frame being received.
+  // Causes the link to ignore an outstanding answer, except for the frame being received.
   void Ignore();
-  // Waits until the frame being received, if any, has arrived or the stream has ended; breaks the
+  // Waits until the frame being received, if any, has arrived or the stream has closed; breaks the
   // stream at the deadline. After Ignore and this function, the reader no longer writes into the
   // caller's spans.
   void AwaitReader(std::optional<SteadyTime> deadline);
-  // The following two must be called after AwaitReader. Once they have returned, the writer no
-  // longer reads from the caller's spans either. Release disconnects at once if it still does.
-  // AwaitWriter waits until the deadline before it disconnects, and keeps the answer.
+  // Call Release or AwaitWriter only after AwaitReader. Once either has returned, the writer no
+  // longer reads from the caller's spans. If the writer still reads from them when called, Release
+  // disconnects at once. AwaitWriter disconnects only at the deadline, and keeps the answer.
   void Release();
   void AwaitWriter(SteadyTime deadline);
 
@@ -162,15 +163,15 @@ class Link : public rpc::ConnectionHandler {
   // Wakes the writer if the marked gradients justify a frame.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Returns whether a frame of values was cut off and no complete values have arrived since.
+  // Returns whether a frame of values was cut off and no complete values have arrived since then.
   bool torn() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return torn_; }
-  // Returns whether the exchange was answered, even if the connection has been lost since.
+  // Returns whether the exchange was answered, even if the connection was lost after the answer.
   bool answered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return started_ && answered_; }
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
 
-  // Sends the gradients; called once all are marked. The calling thread writes a small
-  // exchange itself.
+  // Sends the gradients; called once all are marked. If the exchange is small, the calling thread
+  // writes it.
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   // ps 0 only: returns whether this process is registered on the current connection. The caller
@@ -196,8 +197,8 @@ class Link : public rpc::ConnectionHandler {
     size_t slot = 0;
     size_t offset = 0;
     bool ended = false;
-    // If the slot is streamed: its bytes [piece_begin, piece_end), which the filling thread has
-    // read, and whether that thread should read the next piece.
+    // For a streamed slot: the bytes [piece_begin, piece_end) that the filling thread has read, and
+    // whether that thread should read the next piece.
     rpc::OwnedLease piece;
     size_t piece_begin = 0, piece_end = 0;
     bool wanted = false;
@@ -250,13 +251,13 @@ class Link : public rpc::ConnectionHandler {
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Update UpdateOf(int shard) const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
-  // Returns whether this step sends the server no gradient, and only reads its values.
+  // Returns whether this step only reads the server's values and sends it no gradient.
   bool Pulls() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
-  // A step reads or updates a list of rows of a variable. This is the part of the list that belongs
-  // to one shard: `count` rows, beginning at position `begin`.
+  // The rows that a step reads or updates in one shard: `count` entries of the step's list of rows
+  // of the variable, from position `begin` on.
   struct RowRange {
     size_t begin = 0, count = 0;
   };
@@ -269,8 +270,8 @@ class Link : public rpc::ConnectionHandler {
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame);
   void OnCopied(rpc::IncomingFrame& frame);
-  // Ends the read of the piece requested under `number`, unless that read has already ended.
-  // Requires context.mutex.
+  // Completes the read of the piece requested under `number` with `status`, unless that read is
+  // already complete. Requires context.mutex.
   void EndPiece(uint64_t number, const Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Returns the memory for the bytes of a segment, or DataLoss if these values were not requested
   // from this server.
@@ -286,7 +287,7 @@ class Link : public rpc::ConnectionHandler {
   uint64_t BytesToFill(const state::Snapshot& snapshot) const;
   uint64_t BytesToCopy() const;
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
-  // Describes, for messages, what the server must do for this task to continue.
+  // Describes the answer that this task needs from the server, for messages.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // Lend and Released count the segments of the caller's memory that the connection may still read.
@@ -302,7 +303,7 @@ class Link : public rpc::ConnectionHandler {
   std::vector<int> shards_;
   uint64_t bytes_ = 0;  // total size of the server's shards that are read whole
 
-  // Changed only by the caller's thread.
+  // Only the caller's thread changes the transport and the connection.
   std::unique_ptr<rpc::Transport> transport_;
   std::unique_ptr<rpc::Connection> connection_;
   Thread reader_;
@@ -317,7 +318,7 @@ class Link : public rpc::ConnectionHandler {
   int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // the announced incarnation; 0: none
   Status why_ ABSL_GUARDED_BY(context_.mutex);             // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
-  bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to end
+  bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to stop
 
   bool started_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool first_ ABSL_GUARDED_BY(context_.mutex) = false;
@@ -326,8 +327,8 @@ class Link : public rpc::ConnectionHandler {
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool torn_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  // Updates of the marked shards in sending order. The first `sent_` of them have been sent
-  // completely, and `offset_` bytes of the next one.
+  // Updates of the marked shards in sending order. The first `sent_` updates, and `offset_` bytes
+  // of the next one, have been sent.
   std::vector<Update> ready_ ABSL_GUARDED_BY(context_.mutex);
   bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the next update's row count was sent
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;

@@ -1,4 +1,4 @@
-// Implements how a link keeps track of tasks that were asked to end.
+// Implements how a link tracks the tasks that were asked to stop.
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
@@ -30,7 +30,7 @@ void Link::SayTaken() {
   if (live_ != nullptr) live_->Send({.type = wire::kTaken});
 }
 
-// Reports each task once, and again only if it was restarted and is asked to end again.
+// Reports each task once, and again only if the task was restarted and is asked to stop again.
 void Link::NoteEndings(bool ending, const std::string& body) {
   std::set<std::string> tasks, news;
   if (server_ == 0) tasks = ParseEndings(body);

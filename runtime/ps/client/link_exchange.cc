@@ -10,7 +10,7 @@
 namespace tfjob::ps {
 namespace {
 
-// Gradients are sent as soon as this many bytes are ready, or when no more will follow.
+// Gradients are sent as soon as this many bytes are ready, or once no more gradients will follow.
 constexpr size_t kWorthAFrame = rpc::kFrameTargetBytes / 4;
 }  // namespace
 
@@ -132,8 +132,8 @@ void Link::Flush() {
     if (live_ == nullptr || !started_) return;
     if (ready_bytes_ > kFlushBytes) return live_->Wake();
   }
-  // Do not hold the lock here, because NextFrame takes it. connection_ stays valid, since only the
-  // caller's thread, which is this one, closes the connection.
+  // Do not hold the lock here, because NextFrame acquires it. connection_ stays valid, because only
+  // the caller's thread (this thread) closes the connection.
   connection_->Flush();
 }
 
@@ -144,8 +144,8 @@ bool Link::NextFrame(rpc::OutgoingFrame& frame) {
 
 bool Link::NextPush(rpc::OutgoingFrame& frame) {
   const Step& step = context_.step;
-  // A server may answer before all gradients were sent, for example if it has them already. It
-  // needs no more of them, and the caller may change them as soon as the step has ended.
+  // A server may answer before all gradients were sent, for example if it already has them. Send no
+  // more of them, because the caller may change them once the step is complete.
   if (!step.active || Pulls() || !started_ || refused_ || answered_) return false;
   const bool whole = step.unmarked == 0;
   // A server without shards still gets one frame, so that it answers and, if it is ps 0, counts
@@ -170,8 +170,8 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   return true;
 }
 
-// Appends the number of rows of an update, or the next piece of the update. Returns the size of
-// that piece in bytes, or 0 for the number of rows.
+// Appends either the number of rows of an update (and returns 0), or the next piece of the update
+// (and returns the size of the piece in bytes).
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   const Update& update = ready_[sent_];
   const auto index = static_cast<uint32_t>(update.shard);
@@ -217,7 +217,7 @@ bool Link::Lent() {
 
 void Link::Ignore() {
   MutexLock lock(context_.mutex);
-  // Makes OnValues ignore further frames.
+  // Clear started_, so that OnValues ignores further frames.
   if (!answered_) started_ = false;
 }
 
@@ -274,8 +274,8 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
     reading_ = true;
     step = &context_.step;
   }
-  // Values are read without the lock. Meanwhile reading_ makes AwaitReader wait, so the spans
-  // stay valid.
+  // Read the values without the lock. The spans stay valid, because AwaitReader waits while
+  // reading_ is set.
   const uint64_t bytes = frame.remaining();
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {
@@ -316,8 +316,8 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   reading_ = false;
   torn_ = torn_ || (absl::IsUnavailable(status) && !context_.step.rows);
   if (frame.header.sequence != context_.step.sequence) {
-    // The step was restarted, under another sequence, while the frame was being read. The frame's
-    // values belong to the earlier state; the values of the new state follow.
+    // The step was restarted under another sequence while the frame was being read. This frame
+    // contains values of the earlier state; the values of the new state follow.
     context_.changed.NotifyAll();
     return;
   }
@@ -334,8 +334,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
     if (answered_ && !again && !context_.step.rows) torn_ = false;
     answer_ = frame.header;
   }
-  // After an error, later frames cannot be trusted either. The exchange is repeated on a
-  // new connection.
+  // After an error, do not trust later frames. The exchange is repeated on a new connection.
   if (!status.ok()) connection_->Cancel(status);
   // Wake the caller only if it can continue.
   const bool others =

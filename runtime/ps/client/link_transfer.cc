@@ -1,5 +1,5 @@
-// Implements how a link fills a server with state, copies the state from it, and reads the tables
-// of a copy.
+// Implements how a link fills a server with state, copies state from the server, and reads the
+// tables of a copy.
 #include <algorithm>
 #include <utility>
 
@@ -98,9 +98,9 @@ bool Link::HasBytesToFill() {
 
 Status Link::ReadPieceToFill() {
   fill_.wanted = false;
-  // The writer may repeat its request while a piece is being read, so this request may be outdated.
-  // Do not replace bytes that the writer still has, because the writer may move to another slot
-  // during the read. A writer without bytes does not move.
+  // Ignore an outdated request: the writer may have repeated its request while the previous piece
+  // was being read. If the writer still has bytes, it may move to another slot during the read, so
+  // do not replace these bytes. A writer without bytes stays at its slot.
   if (fill_.shard == shards_.size() || HasBytesToFill()) return OkStatus();
   const Shard& shard = context_.shards[static_cast<size_t>(shards_[fill_.shard])];
   const state::StreamedValue& value =
@@ -191,7 +191,7 @@ StatusOr<Link::Answer> Link::AwaitTransfer(uint64_t number) {
     if (context_.interrupted) return Cancelled(name_, ": the transfer was ended");
     if (fill_.wanted) {
       RETURN_IF_ERROR(ReadPieceToFill());
-      deadline = SteadyNow() + stall;  // the time that the read took is not counted
+      deadline = SteadyNow() + stall;  // do not count the time that the read took
       continue;
     }
     if (context_.changed.WaitUntil(context_.mutex, deadline) || SteadyNow() < deadline) continue;
@@ -279,7 +279,7 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
     }
     Tensor& tensor = segment.flags == 0 ? state.value : state.slots[segment.flags - 1];
     const size_t begin = static_cast<size_t>((*shard)->offset) + segment.offset;
-    // If this fails, the stream is broken, and the reader ends.
+    // If Receive fails, the stream is broken, and the reader stops.
     if (!frame.Receive(tensor.bytes().subspan(begin, segment.length)).ok()) return;
   }
 }
@@ -292,7 +292,7 @@ void Link::EndCopy(rpc::IncomingFrame& frame) {
     copied = moved_;
   }
   Status status;
-  // Shard frames are not numbered, so only the sum of their sizes shows whether one is missing.
+  // Shard frames are not numbered, so only the sum of their sizes reveals a missing frame.
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }
@@ -315,7 +315,7 @@ Status Link::ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std
   while (!piece_read_.done && !context_.closing && in_time)
     in_time = context_.changed.WaitUntil(context_.mutex, deadline);
   // The caller may reuse `to` as soon as this function returns, so no reader may still write into
-  // `to`. Only the end of the stream stops a reader that is waiting for the rest of a frame.
+  // `to`. Only closing the stream stops a reader that is waiting for the rest of a frame.
   if (piece_read_.arriving && live_ != nullptr) {
     live_->Cancel(context_.closing ? Cancelled("disconnected")
                                    : Unavailable("the rest of a piece of a table did not arrive"));
@@ -359,7 +359,7 @@ void Link::OnCopied(rpc::IncomingFrame& frame) {
   const Status status = frame.Receive(to);
   MutexLock lock(context_.mutex);
   piece_read_.arriving = false;
-  // If the stream is broken, OnEnd ends the read with the reason.
+  // If the stream is broken, OnEnd completes the read with the error.
   if (status.ok()) EndPiece(piece_read_.number, OkStatus());
   context_.changed.NotifyAll();
 }

@@ -1,4 +1,4 @@
-// Keeps the list of the tasks that are connected to ps 0, as ps 0 last reported it. Private to this
+// Keeps the list of the tasks that are connected to ps 0, as last reported by ps 0. Private to this
 // package.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace tfjob::ps {
 // A value type.
 class Members {
  public:
-  // Takes a new list. ps 0 lists every task that has been connected to it, including tasks whose
-  // connection it has lost, so a task is missing only if ps 0 was restarted and the task has not
-  // reconnected yet. Such a task stays in the list for up to `patience`, with its health unknown,
-  // unless its connection had already been lost.
+  // Replaces the list with a new one from ps 0. ps 0 lists every task that has ever been connected,
+  // even after the connection was lost, so a task is missing only if ps 0 was restarted and the
+  // task has not reconnected. Such a task stays in the list for up to `patience`, with unknown
+  // health, unless its connection had already been lost before the restart.
   void Take(std::vector<state::PeerState> list, SteadyTime now, Duration patience);
   const std::vector<state::PeerState>& list() const { return list_; }
 

@@ -88,7 +88,7 @@ class TwoServersTest : public testing::Test {
     return client_->WaitReady(values_);
   }
   StatusOr<StepResult> Step() {
-    // There is no gradient for the large variable, because a scripted server returns no credit.
+    // Send no gradient for the large variable, because a scripted server grants no further credit.
     const std::vector<std::span<const std::byte>> gradients = {{}, values_[1]};
     return client_->Exchange(gradients, values_);
   }
@@ -178,7 +178,7 @@ TEST_F(TwoServersTest, ValuesThatPs0DidNotDateAreTooStaleForAGradient) {
   EXPECT_EQ(result->global_step, 1001);
 }
 
-// Connects to pipes after a delay, as if the hosts answered late, or fails after the delay.
+// Connects to pipes after a delay, or fails after the delay, as if the hosts answered late.
 class LateConnector : public rpc::Connector {
  public:
   LateConnector(rpc::Connector& inner, Duration delay) : inner_(inner), delay_(delay) {}
@@ -200,7 +200,7 @@ class LateConnector : public rpc::Connector {
   const std::atomic<Duration> delay_;
 };
 
-// Twelve real servers behind a network on which every connection takes a while.
+// Runs twelve real servers behind a network on which every connection attempt takes some time.
 class ManyServersTest : public testing::Test {
  protected:
   static constexpr int kServers = 12;
@@ -278,7 +278,7 @@ TEST_F(ManyServersTest, AreReportedWhileNoneOfThemAnswers) {
       << "reported during the first attempt to connect";
 }
 
-// Reads everything and answers nothing.
+// Reads all frames and answers none.
 struct MuteServer : rpc::StreamHandler {
   Status Admit(const rpc::Identity&) override { return OkStatus(); }
   void Serve(const rpc::Identity&, const std::string&, rpc::Transport& transport) override {
@@ -335,7 +335,7 @@ TEST(ManyShards, AreSentInSeveralFrames) {
 }
 
 // Expects the client to give up on a server that accepts the definition and then stops reading, and
-// on one that does not send the requested copy.
+// on a server that does not send the requested copy.
 TEST(Stalls, ATransferThatDoesNotMoveIsGivenUp) {
   rpc::PipeConnector pipes;
   ScriptedServer server;

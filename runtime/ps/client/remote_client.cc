@@ -11,8 +11,8 @@
 namespace tfjob::ps {
 namespace {
 
-// The time after which a query is repeated. Servers answer at once, so a late answer has probably
-// been lost.
+// The time after which a query is repeated. Servers answer at once, so a missing answer is probably
+// lost.
 constexpr Duration kAskTimeout{1s};
 // How long to wait, after an exchange has failed, for frames being received.
 constexpr Duration kFramePatience{500ms};
@@ -39,8 +39,8 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   gate_ = std::make_shared<LinkGate>(context_);
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
-  // Every fourth tick of the watch (once a second by default), the chief requests the list of
-  // members from ps 0, and extends a hold.
+  // At every fourth tick of the watch (once per second by default), the chief requests the list of
+  // members from ps 0 and renews a hold in progress.
   watch_ = std::make_unique<rpc::PeerWatch>(
       [this, ticks = 0]() mutable {
         if (!context_.options.chief || ++ticks % 4 != 0) return;
@@ -53,7 +53,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
 
 RemoteClient::~RemoteClient() {
   gate_->Close();
-  // Disconnects the links first, since that removes their tickets from the watch.
+  // Disconnect the links first, because Disconnect removes their tickets from the watch.
   for (auto& link : links_) link->Disconnect();
   watch_.reset();
 }
@@ -92,7 +92,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     step.gradients.clear();
     step.values.assign(values.begin(), values.end());
     step.unmarked = 0;
-    // Makes every server report its state before it is asked for values.
+    // Reset all links, so that every server reports its state before the client requests values.
     for (auto& link : links_) link->Reset();
   }
   epoch_ = registered_epoch_ = 0;
@@ -130,19 +130,20 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
         CheckGradient(i, gradients[i], indices.empty() ? std::span<const int64_t>() : indices[i]));
   }
   ASSIGN_OR_RETURN(too_stale_, TooStale());
-  // A gradient that was computed from values that had not arrived completely must not be applied.
+  // Do not send a gradient that was computed from values that had not arrived completely.
   too_stale_ = too_stale_ || Torn();
   MutexLock lock(context_.mutex);
   Step& step = context_.step;
   if (step.active) return FailedPrecondition("the previous step has not ended");
   step.active = true;
-  // If a rollback was detected since the last result, the gradients are outdated, so only the
-  // values are read. The same applies if the gradients are too stale.
+  // If a rollback was detected since the last result, or the gradients are too stale, only read the
+  // values.
   step.pull = rolled_back_ || too_stale_;
   step.rows = false;
   ++step.sequence;
   step.step = step_;
-  // If ps 0 was filled again, its state does not contain the batches before this one.
+  // position_ is set if ps 0 was filled again: its state does not contain the batches before this
+  // one.
   step.rewound = position_ && drawn > 0;
   step.drawn = position_ ? 0 : drawn;
   step.gradients.assign(gradients.begin(), gradients.end());
@@ -152,7 +153,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   step.marked.assign(values.size(), false);
   step.unmarked = step.pull ? 0 : values.size();
   for (size_t i = 0; i < links_.size(); ++i) {
-    // A link that is down starts once Repair has connected it and learned its epoch.
+    // A link that is down is started once Repair has connected it and learned the server's epoch.
     if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
   }
   return OkStatus();
@@ -279,14 +280,14 @@ StatusOr<StepResult> RemoteClient::Result() {
   const bool pulled = context_.step.pull;
   result.global_step = links_[0]->answer().step;
   for (auto& link : links_) {
-    // After `again`, a link that was not answered still holds the answer to an earlier step.
+    // After `again`, a link without an answer still has the answer to an earlier step.
     if (!link->answered()) continue;
     const rpc::FrameHeader& answer = link->answer();
     const bool position = synchronous() && link == links_[0];
     if (!position) result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
-    // The servers may have answered with values of different steps. The next gradient then counts
-    // as computed from the earliest of these steps.
+    // The servers may have answered with values of different steps. Treat the next gradient as
+    // computed from the earliest of these steps.
     if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
   }
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -325,7 +326,8 @@ Status RemoteClient::Complete() {
     status = answered.status();
     if (!status.ok()) break;
     if (*answered) {
-      // After `again`, other servers may still answer if the step was committed meanwhile.
+      // After `again`, other servers may still send an answer if the step was committed in the
+      // meantime.
       Quiesce();
       AwaitWriters();
       return OkStatus();
@@ -365,7 +367,7 @@ bool RemoteClient::Torn() {
   return std::ranges::any_of(links_, [](const auto& link) { return link->torn(); });
 }
 
-// Returns whether rows are awaited although the state to which they belong was replaced.
+// Returns whether the client is waiting for rows of a state that was replaced.
 bool RemoteClient::OutdatedRows() {
   MutexLock lock(context_.mutex);
   return context_.step.rows && rolled_back_;
@@ -382,8 +384,8 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
   for (;;) {
     {
       MutexLock lock(context_.mutex);
-      // Wake at least every kStopInterval for CheckStop. CheckStop calls the user's function, so it
-      // is called below, without the lock.
+      // Wake at least every kStopInterval for CheckStop, which is called below, without the lock,
+      // because it calls the user's function.
       while (Now() < std::min(deadline_, next_report_)) {
         if (!context_.failure.ok()) return context_.failure;
         const bool again = !context_.step.rows && links_[0]->part() == Link::Part::kAnswered &&
@@ -433,7 +435,7 @@ std::string RemoteClient::Awaited(std::string& peers) {
 void RemoteClient::ReportWait() {
   std::string peers;
   const std::string message = Awaited(peers);
-  links_[0]->Poll();  // so that the next report can say more
+  links_[0]->Poll();  // so that the next report is up to date
   Say(state::PeerEvent::Kind::kWaiting, peers, message);
 }
 
@@ -441,10 +443,11 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// A stop does not abandon the step at once, because this could close connections that the chief
-// needs for its last copy, and would lose part of an asynchronous contribution.
+// After a request to stop, wait for the step where possible: abandoning the step could close
+// connections that the chief needs for its last copy, and would lose part of an asynchronous
+// contribution.
 bool RemoteClient::EndsStepFirst() {
-  // A worker's synchronous step may depend on tasks that are ending, too.
+  // A worker's synchronous step may depend on other tasks that are also stopping.
   if ((!context_.options.chief && synchronous()) || !StopRequested()) return false;
   if (stop_seen_ == Deadline{}) stop_seen_ = Now();
   if (Now() - stop_seen_ >= context_.options.stop_patience) return false;

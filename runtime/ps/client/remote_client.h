@@ -13,7 +13,7 @@
 namespace tfjob::ps {
 
 // How long to wait for the answer to a request. Servers answer at once, except that ps 0 answers a
-// hold only when all servers are at the same step.
+// request for a hold only when all servers are at the same step.
 inline constexpr Duration kRequestTimeout{10s};
 // The interval at which a wait checks whether the task was asked to stop.
 inline constexpr Duration kStopInterval{250ms};
@@ -58,7 +58,7 @@ class RemoteClient : public ParameterClient {
   StatusOr<bool> AwaitAnswers();
   bool OutdatedRows();
   // Makes all links ignore outstanding answers. Once Quiesce has returned, no reader writes into
-  // the caller's spans. Without a deadline, the wait for the rest of a frame lasts as long as the
+  // the caller's spans. Without a deadline, Quiesce waits for the rest of a frame as long as the
   // server is alive.
   void Quiesce(std::optional<Deadline> deadline = {});
   // After Quiesce: once AwaitWriters has returned, no writer reads from the caller's spans either.
@@ -69,8 +69,7 @@ class RemoteClient : public ParameterClient {
   void Abandon();
   bool Torn();
   bool StopRequested() const;
-  // Returns whether a task that was asked to stop should still wait for the answer to its gradient,
-  // which may arrive soon.
+  // Returns whether a task that was asked to stop should still wait for the answer to its gradient.
   bool EndsStepFirst();
   Status CheckStop();
   void TellOfLateStep();
@@ -89,9 +88,9 @@ class RemoteClient : public ParameterClient {
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Registers this process with ps 0, unless it is already registered. Returns whether it is
-  // registered now. Requests its first incarnation only once every server has reported the
+  // registered now. A first incarnation is requested only once every server has reported the
   // incarnations that it knows. Also requests the position in the data if ps 0 has been filled
-  // since this process registered. Keeps a refusal in registration_.
+  // since this process registered. Stores a refusal in registration_.
   bool Registered();
   // Asynchronous mode only. Called when ps 0 has a state of another epoch that counts `position`
   // batches of this task as drawn.
@@ -128,15 +127,15 @@ class RemoteClient : public ParameterClient {
   std::vector<bool> known_;          // indexed by server: whether its state is known
   Status registration_;              // result of the last attempt to register with ps 0
   int64_t epoch_ = 0;                // synchronous: epoch of the step
-  int64_t step_ = 0;                 // step of the values that the caller holds
-  // Asynchronous mode only: registered_epoch_ is the epoch in which this process registered with
-  // ps 0. position_, if set, is the position that the next result must report, because ps 0 has a
-  // different state. reported_position_ is the position that the last result reported, or -1.
+  int64_t step_ = 0;                 // step of the values that the caller has
+  // Asynchronous mode only: registered_epoch_ is the epoch in which this process registered with ps
+  // 0. position_ is set if the state of ps 0 was replaced, and is the position that the next result
+  // must report. reported_position_ is the position that the last result reported, or -1.
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;
   int64_t reported_position_ = -1;
-  // The caller may hold values that are older than step_: step_ is the step of ps 0, and another
-  // server's values may have been requested earlier.
+  // Set if the caller may have values that are older than step_: step_ is the step of ps 0, and
+  // another server's values may have been requested earlier.
   bool undated_ = false;
   bool too_stale_ = false;    // the step's gradients are too stale to be sent
   bool rolled_back_ = false;  // the servers were rolled back since the last result

@@ -11,7 +11,8 @@
 namespace tfjob::ps {
 namespace {
 
-// A connection is established as soon as the server is up, so a long timeout costs nothing.
+// A long timeout causes no delay, because the connection is established as soon as the server is
+// up.
 constexpr Duration kConnectTimeout{3s};
 
 }  // namespace
@@ -64,8 +65,8 @@ std::vector<size_t> RemoteClient::AwaitSome(const std::vector<size_t>& pending) 
   return pending;
 }
 
-// After a request to stop, the chief still takes its last copy between two steps, and needs the
-// servers for this copy.
+// After a request to stop, the chief still copies the state once more between two steps, and needs
+// the servers for this copy.
 bool RemoteClient::EndsWaits() {
   {
     MutexLock lock(context_.mutex);
@@ -113,9 +114,9 @@ Status RemoteClient::Repair() {
   return OkStatus();
 }
 
-// If a server has refused this task's part of the step, waits before the step is repeated, because
-// the server answers at once, and the requests would otherwise follow each other as fast as it
-// answers. Returns the refusal if only this task or its training file can be the cause.
+// If a server has refused this task's part of the step, waits before the step is repeated. Without
+// this pause, the requests would follow each other as fast as the server answers. Returns the
+// refusal if only this task or its training file can be the cause.
 Status RemoteClient::PauseAfterRefusals() {
   Status lasting;
   bool refused = false;
@@ -145,7 +146,7 @@ std::vector<Status> RemoteClient::RepairLinks() {
       const Link::Part part = links_[i]->part();
       const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
       // In synchronous mode, a server that has answered is also queried: it may have been refilled
-      // since, because another server lost its state.
+      // in the meantime because another server lost its state.
       if (!runs || synchronous()) needed.push_back(i);
     }
   }
@@ -183,7 +184,8 @@ Status RemoteClient::RepairLink(size_t server) {
 }
 
 bool RemoteClient::Registered() {
-  // Other servers may know a higher incarnation than a ps 0 that was restored from a checkpoint.
+  // If ps 0 was restored from a checkpoint, other servers may know a higher incarnation than ps 0
+  // does.
   int64_t own = 0, heard = 0;
   for (size_t i = 1; i < links_.size(); ++i) {
     if (known_[i]) heard = std::max(heard, states_[i].incarnation);
@@ -196,8 +198,8 @@ bool RemoteClient::Registered() {
     if (links_[0]->registered() && own >= heard && current) return true;
   }
   if (!known_[0] || !states_[0].ready) return false;
-  // A server that has not been queried may know a predecessor of this process, whose incarnation ps
-  // 0 would issue again.
+  // A server that has not been queried may know a predecessor of this process. ps 0 might then
+  // issue the predecessor's incarnation again.
   if (own == 0 && !std::ranges::all_of(known_, std::identity())) return false;
   const auto ask = [&](size_t) -> Status {
     ASSIGN_OR_RETURN(const Link::Answer answer,
@@ -217,8 +219,8 @@ bool RemoteClient::Registered() {
 
 void RemoteClient::TakePosition(int64_t position) {
   Step& step = context_.step;
-  // Nothing is lost if the state contains all batches before the one in flight, whether or not it
-  // contains that batch as well.
+  // No batch is lost if the state contains all batches before the one in flight. The state may also
+  // contain the batch in flight.
   const bool has_in_flight = step.active && step.drawn > 0 && position == step.drawn;
   if (position == reported_position_ || has_in_flight) return;
   position_ = position;
@@ -231,8 +233,8 @@ Status RemoteClient::ContinueAsynchronous() {
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && !states_[i].ready) empty.push_back(i);
   }
-  // Servers that still hold their part keep it: in asynchronous mode, shards may be at
-  // different steps.
+  // Fill only the empty servers. The other servers keep their part, because in asynchronous mode
+  // shards may be at different steps.
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
   if (!Registered()) return OkStatus();
   MutexLock lock(context_.mutex);
@@ -241,8 +243,8 @@ Status RemoteClient::ContinueAsynchronous() {
     const Link::Part part = link->part();
     return part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   };
-  // A server whose values were requested earlier than those of ps 0 may have answered long ago, or
-  // its answer may have been in transit for a long time.
+  // If another server's values were requested before those of ps 0, they may be much older than the
+  // step that ps 0 reports.
   if (!runs(links_[0]) && std::ranges::any_of(links_, runs)) undated_ = true;
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && states_[i].ready && !runs(links_[i])) links_[i]->Start(states_[i].epoch);
@@ -251,8 +253,8 @@ Status RemoteClient::ContinueAsynchronous() {
 }
 
 Status RemoteClient::ContinueSynchronous() {
-  // Decide only if all servers are known, because a server that cannot be queried may hold another
-  // state.
+  // Decide only if the states of all servers are known, because a server that cannot be queried may
+  // have another state.
   if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
   auto usable = [&] {
     return std::ranges::all_of(states_, [&](const RemoteState& state) {
@@ -262,7 +264,7 @@ Status RemoteClient::ContinueSynchronous() {
   if (!usable()) {
     if (!context_.options.chief) return OkStatus();
     RETURN_IF_ERROR(FillFromChief(AllServers()));
-    // If a server was lost while it was being filled, the next round fills all servers again.
+    // If a server was lost during the fill, the next round fills all servers again.
     if (!usable()) return OkStatus();
   }
   if (!Registered()) return OkStatus();

@@ -1,5 +1,5 @@
-// Implements the client's operations on the whole state (filling, copying), and how the client ends
-// the job.
+// Implements the client's operations on the whole state (filling and copying it), and how the
+// client finishes the job.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -17,7 +17,7 @@ constexpr Duration kFinishPatience{20s};
 constexpr Duration kFinishInterval{200ms};
 constexpr Duration kWithdrawTimeout{2s};
 
-// Returns whether another round of repair cannot correct the error.
+// Returns true if another round of repair cannot correct the error.
 bool IsLasting(const Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
 }
@@ -71,19 +71,20 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
-  // An epoch must never be reused, because only the epoch shows a task that a state is new. Adding
-  // 1 to the highest known epoch is not enough, since a restarted server or chief does not know the
-  // earlier epochs. The new epoch is therefore also at least the current time (NewIncarnation).
+  // An epoch must never be reused, because tasks recognise a new state only by its epoch. Adding 1
+  // to the highest known epoch is not enough, since a restarted server or chief does not know the
+  // earlier epochs. The new epoch is therefore at least the current time (NewIncarnation).
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
-  SetHolding(false);  // a hold ends with the state
+  SetHolding(false);  // the end of a state also ends its hold
   const std::vector<Status> statuses = InParallel(
       servers, [&](size_t i) { return links_[i]->Fill(snapshot, epoch); },
       [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
   for (size_t k = 0; k < servers.size(); ++k) {
     if (!statuses[k].ok()) continue;
-    // Keeps the incarnation that the server has reported: a new ps 0 learns it from this task.
+    // Keep the incarnation that the server has reported, because a new ps 0 learns it from this
+    // task.
     RemoteState& filled = states_[servers[k]];
     filled.ready = true;
     filled.epoch = epoch;
@@ -141,13 +142,13 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       }
       return snapshot;
     }
-    // Drop the copies, which no thread reads any more, before Repair: it may fill the servers
-    // again, and they may lack memory for both the copies and a new state.
+    // Drop the copies before Repair, which may fill the servers again: a server may lack memory for
+    // both the copies and a new state. No thread reads the copies any more.
     tables.reset();
     if (Now() >= deadline_ || IsLasting(status)) return status;
     {
-      // Resets the links, so that Repair queries every server before the next attempt. In a
-      // synchronous step, Repair does this anyway.
+      // Reset the links, so that Repair queries every server before the next attempt. In a
+      // synchronous step, Repair queries all servers anyway.
       MutexLock lock(context_.mutex);
       if (context_.finished) return Cancelled("the chief ended the job");
       if (!context_.step.active) {
@@ -167,7 +168,7 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
 }
 
 Status RemoteClient::TryCopy(state::Snapshot& snapshot, CopiedTables* tables) {
-  // Servers that begin to shut down during the copy are left to the next copy.
+  // Only the next copy deals with servers that start to shut down during this copy.
   const std::vector<size_t> ending = EndingServers();
   Status status;
   if (synchronous()) {
@@ -176,8 +177,8 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot, CopiedTables* tables) {
     RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
     SetHolding(true);
     status = Copy(snapshot, tables);
-    // If a server is shutting down, the hold outlasts the copy: a later step would be lost with
-    // that server. The hold ends when the servers are filled again.
+    // If a server is shutting down, keep the hold after the copy, because a later step would be
+    // lost with that server. The hold ends when the servers are filled again.
     const bool keep = status.ok() && !ending.empty();
     if (!keep) SetHolding(false);
     const uint16_t flags = keep ? wire::kEnding : 0;
@@ -189,7 +190,7 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot, CopiedTables* tables) {
   }
   if (!status.ok()) {
     // A copy freezes an asynchronous server that is shutting down. The server stays frozen until
-    // the session that requested the copy ends.
+    // the session that requested the copy is closed.
     for (size_t i : EndingServers()) {
       if (!synchronous()) links_[i]->Disconnect();
     }
@@ -211,8 +212,8 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
-  // Do not begin a copy that cannot be completed: it would only keep the servers that are shutting
-  // down from applying updates.
+  // Do not start a copy that cannot be completed. Its only effect would be that the servers that
+  // are shutting down stop applying updates.
   {
     MutexLock lock(context_.mutex);
     for (const auto& link : links_) {
@@ -220,7 +221,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
       return Unavailable(link->name(), ": not connected");
     }
   }
-  // All copies begin before the first is awaited, so that the servers send at the same time.
+  // Start all copies before waiting for the first one, so that the servers send in parallel.
   Status status;
   size_t begun = 0;
   for (; begun < links_.size() && status.ok(); ++begun) {
@@ -228,7 +229,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
     status = number.status();
     if (number.ok() && tables != nullptr) tables->SetNumber(begun, *number);
   }
-  // Awaits every copy that has begun, because a copy in progress writes into the snapshot.
+  // Wait for every copy that was started, because a copy in progress writes into the snapshot.
   if (!status.ok()) --begun;
   std::vector<size_t> copying(begun);
   std::iota(copying.begin(), copying.end(), size_t{0});
@@ -255,7 +256,7 @@ Status RemoteClient::Withdraw() {
 }
 
 Status RemoteClient::SayLeave(rpc::FrameHeader header, Duration timeout) {
-  // Tells every server, even if one of them cannot be reached.
+  // Notify every server, even if one of them cannot be reached.
   const auto leave = [&](size_t i) { return links_[i]->Request(header, "", timeout).status(); };
   return Worst(InParallel(AllServers(), leave, [](const std::vector<size_t>&) {}));
 }
@@ -275,8 +276,8 @@ Status RemoteClient::Fail(const Status& failure) {
 Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
-  // Retries servers that cannot be reached: a server that is restarting would start empty and wait
-  // for the chief forever.
+  // Retry servers that cannot be reached: a server that is restarting would otherwise wait for the
+  // chief forever.
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();
@@ -304,7 +305,7 @@ Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
 
 Status RemoteClient::TellEnd(size_t server, uint16_t type, const std::string& body) {
   Status up = RepairLink(server);
-  // Ignore FailedPrecondition, because the server must exit whatever variables it holds.
+  // Ignore FailedPrecondition, because the server must exit even if it has other variables.
   if (!up.ok() && !absl::IsFailedPrecondition(up)) return up;
   Status told = links_[server]->Request({.type = type}, body, kRequestTimeout).status();
   return absl::IsUnavailable(told) && !up.ok() ? up : told;

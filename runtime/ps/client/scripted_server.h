@@ -23,10 +23,9 @@ struct Answer {
   std::vector<Bytes> parts;
 };
 
-// Answers a query with `state` and `body`; if the query asks for a brief answer and `may_be_brief`
-// is set, `body` is left out. Answers other requests with the next answers in `script`, or with an
-// empty reply if the script has none. Tests change the members only while no request is in
-// progress.
+// Answers a query with `state` and `body`; without `body` if the query requests a brief answer and
+// `may_be_brief` is set. Answers other requests with the next answers in `script`, or with an empty
+// reply if the script has none. Tests change the members only while no request is in progress.
 class ScriptedServer : public rpc::StreamHandler {
  public:
   rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
@@ -36,8 +35,7 @@ class ScriptedServer : public rpc::StreamHandler {
   size_t contribution = 28;                                    // bytes of a step's gradients
   std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"
   std::string text;  // payload of the last frame that was heard
-  // If set, the next answer to a query is followed by this answer, which belongs to the last
-  // contribution.
+  // If set, this late answer to the last contribution is sent after the next answer to a query.
   std::optional<Answer> late;
   // If set, queries are answered only once this is true.
   const std::atomic<bool>* answers_queries = nullptr;

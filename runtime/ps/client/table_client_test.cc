@@ -104,7 +104,7 @@ TEST_F(TableChiefTest, ReadsTheTablesOfACopy) {
   EXPECT_EQ(read[1], 9);
   EXPECT_EQ(Read(*copy, read, 4), NotFound("ps 0 (here): it is gone"));
   copy = state::Snapshot();
-  ASSERT_EQ(client_->Finish(), OkStatus());  // is sent after the notice that the copy is dropped
+  ASSERT_EQ(client_->Finish(), OkStatus());  // arrives after the notice that the copy is dropped
   EXPECT_EQ(std::ranges::count(server_.heard, "drop copy step=0"), 1);
 }
 

@@ -8,7 +8,8 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// Limits how long a chief that dies during a copy can keep the other tasks waiting.
+// A hold ends after this time without a renewal, so that a chief that dies during a copy does not
+// block the other tasks forever.
 constexpr Duration kHoldLease{60s};
 // Once this many contributions to a step have been reported, reports of further contributions are
 // ignored.
@@ -52,8 +53,8 @@ void Coordinator::Break(CoordinatorActions& actions) {
   tree_.Clear();
   last_commit_.reset();
   totals_.reset();
-  // The members are kept: their connections outlive the state, and they will contribute to the
-  // next state.
+  // Keep the members: their connections outlive the state, and they will contribute to the next
+  // state.
   for (auto& [worker, member] : members_) {
     member.waiting.reset();
     member.awaited.reset();
@@ -87,7 +88,7 @@ CoordinatorActions Coordinator::OnMessage(int server, const ToCoordinator& messa
     OnStaged(server, *staged, actions);
   } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
     Server& known = participants_[static_cast<size_t>(server)];
-    // The step is never lowered, since a repeated report may be older than the last one.
+    // Never lower the step, because a repeated report may be older than the last one.
     if (applied->epoch == known.epoch) known.step = std::max(known.step, applied->step);
   } else if (const auto* squares = std::get_if<SquaresReport>(&message)) {
     OnSquares(server, *squares, actions);
@@ -100,17 +101,17 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   Server& known = participants_[static_cast<size_t>(server)];
   const bool restarted = hello.incarnation > known.incarnation;
   if (!restarted) {
-    // Ignores late hellos, which come from an earlier process or concern an epoch that the server
-    // has left. A hello without a state has epoch 0, so it is accepted only if the process has
-    // restarted.
+    // Ignore late hellos, which come from an earlier process or concern an epoch that the server
+    // has left. A hello from a server without a state has epoch 0, so it is accepted only if the
+    // process has restarted.
     if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
     if (hello.epoch == known.epoch) {
       known.step = std::max(known.step, hello.step);
       return;
     }
   }
-  // If the server had the state of this epoch, it no longer has that state, so the state is void
-  // everywhere.
+  // If the server had the state of the current epoch, it has lost that state, so the state is void
+  // on all servers.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
   known = {hello.incarnation, hello.epoch, hello.step, {}};
 }
@@ -129,15 +130,15 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   }
   auto [entry, added] = staged_.try_emplace(
       report.name, Contribution{.where = std::vector<bool>(participants_.size(), false)});
-  if (server == 0) entry->second.drawn = report.drawn;  // positions are kept on ps 0 alone
+  if (server == 0) entry->second.drawn = report.drawn;  // only ps 0 keeps positions
   // A contribution may be used only after all servers have staged it, because all servers must
   // apply the same set.
   std::vector<bool>& where = entry->second.where;
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
   if (was_complete) {
-    // If the worker repeats a contribution that was answered with a token, it did not receive the
-    // token, so the token is resent.
+    // A worker that repeats a contribution that was answered with a token did not receive the
+    // token. Resend it.
     if (member != nullptr && member->granted == report.name.sequence && !member->waiting) {
       actions.again.push_back(
           {report.name.worker, report.name.incarnation, report.name.sequence, step_});
@@ -207,7 +208,8 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
     DropOlder(worker, actions);
   }
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
-  // A restarted worker replaces its predecessor, whose departure may not have been noticed yet.
+  // A restarted worker replaces its predecessor, even if the loss of the predecessor has not been
+  // noticed.
   if (found->second.incarnation < incarnation) {
     Return(worker, found->second, actions);
     found->second = {.incarnation = incarnation};
@@ -227,15 +229,15 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   return actions;
 }
 
-// A new process computes the batches of its predecessors again, so their gradients must no longer
-// be used, even if they arrive later.
+// Forgets the contributions of earlier processes of the worker. The new process computes their
+// batches again, so their gradients must not be used, even if they arrive later.
 void Coordinator::DropOlder(const Worker& worker, CoordinatorActions& actions) {
   std::erase_if(staged_, [&](const auto& staged) {
     const auto& [name, contribution] = staged;
     const std::vector<bool>& where = contribution.where;
     if (name.worker != worker || !IsOlder(name) || std::ranges::all_of(where, std::identity()))
       return false;
-    // Otherwise, a server that has staged the contribution would keep its bytes until the step is
+    // Make the servers free the bytes now; otherwise they would keep them until the step is
     // decided.
     for (size_t i = 0; i < where.size(); ++i) {
       if (!where[i]) continue;
@@ -279,7 +281,7 @@ void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
   const bool paused = !active() || holder_ || !gathered_;
   if (paused) lease_.Discount();
   const std::optional<Duration> lease = lease_.Length();
-  // A member is late only if others are waiting for it.
+  // A member is late only if other members are waiting for it.
   const bool waits = !paused && std::ranges::any_of(members_, [](const auto& entry) {
     return entry.second.waiting.has_value();
   });
@@ -308,7 +310,7 @@ void Coordinator::Proceed(CoordinatorActions& actions) {
       actions.holds.push_back({*holder_, true});
     }
   } else if (gathered_ && complete_.size() >= aggregate_ && (groups_ == 0 || AllApplied())) {
-    // A measured commit takes two rounds, which the next commit would interrupt.
+    // Wait for the second round of a measured commit, which a new commit would interrupt.
     CommitStep(actions);
   }
   if (gathered_) GrantTokens(actions);
@@ -321,8 +323,8 @@ bool Coordinator::AllApplied() const {
 
 void Coordinator::CommitStep(CoordinatorActions& actions) {
   Commit commit{.epoch = epoch_, .step = step_, .set = complete_, .measured = groups_ > 0};
-  // The earliest contributions are used; the rest are dropped. The set is sorted because a sum
-  // depends on its order, which must not depend on the network.
+  // Use the earliest contributions and drop the later ones. Sort the set, because the bits of a sum
+  // depend on the order of its terms, which must not depend on the network.
   commit.set.resize(aggregate_);
   std::ranges::sort(commit.set);
   for (size_t i = 0; i < participants_.size(); ++i) {
@@ -335,7 +337,8 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
   staged_.clear();
   complete_.clear();
   tree_.Clear();
-  // The servers answer all waiting members with the new values, so these members compute again.
+  // The servers answer all waiting members with the new values, so these members are computing
+  // again.
   for (auto& [worker, member] : members_) {
     member.waiting.reset();
     member.awaited.reset();
@@ -413,9 +416,10 @@ CoordinatorActions Coordinator::Tick(Duration now) {
 
 void Coordinator::RepeatCommit(CoordinatorActions& actions) const {
   for (size_t i = 0; i < participants_.size(); ++i) {
-    // The message may have been lost with a connection. A server that has already applied the
-    // commit answers with its step; a server that is waiting for the totals answers with its
-    // squares. All servers have the commit once there are totals.
+    // Resend the message, which may have been lost with a connection: the totals if there are any
+    // (all servers then have the commit), otherwise the commit. A server that has already applied
+    // the commit answers with its step; a server that is waiting for the totals answers with its
+    // squares.
     if (participants_[i].epoch != epoch_ || participants_[i].step >= step_) continue;
     if (totals_) {
       actions.messages.emplace_back(static_cast<int>(i), *totals_);

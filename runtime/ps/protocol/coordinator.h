@@ -1,9 +1,9 @@
 // Implements ps 0's part of the synchronous protocol, which docs/internals.md explains. The
 // coordinator owns the step. It commits the earliest contributions that every server has staged,
 // that is, received and kept. It grants tokens, which request further batches from workers. If the
-// servers no longer hold the same state, it declares the state void. If the mean is to be clipped
-// by a norm, a commit takes one more round, in which the coordinator sums the squares that the
-// servers report.
+// servers no longer have the same state, it declares the state void. If the mean is clipped by a
+// norm, a commit has one more round, in which the coordinator sums the squares that the servers
+// report.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A token, which asks a worker for another contribution to the same step. It ends the worker's
-// exchange `sequence`.
+// A token, which requests another contribution to the same step from a worker. The token is the
+// answer to the worker's exchange `sequence`.
 struct Again {
   Worker worker;
   int64_t incarnation = 0;
@@ -32,8 +32,8 @@ struct Again {
 
 struct HoldResult {
   Worker worker;
-  // False if the servers do not share a state, if another worker has the hold, or if the request
-  // ended before the hold could be granted.
+  // False if the servers do not share a state, if another worker has the hold, or if the hold was
+  // cancelled before it could be granted.
   bool granted = false;
 };
 
@@ -62,16 +62,16 @@ class Coordinator {
       : participants_(static_cast<size_t>(servers)), lease_(lease) {}
   int servers() const { return static_cast<int>(participants_.size()); }
 
-  // Makes the first commit wait until all these workers are members, so that every run begins with
-  // the same sets of contributions. Does not wait for a worker that has left because its data
-  // ended. The wait ends at `until`. Call before the first Fill. Has no effect once a first commit
-  // has been possible, since tasks lost during training must not keep the other tasks waiting.
+  // Delays the first commit until all these workers are members, so that every run starts with the
+  // same sets of contributions. Does not wait for a worker that has left because its data ended.
+  // The wait ends at `until`. Call before the first Fill. Has no effect after the first commit was
+  // possible, because tasks lost during training must not delay the other tasks.
   void Gather(std::vector<Worker> workers, Duration until);
   // Returns the workers for which the first step is still waiting.
   std::vector<Worker> Missing() const;
 
-  // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
-  // have reported that epoch. With `merges`, servers are asked to sum two contributions as soon as
+  // Called when ps 0 has been filled with a state of a new epoch. Commits start once all servers
+  // have reported that epoch. With `merges`, requests that servers sum two contributions as soon as
   // both are certain to be in the commit, which frees memory before the last contribution arrives.
   // If `groups` is not 0, each commit is measured: each server reports `groups` sums of squares of
   // its part of the mean, and applies its part once it has the totals over all servers.
@@ -83,17 +83,16 @@ class Coordinator {
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
   // Join makes the worker a member. From then on, a contribution by an earlier incarnation counts
-  // only if all servers had staged it; otherwise, the servers free its bytes. Leave ends the
-  // membership, because the worker's data ended (`for_good`), its connection closed or its lease
-  // expired. Leave has no effect unless `incarnation` is the current one.
+  // only if all servers had staged it; otherwise, the servers free the contribution's bytes. Leave
+  // ends the membership, because the worker's data ended (`for_good`), its connection closed or its
+  // lease expired. Leave has no effect unless `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step
-  // whose batches count as drawn, or 0. These are the contributions that will be committed: those
-  // that every server keeps and that are among the earliest, up to the number that the step needs.
-  // With `backups` (see Participant::Fill), the batches of later contributions, which will be
-  // dropped, also count as drawn; otherwise, the workers are expected to compute these batches
-  // again.
+  // whose batches count as drawn, or 0. The batches of contributions that will be committed count:
+  // the earliest ones that every server keeps, up to the number that the step needs. With `backups`
+  // (see Participant::Fill), the batches of later contributions, which will be dropped, also count.
+  // Otherwise, the workers are expected to compute these batches again.
   int64_t DrawnBy(const Worker& worker, bool backups) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
@@ -104,8 +103,8 @@ class Coordinator {
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
   // Called periodically. Resends the last commit to servers that have not applied it, and ends an
-  // expired hold. Except during a hold, withdraws the tokens of members that have kept others
-  // waiting for longer than the step's lease. Such a member counts as computing again as soon as it
+  // expired hold. Except during a hold, withdraws the token of a member for which others have
+  // waited longer than the step's lease. Such a member counts as computing again as soon as it
   // sends a message.
   CoordinatorActions Tick(Duration now);
 
@@ -114,8 +113,8 @@ class Coordinator {
 
   bool active() const;
   int64_t step() const { return step_; }
-  // Returns the members that are still computing for the current step while others wait for them,
-  // and have not lost their token.
+  // Returns the members that are still computing for the current step while other members wait for
+  // them, and that have not lost their token.
   std::vector<Worker> Awaited() const;
 
  private:
@@ -123,7 +122,7 @@ class Coordinator {
     int64_t incarnation = 0;
     int64_t epoch = 0;
     int64_t step = 0;             // all commits to earlier steps are applied
-    std::vector<double> squares;  // as reported for the last commit; empty if not yet reported
+    std::vector<double> squares;  // as reported for the last commit; empty if not reported
   };
   struct Member {
     int64_t incarnation = 0;

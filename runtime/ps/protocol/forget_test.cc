@@ -31,8 +31,8 @@ TEST_F(ForgetTest, ServersFreeWhatOnlySomeOfThemHaveWhenALaterProcessJoins) {
   EXPECT_TRUE(coordinator_.OnMessage(0, Staged(kOld)).messages.empty());
   const Messages forget = {{0, Forget{kEpoch, kStep, kOld}}};
   EXPECT_EQ(coordinator_.Join(kTask, 2).messages, forget);
-  // The message was lost, or the contribution arrived later: the server reports
-  // it again.
+  // The message was lost, or the contribution arrived later, so the server reports the contribution
+  // again.
   EXPECT_EQ(coordinator_.OnMessage(0, Staged(kOld)).messages, forget);
   EXPECT_EQ(coordinator_.OnMessage(1, Staged(kOld)).messages,
             (Messages{{1, Forget{kEpoch, kStep, kOld}}}));
@@ -76,7 +76,7 @@ TEST_F(ForgettingParticipantTest, IgnoresMessagesOfOtherEpochsAndSteps) {
   EXPECT_TRUE(Forgotten(Forget{kEpoch, kStep - 1, kOld}).empty());
 }
 
-// Only a ps 0 that violates the protocol asks a server to forget bytes that are in use.
+// Only a ps 0 that violates the protocol requests that a server forget bytes that are in use.
 TEST_F(ForgettingParticipantTest, KeepsWhatIsBeingUsed) {
   ASSERT_TRUE(participant_.OnMessage(Merge{kEpoch, kStep, kNew, kOld}).merge);
   EXPECT_TRUE(Forgotten(Forget{kEpoch, kStep, kOld}).empty());

@@ -31,11 +31,12 @@ struct Name {
 };
 std::string ToString(const Name& name);  // "worker 1 #57"
 
-// Holds the last applied contribution of each worker. A value type.
+// Stores the name of each worker's last applied contribution. A value type.
 class Ledger {
  public:
   // Returns whether `name` is the worker's last applied contribution or an older one. A worker
-  // sends its contributions in order, so an older one has been applied or never will be.
+  // sends its contributions in order, so an older contribution was already applied or never will
+  // be.
   bool Contains(const Name& name) const;
   void Record(const Name& name);
 

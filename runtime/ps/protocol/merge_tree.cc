@@ -5,7 +5,7 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A chief that is not a worker is placed before worker 0.
+// Places a chief that is not a worker before worker 0.
 int64_t PositionOf(const Worker& worker) {
   return worker.type == "worker" ? int64_t{worker.index} + 1 : 0;
 }

@@ -6,8 +6,8 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A commit with more names, or more sums of squares, than this is treated as unreadable, and so is
-// a commit without names.
+// The largest number of names or of sums of squares in a message. A commit with more names, or
+// without names, is treated as unreadable.
 constexpr size_t kMostNames = 1 << 20;
 
 std::ostream& operator<<(std::ostream& out, const Name& name) {
@@ -19,7 +19,7 @@ std::istream& operator>>(std::istream& in, Name& name) {
   return in >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence;
 }
 
-// Numbers are written as their bits, so that all servers compute with exactly the same numbers.
+// Writes the bits of the numbers, so that all servers compute with exactly the same numbers.
 std::ostream& operator<<(std::ostream& out, const std::vector<double>& numbers) {
   out << ' ' << numbers.size();
   for (const double number : numbers) out << ' ' << std::bit_cast<uint64_t>(number);

@@ -1,6 +1,6 @@
 // Defines the messages between the coordinator on ps 0 and the participant on each server. A
-// message may be lost, duplicated or delayed. The epochs and the names of contributions in the
-// messages make this harmless.
+// message may be lost, duplicated or delayed. Messages contain epochs and names of contributions,
+// by which the receiver recognises outdated and repeated messages.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
 // Participant → coordinator.
 struct Hello {              // sent on connecting, then repeated
-  int64_t incarnation = 0;  // on ps 0: the incarnation that ps 0 has given to the sending process
+  int64_t incarnation = 0;  // on ps 0: the incarnation that ps 0 has issued to the sending process
   int64_t epoch = 0;        // 0: no state
   int64_t step = 0;         // all commits to earlier steps are applied
   bool operator==(const Hello&) const = default;
@@ -58,9 +58,9 @@ struct Abort {  // the states of this and all earlier epochs are void
   int64_t epoch = 0;
   bool operator==(const Abort&) const = default;
 };
-// Sum `from` into `into` and free its bytes: both will be in the commit of the step. The sum is
-// kept under the name `into`. A participant that misses this message computes the same sum, in the
-// same order, when the commit arrives.
+// Requests the sum of two contributions that will both be in the step's commit: add `from` to
+// `into`, and free the bytes of `from`. The sum is kept under the name `into`. A participant that
+// misses this message computes the same sum, in the same order, when the commit arrives.
 struct Merge {
   int64_t epoch = 0;
   int64_t step = 0;
@@ -76,8 +76,9 @@ struct Totals {
   std::vector<double> squares;
   bool operator==(const Totals&) const = default;
 };
-// Free the bytes of a contribution to the step. The contribution will never be in the step's
-// commit, because a later process of its worker joined before every server had staged it.
+// Requests that the bytes of a contribution to the step be freed. The contribution will never be in
+// the step's commit, because a later process of its worker joined before every server had staged
+// the contribution.
 struct Forget {
   int64_t epoch = 0;
   int64_t step = 0;

@@ -5,8 +5,9 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A server may be one step behind ps 0, which asks for contributions to the next step. It cannot be
-// further behind: a step is complete only once all servers have applied the one before.
+// How many steps a contribution may be ahead of the server. A server may be one step behind ps 0,
+// which already requests contributions to the next step. It cannot be further behind, because a
+// step is complete only once all servers have applied the previous one.
 constexpr int64_t kMostAhead = 1;
 
 }  // namespace
@@ -19,8 +20,8 @@ ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step, 
   measured_ = measured;
   epoch_ = epoch;
   step_ = step;
-  // This ledger covers only one epoch. The ledgers in the Store record what the new state
-  // already contains.
+  // This ledger covers only one epoch. The ledgers in the Store record the contributions that the
+  // new state already contains.
   applied_ = {};
   Repeat(now, actions);
   return actions;
@@ -50,16 +51,15 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
                                        int64_t drawn) {
   ParticipantActions actions;
   if (!Current(epoch) || step > step_ + kMostAhead) {
-    // If a name arrives again for another step, the bytes that are already staged must not be
-    // freed.
+    // Do not free bytes that are already staged, even if their name arrives again for another step.
     if (!staged_.contains(name)) actions.forget.push_back(name);
     actions.refused.push_back(name);
   } else if (applied_.Contains(name)) {
     // The worker repeats the contribution because the answer was lost.
     actions.answers.push_back({.name = name, .step = step_, .dropped = false});
   } else if (staged_.contains(name)) {
-    // The worker repeats the contribution before its step is decided. Repeat the report, too,
-    // because it may have been lost.
+    // The worker repeats the contribution before its step is decided. Also repeat the report, which
+    // may have been lost.
     actions.messages.push_back(StagedReport{epoch, step, name, staged_[name].drawn});
   } else if (step < step_) {
     actions.forget.push_back(name);
@@ -67,8 +67,8 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     actions.answers.push_back({.name = name, .step = step_, .dropped = true});
   } else {
     staged_[name] = {step, drawn};
-    // If the step is already being committed, this contribution is too late to be reported.
-    // Applied() will answer it with the values that the commit produces.
+    // If the step is already being committed, do not report this late contribution. Applied() will
+    // answer it with the values that the commit produces.
     if (!applying_ || step > applying_->step) {
       actions.messages.push_back(StagedReport{epoch, step, name, drawn});
     }
@@ -132,9 +132,9 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   }
   const bool kept =
       std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
-  // A commit for a later step, with a contribution that is not staged here, or measured (or not)
-  // contrary to the state, shows that a task has violated the protocol. A server that cannot apply
-  // the commit no longer holds the common state.
+  // A task has violated the protocol if the commit is for a later step, contains a contribution
+  // that is not staged here, or is measured although the state's commits are not (or vice versa). A
+  // server that cannot apply the commit no longer has the common state.
   if (commit.step > step_ || !kept || commit.measured != measured_) {
     actions = Void();
     return;

@@ -13,7 +13,7 @@
 
 namespace tfjob::ps::protocol {
 
-// Ends a worker's exchange. The worker receives the values of `step` or of a later step.
+// Answers a worker's exchange. The worker receives the values of `step` or of a later step.
 struct Answer {
   Name name;
   int64_t step = 0;
@@ -30,14 +30,14 @@ struct Drawn {
 
 // The actions that the caller must take. `merge`, `measure` and `apply` must be carried out one at
 // a time, in the order in which they were returned. `apply` must come before `forget`, because it
-// needs staged bytes that `forget` frees. `messages` must come last, because on ps 0 the
-// coordinator may reply to a message at once, which yields further actions.
+// needs staged bytes that `forget` frees. `messages` must come last, because the coordinator on ps
+// 0 may reply to a message at once, and the reply yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
   // bytes must be kept until then.
   std::optional<Commit> apply;
-  // If `apply` was measured: the sums of squares of the whole mean.
+  // If the commit in `apply` was measured: the sums of squares of the whole mean.
   std::vector<double> squares;
   // Sum these contributions in the order of the set, then call Measured with the sums of squares of
   // this server's part of their mean. `apply` follows.
@@ -62,21 +62,20 @@ class Participant {
 
   // Called when the server has been filled with the state of `step` under `epoch`. Voids any
   // earlier state. `backups` means that more workers train than a step needs: a batch then counts
-  // as drawn even if its gradient is dropped. Otherwise, its worker is expected to compute it
-  // again. `measured` says whether the state's commits are measured (see Commit).
+  // as drawn even if its gradient is dropped. Otherwise, the worker is expected to compute the
+  // batch again. If `measured` is true, the state's commits are measured (see Commit).
   ParticipantActions Fill(Duration now, int64_t epoch, int64_t step, bool backups = false,
                           bool measured = false);
   // Called when the server no longer has a valid state. Drops all staged contributions and refuses
   // their exchanges.
   ParticipantActions Void();
 
-  // Returns whether the bytes of the contribution are needed. They are not needed if the
-  // contribution is already staged, if its step is decided or too far ahead, or if `epoch` is not
-  // the current one.
+  // Returns whether the bytes of the contribution are needed. Returns false if the contribution is
+  // already staged, if its step is decided or too far ahead, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
-  // Called when all bytes of the contribution have arrived, even if they were not needed. Reports
-  // the contribution to the coordinator, or answers or refuses its exchange. See StagedReport for
-  // `drawn`.
+  // Called when all bytes of the contribution have arrived, even if the bytes were not needed.
+  // Reports the contribution to the coordinator, or answers or refuses its exchange. See
+  // StagedReport for `drawn`.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name, int64_t drawn = 0);
   ParticipantActions OnMessage(const ToParticipant& message);
   // Called when a `measure` has been carried out. Reports the squares to the coordinator.

@@ -28,7 +28,7 @@ TEST(Ledger, KnowsWhatWasAppliedForWhom) {
   EXPECT_TRUE(ledger.Contains(Of(kB, 9)));
 }
 
-// If the insertion of an entry moved all later entries, this would take more than a minute.
+// If each insertion moved all later entries, this test would take more than a minute.
 TEST(Ledger, TakesManyEntriesInAnyOrder) {
   constexpr int kMany = 200'000;
   const auto start = std::chrono::steady_clock::now();
@@ -73,7 +73,7 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   EXPECT_FALSE(DecodeToCoordinator("squares 1 2 3 4 5"));
 }
 
-// Tests the coordinator of two servers that both hold epoch 1, step 5.
+// Tests the coordinator of two servers that both have the state of epoch 1, step 5.
 class CoordinatorTest : public testing::Test {
  protected:
   void Begin(int aggregate) {
@@ -113,7 +113,7 @@ TEST_F(CoordinatorTest, AsksForSeveralBatchesWhenThereAreTooFewWorkers) {
   CoordinatorActions actions = Stage(kA, 1);
   ASSERT_EQ(actions.again.size(), 1u);
   EXPECT_EQ(actions.again[0], (Again{kA, 1, 1, 5}));
-  EXPECT_TRUE(Stage(kB, 1).again.empty());  // A computes the third
+  EXPECT_TRUE(Stage(kB, 1).again.empty());  // A is already computing the third contribution
   EXPECT_EQ(Committed(Stage(kA, 2)).size(), 3u);
 }
 
@@ -285,7 +285,8 @@ TEST_F(CoordinatorTest, TheFirstStepWaitsForAllTasks) {
   EXPECT_EQ(coordinator_.Missing(), std::vector{kC});
   EXPECT_TRUE(Stage(kA, 1).again.empty());
   EXPECT_TRUE(Committed(Stage(kB, 1)).empty());
-  // Holds are granted while the tasks gather, since the chief saves the first state.
+  // Holds are granted while the tasks gather, because the chief saves the first state during this
+  // time.
   EXPECT_EQ(coordinator_.Hold(1s, kA).holds.size(), 1u);
   coordinator_.Release(kA);
   coordinator_.Leave(kB, 1);
@@ -293,7 +294,7 @@ TEST_F(CoordinatorTest, TheFirstStepWaitsForAllTasks) {
   coordinator_.Join(kC, 1);
   EXPECT_EQ(coordinator_.Missing(), std::vector{kB});
   EXPECT_EQ(Committed(coordinator_.Join(kB, 2)), (std::vector{Of(kA, 1), Of(kB, 1)}));
-  // After the first step has begun, a lost task is not awaited, not even when the next state is
+  // After the first step has started, no step waits for a lost task, not even after a new state is
   // filled.
   coordinator_.Leave(kC, 1);
   EXPECT_TRUE(coordinator_.Missing().empty());
@@ -352,7 +353,7 @@ TEST_F(CoordinatorTest, SumsTheSquaresOfAllServersInTheirOrder) {
   actions = coordinator_.Tick(2s);
   ASSERT_EQ(actions.messages.size(), 1u);
   EXPECT_EQ(TotalsFor(1, actions), (std::vector<double>{4, 6}));
-  // The next step is committed once all servers have applied this one. It is measured, too.
+  // The next step is committed once all servers have applied this one. Its commit is also measured.
   EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
   EXPECT_EQ(Committed(coordinator_.OnMessage(1, AppliedReport{1, 6})).size(), 1u);
   EXPECT_TRUE(report(0, 6, {1, 1}).messages.empty());
@@ -403,7 +404,8 @@ TEST(Participant, KeepsWhatIsStagedIfItsNameComesAgain) {
   EXPECT_EQ(participant.OnMessage(Commit{3, 5, {Of(kA, 1)}}).apply, (Commit{3, 5, {Of(kA, 1)}}));
 }
 
-// A server cannot measure a mean without norms, and must not apply one that it has to clip first.
+// A server without norms cannot measure a mean, and a server with norms must not apply a mean
+// before clipping it.
 TEST(Participant, RefusesACommitThatIsMeasuredUnlikeItsState) {
   for (const bool measured : {false, true}) {
     Participant participant(1);
@@ -442,8 +444,8 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   report(1, 1, int64_t{1} << 62);  // only ps 0 keeps positions
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 7);
   report(0, 2, 8);
-  // The second gradient never reached server 1 before its process died. The new process computes
-  // the eighth batch again, so the gradient must not be used if it arrives after all.
+  // The second gradient did not reach server 1 before its worker's process died. The new process
+  // computes the eighth batch again, so this gradient must not be used if it still arrives.
   coordinator_.Join(kA, 2);
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 7);
   EXPECT_TRUE(Committed(report(1, 2, 8)).empty());
@@ -452,8 +454,9 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 0);
 }
 
-// During a hold, more contributions may be complete than the step needs. As with dropped
-// contributions (see Participant), the surplus counts as drawn only if there are backup workers.
+// During a hold, more contributions may be complete than the step needs. The batches of the surplus
+// contributions, like those of dropped ones (see Participant), count as drawn only if there are
+// backup workers.
 TEST_F(CoordinatorTest, TheSurplusCountsAsDrawnOnlyIfThereAreBackupWorkers) {
   Begin(2);
   for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);

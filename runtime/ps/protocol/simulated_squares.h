@@ -1,5 +1,5 @@
 // Computes the sums of squares that simulated servers report for measured commits, and checks the
-// totals that the servers receive in return. For tests.
+// totals that the servers then receive. For tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -20,7 +20,8 @@ namespace tfjob::ps::protocol {
 // The history of a state: the contributions to each step.
 using Lineage = std::vector<std::vector<Name>>;
 
-// The earliest event compares greatest, as std::priority_queue expects.
+// An event at a time. The earliest event compares greatest, because std::priority_queue returns the
+// greatest element first.
 struct SimulatedEvent {
   Duration at;
   uint64_t order;
@@ -41,7 +42,7 @@ struct SimulatedServer {
   // contribution of that name.
   std::map<Name, std::vector<Name>> sums;
   int64_t summed_epoch = 0, summed_step = 0;
-  std::map<Worker, int64_t> drawn;  // on server 0: the positions in the data that it reports
+  std::map<Worker, int64_t> drawn;  // on server 0: positions in the data, as it reports them
   UsedBatches used;                 // the batches that the lineage contains
   std::set<Worker> joined;
   Duration gather_until{0};

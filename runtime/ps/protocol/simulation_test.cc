@@ -20,7 +20,7 @@ namespace {
 
 constexpr Duration kFaultsEnd{3s};
 constexpr Duration kEnd{6s};
-// Much longer than a step takes, unless a worker is stuck.
+// The lease is much longer than a step takes, unless a worker is stuck.
 constexpr LeaseRule kLease{.factor = 5, .least = 500ms};
 
 class Simulation {
@@ -160,7 +160,7 @@ class Simulation {
 
   bool backups() const { return aggregate_ < workers(); }
 
-  // Carries out a merge at once. A participant asks for one only before the commit of its step.
+  // Performs a merge at once. A participant requests a merge only before the commit of its step.
   void MergeOn(int i, const Merge& merge) {
     Server& s = server(i);
     if (s.summed_epoch != merge.epoch || s.summed_step != merge.step) s.sums.clear();
@@ -344,7 +344,7 @@ class Simulation {
     Departs(i);
   }
 
-  // Tells the coordinator, if it is up, that the worker's connection has closed.
+  // Notifies the coordinator, if it is up, that the worker's connection was closed.
   void Departs(int i) {
     const int64_t incarnation = worker(i).incarnation;
     After(1, 100, [this, i, incarnation] {
@@ -401,8 +401,8 @@ class Simulation {
   void Save() {
     const int64_t epoch = server(0).participant->epoch();
     for (int i = 0; i < servers(); ++i) {
-      // The chief cannot copy the state unless every server is running and holds its part of the
-      // same epoch.
+      // The chief cannot copy the state unless every server is running and has its part of the
+      // state of this epoch.
       if (!server(i).alive || server(i).participant->epoch() != epoch) return EndSave();
       ASSERT_EQ(server(i).lineage, server(0).lineage) << "a save of different steps";
     }

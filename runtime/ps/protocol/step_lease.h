@@ -24,8 +24,8 @@ class StepLease {
  public:
   explicit StepLease(const LeaseRule& rule) : rule_(rule) {}
 
-  // Called periodically with the index of the step in progress. If several steps have ended since
-  // the last call, each of these steps is recorded with their mean duration.
+  // Called periodically with the index of the step in progress. If several steps were completed
+  // since the last call, records their mean duration for each of them.
   void Observe(Duration now, int64_t step);
   // Excludes the step in progress from the measurement, because it takes longer for a reason that
   // does not apply to the next step (a hold, a recovery, a stuck worker).
@@ -35,9 +35,9 @@ class StepLease {
   std::optional<Duration> Length() const;
 
  private:
-  // Returns the median duration of the last steps. While fewer than five steps have ended, returns
+  // Returns the median duration of the last steps. With fewer than five completed steps, returns
   // the shortest duration instead, because a single delayed step would distort the median. Returns
-  // 0 before the first step has ended.
+  // 0 before the first step is complete.
   Duration Typical() const;
 
   const LeaseRule rule_;

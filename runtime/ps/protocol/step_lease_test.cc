@@ -63,8 +63,8 @@ Name Of(const Worker& worker, uint64_t sequence) {
   return {worker, 1, sequence};
 }
 
-// One server that holds epoch 1, step 5, and three workers, each of which contributes once to a
-// step. The lease is 10 s.
+// Tests one server with the state of epoch 1, step 5, and three workers, each of which contributes
+// once per step. The lease is 10 s.
 class TokenTest : public testing::Test {
  protected:
   explicit TokenTest(std::vector<Worker> awaited = {}) {
@@ -73,7 +73,7 @@ class TokenTest : public testing::Test {
     coordinator_.OnMessage(0, Hello{10, 1, 5});
     for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
   }
-  // Lets the first bytes of a contribution arrive, and then the rest.
+  // Lets the first bytes of a contribution arrive, and then the remaining bytes.
   CoordinatorActions Send(const Worker& worker, uint64_t sequence, int64_t step = 5) {
     CoordinatorActions actions = coordinator_.Join(worker, 1);
     CoordinatorActions staged =
@@ -112,7 +112,7 @@ TEST_F(TokenTest, IsNotAskedForAgainWhileTheWorkerIsStuck) {
   Send(kA, 2);
   ASSERT_EQ(coordinator_.step(), 6);
   coordinator_.OnMessage(0, AppliedReport{1, 6});
-  // The next step does not wait for the stuck worker at all.
+  // The next step does not wait for the stuck worker.
   EXPECT_EQ(Send(kB, 2, 6).again, (std::vector<Again>{{kB, 1, 2, 6}}));
   Send(kA, 3, 6);
   for (int second = 0; second < 60; ++second) {
@@ -127,7 +127,7 @@ TEST_F(TokenTest, ReturnsToTheWorkerWhenItSendsAnything) {
   Send(kA, 2);
   ASSERT_EQ(coordinator_.step(), 6);
   coordinator_.OnMessage(0, AppliedReport{1, 6});
-  // The worker's contribution to step 5 is too late, so the worker is asked for a contribution to
+  // The worker's contribution to step 5 is too late, so the coordinator requests a contribution to
   // step 6.
   EXPECT_EQ(Send(kC, 1, 5).returned, std::vector{kC});
   Send(kA, 3, 6);
@@ -182,14 +182,14 @@ TEST_F(TokenTest, IsKeptByASlowWorkerThatContributesToEveryStep) {
     coordinator_.OnMessage(0, AppliedReport{1, step + 1});
   }
   EXPECT_EQ(coordinator_.step(), 25);
-  // A step takes 9 s, so the lease is 27 s by now.
+  // A step takes 9 s, so the lease is now 27 s.
   Send(kA, ++sequence, 25);
   EXPECT_TRUE(Pass(27).lapses.empty());
   EXPECT_EQ(Pass(1).lapses.size(), 2u);
 }
 
 TEST_F(TokenTest, IsNotRestoredByReportsOfWhatTheWorkerSentBefore) {
-  // C is asked for a second batch and is stuck with it.
+  // C is stuck with the second batch that was requested from it.
   coordinator_.Leave(kB, 1);
   Send(kC, 1);
   Send(kA, 1);  // C has waited longest

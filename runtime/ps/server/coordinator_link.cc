@@ -8,7 +8,8 @@
 namespace tfjob::ps {
 namespace {
 
-// This is short because a connection attempt cannot be interrupted and the destructor waits for it.
+// The time limit of a connection attempt. It is short because an attempt cannot be interrupted, and
+// the destructor waits for it.
 constexpr Duration kCoordinatorTimeout{1s};
 
 }  // namespace
@@ -71,7 +72,8 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
   rpc::Connection connection(transport, *this);
   {
     MutexLock lock(mutex_);
-    // The destructor cancels live_, so live_ must not be set once stopping_ is true.
+    // Do not set live_ once stopping_ is true, because the destructor may already have cancelled
+    // live_.
     if (stopping_) return;
     live_ = &connection;
   }
@@ -85,7 +87,8 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
   watch_.Remove(ticket);
   {
     MutexLock lock(mutex_);
-    // The connection is destroyed on return, so Send and the destructor must not find it.
+    // Reset live_ before the connection is destroyed on return, because Send and the destructor use
+    // live_.
     live_ = nullptr;
     if (stopping_) return;
   }

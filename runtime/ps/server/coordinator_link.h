@@ -1,5 +1,5 @@
-// Implements the calling end of a server's stream to ps 0. Reconnects whenever the stream is lost,
-// and reports each loss and each restoration. Private to this package.
+// Implements the client's end of a server's stream to ps 0. Reconnects whenever the stream is lost,
+// and reports each loss and each reconnection. Private to this package.
 #pragma once
 
 #include <string>

@@ -5,10 +5,11 @@
 namespace tfjob::ps {
 namespace {
 
-// Far more than the number of processes that can start, and far from overflow.
+// The highest incarnation: far more than the number of processes that can start, and far from
+// overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// The number of superseded processes, and of unregistered ones, to remember per task. Older ones
-// were refused long ago.
+// The number of superseded processes, and of unregistered processes, to remember per task. Older
+// processes were refused long ago.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {
@@ -48,7 +49,7 @@ void Incarnations::Settle(Entry& entry, bool issued) {
   const auto own = std::ranges::find(entry.undecided, *entry.instance);
   entry.previous.reset();
   if (own == entry.undecided.end()) return;
-  // The processes that connected before this one got their numbers from a predecessor of this
+  // The processes that connected before this one got their incarnations from a predecessor of this
   // server, or have none.
   const auto first = issued ? entry.undecided.begin() : own;
   for (auto other = first; other != own; ++other) Supersede(entry, *other);
@@ -56,7 +57,7 @@ void Incarnations::Settle(Entry& entry, bool issued) {
 }
 
 Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t newest) {
-  // A later process may have a lower number, if that number comes from a ps 0 that was restarted.
+  // A later process may have a lower incarnation, if a restarted ps 0 issued it.
   const std::string numbers = newest > own ? StrCat(" (", newest, " > ", own, ")") : "";
   return FailedPrecondition("refused: a later start of ", protocol::ToString(task), " is known",
                             numbers, ": stop the older process");
@@ -65,8 +66,8 @@ Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t n
 int64_t Incarnations::Connect(const protocol::Worker& task, int64_t instance) {
   Entry& entry = entries_[task];
   if (entry.instance == instance) return entry.incarnation;
-  // Supersedes only a registered process. One that has not registered may still turn out to be the
-  // later one.
+  // Supersede only a registered process, because an unregistered one may still turn out to be the
+  // later process.
   if (entry.instance && entry.incarnation != 0) {
     Supersede(entry, *entry.instance);
     entry.previous = {*entry.instance, entry.incarnation, entry.issued_here};
@@ -90,11 +91,12 @@ StatusOr<int64_t> Incarnations::Register(const protocol::Worker& task, int64_t i
     if (IsSuperseded(task, instance)) return IsOver(task, own, entry.newest);
     return Aborted("another process of ", protocol::ToString(task), " has connected");
   }
-  // The process may not have received the answer to an earlier request.
+  // If the process did not receive the answer to an earlier request, it does not know its
+  // incarnation.
   if (own == 0) own = entry.incarnation;
-  // Other servers may have reported a higher number. If this server issued the process's number,
-  // the higher number belonged to a predecessor of the process, and this server lost it when it was
-  // restored. Otherwise, the higher number belongs to a successor of the process.
+  // Other servers may have reported a higher incarnation. If this server issued the process's
+  // incarnation, the higher one belonged to a predecessor of the process, and this server forgot it
+  // when it was restored. Otherwise, the higher one belongs to a successor of the process.
   const bool numbered_here = entry.incarnation != 0 && own == entry.incarnation;
   const int64_t later = numbered_here ? entry.newest : std::max(entry.newest, heard);
   const bool from_predecessor = own != 0 && entry.incarnation == 0;
@@ -119,8 +121,8 @@ Status Incarnations::Announce(const protocol::Worker& task, int64_t instance, in
     if (entry.instance != instance) Supersede(entry, instance);
     return IsOver(task, incarnation, entry.newest);
   }
-  // Neither process is known to be the later one. The process that announces its incarnation last
-  // requests a higher one from ps 0 (LeastFor).
+  // Another process has this incarnation, and neither process is known to be the later one. The
+  // process that announces the incarnation last requests a higher one from ps 0 (LeastFor).
   if (incarnation < LeastFor(task, instance)) {
     return Aborted("another process of ", protocol::ToString(task), " has incarnation ",
                    incarnation);

@@ -1,4 +1,5 @@
-// Tracks the latest process of each task, and numbers the processes. Private to this package.
+// Tracks the latest process of each task, and numbers the processes of a task. Private to this
+// package.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@
 
 namespace tfjob::ps {
 
-// A process introduces itself with an instance (rpc::Identity::incarnation), which distinguishes
-// processes but does not order them, since clocks may differ. Its incarnation orders them: ps 0
-// counts the processes of each task in the order in which they first connect, and continues from
-// the highest incarnation in the ledgers of the state. A restarted ps 0 may not know all
-// incarnations that its predecessor issued, but a process with such an incarnation is older than a
-// process that had none. The other servers learn incarnations from the processes. A value type.
+// A process introduces itself with an instance (rpc::Identity::incarnation). Instances distinguish
+// processes but do not order them, since clocks may differ. Incarnations order the processes of a
+// task: ps 0 numbers them in the order in which they first connect, and continues from the highest
+// incarnation in the ledgers of the state. A restarted ps 0 may not know all incarnations that its
+// predecessor issued, but a process with such an incarnation is older than a process without one.
+// The other servers learn incarnations from the processes. A value type.
 class Incarnations {
  public:
   // Returns whether a later process of the task is known. If so, the instance must be refused.
@@ -25,16 +26,16 @@ class Incarnations {
   // ps 0 only. Called when a process has connected. The new process supersedes the registered
   // process of the task, unless Register finds that the new one is older. A process that is not
   // registered yet may turn out to be the later one, so it is not superseded. Returns the
-  // incarnation of the process, or 0 if it has none yet.
+  // incarnation of the process, or 0 if it has none.
   int64_t Connect(const protocol::Worker& task, int64_t instance);
   // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
-  // that ps 0, or its predecessor, has already given to the process, or 0. `heard` is the highest
-  // incarnation that other servers return from LeastFor; they may know incarnations that are
-  // missing from the ledgers from which ps 0 was restored. Returns FailedPrecondition if a later
-  // process is known, even if only to other servers. The process is then refused for good, and the
-  // one that it had superseded is the latest again. Returns Aborted if another process of the task
-  // has connected since and neither is known to be the later one, and InvalidArgument for
-  // incarnations that are never issued.
+  // that ps 0, or its predecessor, has already issued to the process, or 0. `heard` is the highest
+  // incarnation that LeastFor returns on other servers, which may know incarnations that are
+  // missing from the ledgers from which ps 0 was restored. Returns FailedPrecondition if this
+  // server or another one knows a later process. The process is then refused for good, and the
+  // process that it had superseded is the latest again. Returns Aborted if another process of the
+  // task has connected in the meantime and neither is known to be the later one. Returns
+  // InvalidArgument for incarnations that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
 
@@ -47,9 +48,9 @@ class Incarnations {
   void Learn(const protocol::Worker& task, int64_t incarnation);
   // Returns the highest known incarnation of the task; 0 if none is known.
   int64_t Newest(const protocol::Worker& task) const;
-  // Returns the lowest incarnation that the process may have: the highest known one or, if that
-  // belongs to another process, a higher one. A ps 0 that was restored from an earlier state may
-  // give the incarnation of a process to its successor.
+  // Returns the lowest incarnation that the process may have: the highest known incarnation or, if
+  // that belongs to another process, a higher one. A ps 0 that was restored from an earlier state
+  // may issue the incarnation of a process again to the process's successor.
   int64_t LeastFor(const protocol::Worker& task, int64_t instance) const;
 
  private:
@@ -60,21 +61,21 @@ class Incarnations {
   };
   struct Entry {
     std::optional<int64_t> instance;  // the process that connected last
-    int64_t incarnation = 0;          // the incarnation of that process; 0: none yet
-    bool issued_here = false;         // it had no incarnation before it registered with this server
+    int64_t incarnation = 0;          // the incarnation of that process; 0: none
+    bool issued_here = false;         // this server issued its first incarnation
     int64_t newest = 0;               // the highest known incarnation
     std::deque<int64_t> superseded;   // earlier instances, oldest first
     // Instances that have connected but not registered, in the order of their first connection.
     std::deque<int64_t> undecided;
-    // The process that was registered before this one, until this one is registered.
+    // While the current process is not registered: the process that was registered before it.
     std::optional<Registered> previous;
   };
   static void Supersede(Entry& entry, int64_t instance);
-  // Called if the process that connected last turns out to be an older one: refuses it, and makes
-  // the previous process the latest again.
+  // Called if the process that connected last turns out to be an older one. Refuses this process,
+  // and makes the previous process the latest again.
   static void Demote(Entry& entry);
-  // Settles the order of the process that connected last. If the process was given a new
-  // incarnation (`issued`), it is later than all processes that connected before it.
+  // Decides which processes are older than the process that connected last. If that process
+  // received a new incarnation (`issued`), it is later than all processes that connected before it.
   static void Settle(Entry& entry, bool issued);
   static Status IsOver(const protocol::Worker& task, int64_t own, int64_t newest);
 

@@ -16,7 +16,7 @@ TEST(Incarnations, CountsTheProcessesOfATaskAndKeepsTheNumberOfEach) {
   EXPECT_EQ(known.Connect(kTask, 500), 1);  // reconnects
   EXPECT_EQ(*known.Register(kTask, 500, 1, 0), 1);
   EXPECT_EQ(*known.Register(kTask, 500, 0, 0), 1);  // the answer was lost
-  // A restarted process is newer, even if its clock is behind.
+  // A restarted process is later, even if its clock is behind.
   EXPECT_EQ(known.Connect(kTask, 20), 0);
   EXPECT_EQ(*known.Register(kTask, 20, 0, 0), 2);
   EXPECT_TRUE(known.IsSuperseded(kTask, 500));
@@ -48,7 +48,8 @@ TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow
   EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 600, 10, 10).status()));
 }
 
-// After a restart of ps 0, two processes of a task connect. The older one had been cut off.
+// After a restart of ps 0, two processes of a task connect. The older process had been cut off from
+// the servers.
 TEST(Incarnations, TheLaterOfTwoProcessesWinsForGoodInWhicheverOrderTheyCome) {
   Incarnations known;
   known.Connect(kTask, 20);
@@ -92,8 +93,8 @@ TEST(Incarnations, AProcessThatHasNotRegisteredGivesWayToTheOneBefore) {
   EXPECT_EQ(known.Connect(kTask, 20), 2);
 }
 
-// ps 0 was restarted empty. Both processes have numbers from its predecessor, connect before the
-// new ps 0 is filled, and register right afterwards.
+// ps 0 was restarted empty. Both processes have incarnations from the earlier ps 0, connect before
+// the new ps 0 is filled, and register right afterwards.
 TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne) {
   for (const bool older_first : {true, false}) {
     Incarnations known;
@@ -117,8 +118,8 @@ TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne
   }
 }
 
-// A restarted process gets its number from a ps 0 that knows fewer incarnations than its
-// predecessor did.
+// A restarted process gets its incarnation from a ps 0 that knows fewer incarnations than the
+// earlier ps 0 did.
 TEST(Incarnations, AProcessWithANumberOfAPredecessorIsOlderThanOneThatHadNone) {
   for (const bool older_first : {true, false}) {
     Incarnations known;
@@ -137,7 +138,7 @@ TEST(Incarnations, AProcessWithANumberOfAPredecessorIsOlderThanOneThatHadNone) {
   }
 }
 
-// Neither process has a number yet, so the one that connected first counts as the older one.
+// Neither process has an incarnation, so the one that connected first counts as the older one.
 TEST(Incarnations, AProcessThatGetsANumberSupersedesThoseThatConnectedBeforeIt) {
   Incarnations known;
   for (const int64_t instance : {500, 20, 500, 20}) known.Connect(kTask, instance);
@@ -164,7 +165,8 @@ TEST(Incarnations, OtherServersBelieveTheLaterProcess) {
   EXPECT_FALSE(known.IsSuperseded(kTask, 20));
 }
 
-// ps 0 was restored without the first process, so it gave the number to the second one again.
+// ps 0 was restored without a record of the first process, so it issued the same incarnation to the
+// second process.
 TEST(Incarnations, OtherServersRefuseANumberThatAnotherProcessHas) {
   Incarnations known;
   EXPECT_EQ(known.LeastFor(kTask, 500), 0);
@@ -175,7 +177,7 @@ TEST(Incarnations, OtherServersRefuseANumberThatAnotherProcessHas) {
   EXPECT_EQ(known.LeastFor(kTask, 20), 2);
   EXPECT_EQ(known.Announce(kTask, 20, 3), OkStatus());
   EXPECT_TRUE(known.IsSuperseded(kTask, 500));
-  // A number from a ledger may belong to the process.
+  // An incarnation from a ledger may belong to the process itself.
   known.Learn({"worker", 2}, 7);
   EXPECT_EQ(known.LeastFor({"worker", 2}, 500), 7);
 }

@@ -1,4 +1,4 @@
-// Admits only a few contributions at a time while the server receives as fast as it can. Complete
+// Admits only a few contributions at a time while the server is busy receiving. Complete
 // contributions can then be summed (protocol/merge_tree.h) before further contributions take
 // memory. Private to this package.
 #pragma once
@@ -16,9 +16,9 @@ class Intake : public std::enable_shared_from_this<Intake> {
  public:
   struct Options {
     int slots = 4;
-    // The server is considered idle if it receives fewer than `busy_bytes` within `look_every`. In
-    // that case, the senders, which may still be computing, limit the rate of the admitted
-    // contributions, so another contribution is admitted.
+    // The server is idle if it receives fewer than `busy_bytes` within `look_every`. Senders that
+    // are still computing then limit the rate of the admitted contributions, so an idle server
+    // admits another contribution.
     Duration look_every{20ms};
     uint64_t busy_bytes = uint64_t{2} << 20;
     // The longest time that a contribution waits.
@@ -28,7 +28,7 @@ class Intake : public std::enable_shared_from_this<Intake> {
     return std::shared_ptr<Intake>(new Intake(options));
   }
 
-  // Held while a contribution is being received.
+  // The admission of one contribution. Held while the contribution is being received.
   class Slot {
    public:
     explicit Slot(std::shared_ptr<Intake> intake) : intake_(std::move(intake)) {}

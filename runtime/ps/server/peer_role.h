@@ -6,7 +6,7 @@
 namespace tfjob::ps {
 
 enum class PeerRole {
-  kChief,   // trains, and defines, fills, copies, holds and ends the state
+  kChief,   // trains; also defines, fills, copies and holds the state, and finishes the job
   kTrains,  // exchanges gradients for values
   kServes,  // another parameter server: takes part in commits
   kNone,    // may only query the server's state

@@ -106,10 +106,10 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return connection_.Send(header, std::move(body));
     }
     case wire::kLeave:
-      // A task that was asked to end will be restarted, unless the whole job ends.
+      // A task that was asked to stop will be restarted, unless the whole job is stopped.
       service_.Leave(worker(), incarnation(), /*for_good=*/!ending);
-      // Answer first, since a server that is shutting down may close this connection once the task
-      // has left.
+      // Answer first, because a server that is shutting down may close this connection once the
+      // task has left.
       ReplyTo(sequence, OkStatus());
       if (ending) service_.OnTaskEnding(*this);
       return;
@@ -152,7 +152,7 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
-  // Closes the connection of a superseded process, because it and its successor would otherwise
+  // Close the connection of a superseded process; otherwise, the process and its successor would
   // keep replacing each other. An announcement has no answer that could report the error.
   if (!known.ok()) {
     service_.refusals().Note(peer_, address_, known);
@@ -171,7 +171,7 @@ void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
 // ---- the chief fills the server
 
 void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
-  // An earlier store that this session was filling is freed before the next one is allocated.
+  // Free an earlier store that this session was filling before the next one is allocated.
   fill_ = nullptr;
   DropOldCopies();
   StatusOr<std::shared_ptr<Store>> store =
@@ -182,7 +182,7 @@ void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
 }
 
 void PeerSession::Fill(rpc::IncomingFrame& frame) {
-  // If BeginFill has failed, skips the frames that were already on their way.
+  // If BeginFill has failed, skip the frames that were already on their way.
   if (fill_ == nullptr) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     Status status = fill_->CheckRange(segment.index, segment.flags, segment.offset, segment.length);
@@ -243,7 +243,7 @@ bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
     return false;
   }
   push_.store = *std::move(store);
-  // The exchange keeps the mode in which it began: the state may be replaced while its bytes
+  // Store the mode in which the exchange started, because the state may be replaced while the bytes
   // arrive.
   push_.synchronous = push_.store->definition().mode == Mode::kSynchronous;
   push_.name = {worker(), incarnation(), header.sequence};
@@ -268,10 +268,10 @@ bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
 
 void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if ((frame.header.flags & wire::kFirst) != 0 && !BeginPush(frame.header)) return;
-  // A contribution that came after the last copy would be lost with this server, so its sender must
-  // repeat it.
+  // A contribution that arrives after the last copy would be lost with this server, so the sender
+  // must repeat it.
   if (service_.frozen()) return PutOff(frame.header.sequence);
-  // Skips the rest of a contribution that was refused after its first frames.
+  // Skip the remaining frames of a contribution that was already refused.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
@@ -309,12 +309,13 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // If the service has replaced this store, the store's values are outdated.
+  // Refuse the contribution if the service has replaced this store, because the store's values are
+  // outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }
-  // Every server counts steps, since a contribution goes to all servers, and each of them needs the
-  // step for its updates. The counter of ps 0 is the job's global step, from which staleness is
+  // Every server counts steps, because each contribution goes to all servers, and each server needs
+  // the step for its updates. The counter of ps 0 is the job's global step, from which staleness is
   // computed.
   const std::optional<int64_t> before = service_.CountUnlessFrozen(*store, push_.name, push_.drawn);
   if (!before) return PutOff(push_.name.sequence);

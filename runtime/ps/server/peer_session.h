@@ -1,5 +1,5 @@
 // Implements the server's end of one peer's stream: receives requests and contributions, and sends
-// values and state back. Private to this package.
+// values and state. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -48,12 +48,12 @@ class PeerSession : public rpc::ConnectionHandler {
   void Refuse(uint64_t sequence, const Status& why);
   // Answers the request `sequence`.
   void ReplyTo(uint64_t sequence, const Status& status);
-  // Tells the peer that the job is over, once all other frames have been sent.
+  // Sends kFinished, which ends the job for the peer, after all other frames.
   void SayFinished();
   // Refuses the contribution, if any, that arrived while the server was frozen, so that its sender
   // repeats it.
   void Resume();
-  // Tells a training task that the run has failed.
+  // Notifies a training task that the run has failed.
   void SayFailed(const Status& failure);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
@@ -71,7 +71,7 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t remaining = 0;              // shards still to come
     std::shared_ptr<Staging> staging;  // synchronous; null if the bytes are not needed
     // The shard in progress (-1: none). The first `received` of its update's `expected` bytes have
-    // arrived. If the update arrives as rows, it has `rows` of them.
+    // arrived. An update that arrives as rows has `rows` rows.
     int shard = -1;
     size_t received = 0, expected = 0;
     int64_t rows = 0;
@@ -131,8 +131,8 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t part = 0;  // the part to send next (0: the value; from 1: the slots)
     size_t offset = 0;
   };
-  // A range of bytes of a part of an answer, to be put into a frame. If the part has rows, these
-  // are whole rows, with the indices [first_row, first_row + rows) of `indices`.
+  // A range of bytes of a part of an answer, to be put into a frame. In a part with rows, the range
+  // consists of whole rows, whose indices are elements [first_row, first_row + rows) of `indices`.
   struct Chunk {
     int shard = 0;
     size_t offset = 0;
@@ -150,15 +150,16 @@ class PeerSession : public rpc::ConnectionHandler {
   void Fill(rpc::IncomingFrame& frame);
   void EndFill(rpc::IncomingFrame& frame);
   void BeginCopy(uint64_t sequence);
-  // Keeps the tables until DropCopy or the end of the session. Returns their ledger.
+  // Keeps the tables until DropCopy is called or the session is closed. Returns the ledger of the
+  // tables.
   StatusOr<std::string> KeepTables(const std::shared_ptr<Store>& store, uint64_t sequence);
   void ReadCopy(const rpc::FrameHeader& header, std::string_view body);
   Status AddPiece(const rpc::FrameHeader& header, std::string_view body);
   Status ReadPiece(const PieceRequest& request, std::span<std::byte> to)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void DropCopy(uint64_t number);
-  // Drops all copies except those of the newest state that has copies. If this server has no memory
-  // for two states, drops these copies as well. Called before the state is replaced.
+  // Drops all copies except those of the newest state that has copies. If this server does not have
+  // memory for two states, drops these copies as well. Called before the state is replaced.
   void DropOldCopies();
   void Pull(const rpc::FrameHeader& header);
 
@@ -171,7 +172,7 @@ class PeerSession : public rpc::ConnectionHandler {
   bool BeginExchange(const rpc::FrameHeader& header);
   bool BeginPush(const rpc::FrameHeader& header);
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
-  // Begins to receive the update of a shard, which the shard's first segment describes.
+  // Prepares to receive the update of a shard, which the shard's first segment describes.
   Status BeginShard(const rpc::SegmentInfo& segment);
   Status BeginRows(const ShardRows& rows, const rpc::SegmentInfo& segment);
   Status TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
@@ -212,7 +213,7 @@ class PeerSession : public rpc::ConnectionHandler {
   Mutex mutex_;
   Reply reply_ ABSL_GUARDED_BY(mutex_);
   CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
-  // The tables that are kept, by the sequence of the kSnapshot frame, and the pieces to send.
+  // The kept tables, indexed by the sequence of the kSnapshot frame, and the pieces to send.
   std::map<uint64_t, std::shared_ptr<const TableCopy>> kept_ ABSL_GUARDED_BY(mutex_);
   std::deque<PieceRequest> pieces_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished must be sent

@@ -43,8 +43,8 @@ StatusOr<std::string> PeerSession::KeepTables(const std::shared_ptr<Store>& stor
       return ResourceExhausted(kept_.size(), " copies of the tables are kept: drop one first");
     }
   }
-  // Copy without the session's lock, since TableCopy takes the locks of the shards. Only the reader
-  // thread adds copies.
+  // Copy without the session's lock, because TableCopy acquires the locks of the shards. Only the
+  // reader thread adds copies.
   auto copy = std::make_shared<const TableCopy>(store, ledger);
   {
     MutexLock lock(mutex_);
@@ -123,8 +123,8 @@ std::optional<PeerSession::PieceRequest> PeerSession::TakePiece() {
   return request;
 }
 
-// A request does not keep its copy alive. Otherwise, a chief that reads no answers could keep any
-// number of copies.
+// A request does not keep the copy alive. Otherwise, a chief that does not read its answers could
+// keep any number of copies.
 Status PeerSession::ReadPiece(const PieceRequest& request, std::span<std::byte> to) {
   std::shared_ptr<const TableCopy> copy;
   {
@@ -166,7 +166,7 @@ bool PeerSession::NextCopiedShard() {
   const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
   copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
   copy_.part = copy_.offset = 0;
-  // Copies the whole shard at once, although it is sent in pieces, because value, slots and ledger
+  // Copy the whole shard at once, although it is sent in pieces, because value, slots and ledger
   // must be copied at the same moment.
   store.CopyState(shard, copy_.state->data(), copy_.ledger);
   return true;
@@ -191,7 +191,7 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
   text_ = std::move(copy_.of.ledger) + copy_.ledger;
   // Only ps 0 sends its counter, because it counts the job's steps.
   if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
-  // Refuse longer frames: the chief's reader would take them for damage, and would repeat the copy
+  // Refuse longer frames: the chief would treat them as corrupted, and would repeat the copy
   // forever.
   if (Status fits = CheckFitsAFrame(text_.size(), "the ledger of the copy"); !fits.ok()) {
     ReplyTo(copy_.of.sequence, fits);

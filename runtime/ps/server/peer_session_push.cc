@@ -76,7 +76,7 @@ Status PeerSession::TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo&
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, push_.shard, segment.offset, segment.length);
   }
-  // Leave the bytes to be skipped, because this contribution is not needed.
+  // Do not read the bytes, because this contribution is not needed. The connection skips them.
   if (push_.synchronous) return OkStatus();
   return frame.Receive(push_.update->bytes(push_.expected).subspan(segment.offset, segment.length));
 }
@@ -89,13 +89,13 @@ Status PeerSession::EndShard() {
     return push_.rows < 0 ? OkStatus() : push_.staging->CheckRows(shard);
   }
   if (push_.synchronous) return OkStatus();
-  // A gradient is applied only when it is complete, so a task that dies while sending one has no
-  // effect on the values.
+  // Apply the gradient only now that it is complete, so that a task that dies while sending it has
+  // no effect on the values.
   RETURN_IF_ERROR(ApplyNow(store, shard));
   push_.update = nullptr;
   if (store.table_rows_of(shard) != nullptr) return OkStatus();
   MutexLock lock(mutex_);
-  // The fresh value can be sent while further shards are still arriving.
+  // Send the new value now, while further shards are still arriving.
   reply_.Add({.shard = shard, .bytes = store.bytes_of(shard)});
   return OkStatus();
 }

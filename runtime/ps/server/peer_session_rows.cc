@@ -16,7 +16,7 @@ void PeerSession::OnPullRows(rpc::IncomingFrame& frame) {
     wanted_.sequence = header.sequence;
     push_ = {};
   }
-  // Skips the rest of a request that was refused after its first frames.
+  // Skip the remaining frames of a request that was already refused.
   if (wanted_.store == nullptr || header.sequence != wanted_.sequence) return;
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {

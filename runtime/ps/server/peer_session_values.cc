@@ -23,8 +23,8 @@ void PeerSession::Reply::Add(ReplyPart part) {
   parts.push_back(std::move(part));
 }
 
-// If there is little to send and `from_here` is set, the calling thread writes it, because waking
-// the writer would cost more.
+// Sends the values that are ready. If they are small and `from_here` is set, the calling thread
+// writes them, because waking the writer would cost more.
 void PeerSession::SendValues(bool from_here) {
   bool few = false;
   {
@@ -40,7 +40,7 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_
                          bool with_values) {
   {
     MutexLock lock(mutex_);
-    // Does nothing if the exchange was refused, or if the peer has begun another one in
+    // Ignore the answer if the exchange was refused, or if the peer has started another exchange in
     // the meantime.
     if (reply_.sequence != sequence || reply_.store == nullptr) return;
     if (with_values) {
@@ -62,8 +62,8 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_
 void PeerSession::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
-    // Does nothing if the exchange is no longer current. Otherwise, drops the values that have not
-    // been sent yet, so that none follow the refusal.
+    // Ignore the refusal if the exchange is no longer current. Otherwise, drop the unsent values,
+    // because no values may follow the refusal.
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }
@@ -91,7 +91,8 @@ PeerSession::Chunk PeerSession::NextChunk() {
     chunk.rows = std::clamp<size_t>(rpc::kFrameTargetBytes / row, 1, left / row);
     chunk.bytes = chunk.rows * row;
     chunk.first_row = reply_.offset / row;
-    // Holds the indices, because a refusal may drop the part while its rows are being copied.
+    // Hold the lease on the indices, because a refusal may drop the part while its rows are being
+    // copied.
     chunk.indices.reset(part.rows->Hold());
   }
   reply_.offset += chunk.bytes;
@@ -114,7 +115,7 @@ size_t PeerSession::PlanValues(rpc::OutgoingFrame& frame) {
   reply_.bytes -= total;
   frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
   if (reply_.sent == reply_.parts.size() && reply_.last) {
-    // The exchange ends here, so a later Answer has no effect.
+    // The exchange is complete, so a later Answer has no effect.
     frame.header = reply_.final;
     reply_.Begin(nullptr, 0);
   }
@@ -131,8 +132,8 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
     store = reply_.store;
     total = PlanValues(frame);
   }
-  // Values are copied without the session's lock, since a copy needs the shard's lock and may
-  // take long.
+  // Copy the values without the session's lock, because the copy needs the shard's lock and may
+  // take a long time.
   if (chunks_.empty()) return true;
   rpc::OwnedLease lease(buffers_->Take(total));
   std::span<std::byte> to = lease->bytes(total);

@@ -6,7 +6,7 @@ namespace tfjob::ps {
 namespace {
 
 // Calls visit(i, j) for each index in the union of `a` and `b`, in ascending order. i and j are the
-// index's positions in `a` and `b`, or -1 for a list that lacks the index.
+// positions of the index in `a` and `b`, or -1 if the list does not contain it.
 template <typename Visit>
 void ForUnion(std::span<const int64_t> a, std::span<const int64_t> b, const Visit& visit) {
   size_t i = 0, j = 0;

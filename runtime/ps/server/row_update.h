@@ -43,8 +43,8 @@ Status CheckRows(const ShardRows& shard, std::span<const int64_t> indices);
 // Returns the number of rows in the sum of two updates.
 int64_t RowsOfSum(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// Writes the sum of `a` and `b` to `sum`, which must have the size of RowsOfSum rows: a row that
-// both updates contain is the sum of a's row and b's row.
+// Writes the sum of `a` and `b` to `sum`, which must have the size of RowsOfSum rows. Rows that
+// occur in both updates are added; other rows are copied.
 void AddRows(const ShardRows& shard, const RowUpdate<const std::byte>& a,
              const RowUpdate<const std::byte>& b, std::span<std::byte> sum);
 

@@ -32,7 +32,7 @@ RowUpdate<const std::byte> View(const std::string& bytes) {
 Rows Sum(const Rows& a, const Rows& b) {
   const std::string first = Update(a), second = Update(b);
   const int64_t count = RowsOfSum(View(first).indices, View(second).indices);
-  std::vector<double> sum(kShard.UpdateBytes(count) / sizeof(double));  // aligned
+  std::vector<double> sum(kShard.UpdateBytes(count) / sizeof(double));  // doubles, for alignment
   const auto bytes = std::as_writable_bytes(std::span(sum));
   AddRows(kShard, View(first), View(second), bytes);
   const auto view = RowUpdate<std::byte>::Of(bytes, count);
@@ -55,7 +55,7 @@ TEST(RowUpdate, TheSumHasTheRowsOfBoth) {
 }
 
 TEST(RowUpdate, AddsTheSecondToTheFirst) {
-  // The order matters for the bits: 1e8 + 1 - 1e8 is not 1.
+  // The result depends on the order of the terms: in float, 1e8 + 1 - 1e8 is 0, not 1.
   EXPECT_EQ(Sum(Sum({{10, {1e8f, 0}}}, {{10, {1, 0}}}), {{10, {-1e8f, 0}}}), (Rows{{10, {0, 0}}}));
 }
 

@@ -14,9 +14,9 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kPollInterval{5ms};  // between two checks
+constexpr Duration kPollInterval{5ms};  // between two checks of the connections
 
-// The sessions' buffers count only beyond this size, however little memory the server may use.
+// The sessions' buffers up to this size never count against the memory limit, however low that is.
 constexpr int64_t kLeastLeft = int64_t{1} << 20;
 
 // Returns how many bytes of buffers the sessions may keep for reuse, if the server may use
@@ -37,8 +37,8 @@ Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_conn
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
       buffers_(rpc::BufferPool::Create(MostFreeBytes(options_.max_bytes))),
-      // An eighth is left for connections and for the sessions' buffers. Stores, which may outlive
-      // the service, refer to this object.
+      // Reserve an eighth for connections and for the sessions' buffers. Stores, which may outlive
+      // the service, share this object.
       memory_(std::make_shared<StateMemory>(
           options_.max_bytes - options_.max_bytes / 8,
           [staged = synchronizer_->buffers(), buffers = buffers_,
@@ -84,8 +84,8 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
            Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
          }
        }});
-  // The session is a local variable, so the watch and the map of sessions must drop `session`
-  // before this function returns.
+  // `session` is a local variable, so the watch and the map of sessions must drop it before this
+  // function returns.
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -108,7 +108,7 @@ void Service::Register(PeerSession& session) {
           incarnations_.Register(task, session.peer().incarnation, 0, 0).value_or(0));
     }
     PeerSession*& current = sessions_[task];
-    // If there is a session already, the task reconnected or restarted before this server noticed
+    // If the task already has a session, it reconnected or restarted before this server noticed
     // that the old connection was dead.
     if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
@@ -125,7 +125,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
     MutexLock lock(mutex_);
     auto found = sessions_.find(task);
     if (copier_ == &session) Unfreeze();
-    // If the task has reconnected, its new session has replaced this one, and the task is not lost.
+    // If a new session has replaced this one, the task has reconnected and is not lost.
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
@@ -230,15 +230,16 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
   return store;
 }
 
-// The old state goes out of service now, not when the new one is complete, because no task may mix
-// values of two states. Unless a session keeps copies of the old state, the old state is freed
-// before the new one is allocated, since a server may not have memory for both.
+// Takes the old state out of service at once, not when the new state is complete, because no task
+// may mix values of two states. Unless a session keeps copies of the old state, frees it before the
+// new state is allocated, because a server may not have memory for both.
 Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
   std::shared_ptr<Store> old, unfinished;
   MutexLock change(change_mutex_);
   {
     MutexLock lock(mutex_);
-    // A late request from an earlier chief must not replace the state of the current chief.
+    // Ignore a late request from an earlier chief, which must not replace the state of the current
+    // chief.
     if (epoch <= epoch_) return EpochIsOver(epoch);
     epoch_ = epoch;
     coordinator_ = coordinator;
@@ -266,8 +267,8 @@ Status Service::Activate(std::shared_ptr<Store> store, const protocol::Worker& f
     if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   }
   synchronous_ = store->definition().mode == Mode::kSynchronous;
-  // The synchronizer gets the state before store_ is set, because sessions begin to stage
-  // contributions as soon as store_ is set, and the synchronizer would refuse them.
+  // Pass the state to the synchronizer before setting store_. As soon as store_ is set, sessions
+  // stage contributions, which a synchronizer without the state would refuse.
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
@@ -403,8 +404,8 @@ void Service::Finish() {
   changed_.NotifyAll();
 }
 
-// A server keeps running until the chief knows of the failure: a chief that is restarting learns of
-// it as soon as it connects, and can record it.
+// Keep running until the chief knows of the failure. A chief that is restarting learns of the
+// failure as soon as it connects, and can then record it.
 void Service::Fail(const PeerSession& session, const std::string& words) {
   MutexLock lock(mutex_);
   if (finished_ || chief_has_failed_) return;
@@ -438,8 +439,8 @@ void Service::Stop() {
   MutexLock lock(mutex_);
   stopped_ = true;
   changed_.NotifyAll();
-  // After the end of the job, the peers close their streams, or the shutdown of rpc::Server does.
-  // If this function cancelled the streams, frames still being delivered could be lost.
+  // Do not cancel the streams after the end of the job, because frames still being delivered could
+  // be lost. The peers or the shutdown of rpc::Server will close them.
   if (finished_) return;
   AwaitLastWords();
   for (const auto& [task, session] : sessions_) {

@@ -26,7 +26,7 @@ class CoordinatorLink;
 class Synchronizer;
 struct Attendance;
 
-// Limits the wait for peers that read slowly, once the server has ended.
+// How long a server that is stopping waits for peers that read slowly.
 inline constexpr Duration kLastWords{2s};
 
 // Thread-safe. Lock order: the service's lock before a session's.
@@ -63,7 +63,7 @@ class Service : public ParameterServer {
   // Frees a store that will not be completely filled.
   void Abandon(const std::shared_ptr<Store>& store);
   // Puts the store, which `filler` has filled, into service. Returns Aborted if another store has
-  // been defined since.
+  // been defined in the meantime.
   Status Activate(std::shared_ptr<Store> store, const protocol::Worker& filler);
   // Describes the state, for the process behind `session`.
   std::pair<rpc::FrameHeader, std::string> DescribeState(const PeerSession& session);
@@ -79,31 +79,34 @@ class Service : public ParameterServer {
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
   // Servers other than ps 0: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
-  // Called when the task will make no more contributions.
+  // Called when the task will send no more contributions.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Ends the hold or, with `keep`, only returns whether the hold has lasted until now.
+  // Ends the hold or, with `keep`, leaves it in effect. Returns an error if the hold had already
+  // ended.
   Status Release(const protocol::Worker& worker, bool keep);
   void Finish();
-  // Ends the run with an error that the peer of this session has reported. The chief's message
+  // Stops the run with an error that the peer of this session has reported. The chief's message
   // takes precedence.
   void Fail(const PeerSession& session, const std::string& words);
-  // Called when the task of this session was asked to end; it will make no more contributions.
+  // Called when the task of this session was asked to stop. The task will send no more
+  // contributions.
   void OnTaskEnding(const PeerSession& session);
-  // OnCopyBegins is called when the chief begins to copy the state through this session, OnTaken
-  // when it has copied the state of all servers.
+  // OnCopyBegins is called when the chief starts to copy the state through this session, and
+  // OnTaken when the chief has copied the state of all servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
   // Called when the number of table copies that a session keeps changes by `more`. A server that
-  // was asked to end waits until the chief no longer needs these copies.
+  // was asked to stop waits until the chief no longer needs these copies.
   void OnTablesKept(int more);
-  // Returns whether this server's last copy has begun, so that its values must not change. Becomes
-  // false again if the session that copies ends before the chief has the copies of all servers.
+  // Returns whether this server's last copy has started, after which its values must not change.
+  // Returns false again if the session that copies the state is closed before the chief has the
+  // copies of all servers.
   bool frozen() const { return frozen_; }
-  // Calls store.Count, unless the server is frozen. If the last copy has begun since the first
-  // frame of a contribution, the copy may lack updates of this contribution, which must then not
-  // count.
+  // Calls store.Count, or returns nullopt if the server is frozen. If the last copy was started
+  // after the first frame of a contribution had arrived, the copy may lack some of its updates, so
+  // the contribution must not count.
   std::optional<int64_t> CountUnlessFrozen(Store& store, const protocol::Name& name, int64_t drawn);
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
@@ -127,7 +130,7 @@ class Service : public ParameterServer {
   // (TellGathering), or that it no longer waits for them (TellAbsent).
   void TellGathering(const std::vector<protocol::Worker>& missing, Duration left);
   void TellAbsent(const std::vector<protocol::Worker>& absent);
-  // Calls act(session) if the process of `worker` that has this incarnation is connected.
+  // Calls act(session) if the process of `worker` with this incarnation is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
     MutexLock lock(mutex_);
@@ -155,8 +158,8 @@ class Service : public ParameterServer {
   std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const PeerSession& to,
                                                                const Attendance& attendance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns whether the peer is the chief. If the chief is unknown, this is the task that has
-  // filled this server, since only the chief fills servers.
+  // Returns whether the peer is the chief. If the chief is unknown, the task that has filled this
+  // server counts as the chief, because only the chief fills servers.
   bool IsChiefLocked(const PeerSession& session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits, up to a time limit, until all frames queued for the peers have been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -165,14 +168,14 @@ class Service : public ParameterServer {
   void SendState(bool all);
   void TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker,
               const std::string& message);
-  // Called if the last copy was not taken: resumes with the contributions that arrived after the
-  // copy had begun.
+  // Called if the last copy was not completed: resumes with the contributions that arrived after
+  // the start of the copy.
   void Unfreeze() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns whether a server that was asked to end must still serve.
+  // Returns whether a server that was asked to stop must continue to serve.
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Describes what this server is waiting for while it does not serve.
+  // Describes the state or the tasks for which a server that does not serve is waiting.
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
@@ -184,8 +187,9 @@ class Service : public ParameterServer {
   std::atomic<bool> frozen_ = false;
   RefusalLog refusals_;
 
-  // Held while a store goes into or out of service, so that the service and the synchronizer always
-  // switch to the same store. Taken before the synchronizer's lock and mutex_.
+  // Held while a store is put into or taken out of service, so that the service and the
+  // synchronizer always switch to the same store. Acquired before the synchronizer's lock and
+  // mutex_.
   Mutex change_mutex_;
   Mutex mutex_;
   CondVar changed_;
@@ -198,18 +202,18 @@ class Service : public ParameterServer {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);                 // the run's failure; OK: none
   bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded the failure
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to end
-  // When a server that was asked to end no longer waits for peers that read slowly.
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to stop
+  // The deadline until which a server that was asked to stop waits for peers that read slowly.
   SteadyTime last_words_until_ ABSL_GUARDED_BY(mutex_) = SteadyTime::max();
-  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since ending_ was set
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy was started after ending_ was set
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has the copies of all servers
   int tables_kept_ ABSL_GUARDED_BY(mutex_) = 0;  // see OnTablesKept
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that were connected, but no longer are.
+  // Tasks whose connection was lost.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
-  std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end
+  std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to stop
   std::set<protocol::Worker> stuck_ ABSL_GUARDED_BY(mutex_);    // tasks that lost their token
 
   // The session that copies the state, and the task that last filled a store.

@@ -1,5 +1,5 @@
-// Implements a server's shutdown when its process is asked to end, and its reports about tasks that
-// are ending or stuck.
+// Implements the shutdown of a server whose process was asked to stop, and the server's reports
+// about tasks that are stopping or stuck.
 #include <algorithm>
 
 #include "runtime/ps/server/service.h"
@@ -8,10 +8,10 @@
 
 namespace tfjob::ps {
 
-// ---- this server was asked to end
+// ---- this server was asked to stop
 
 void Service::End(Duration budget) {
-  // Part of the budget is reserved for the last messages to the peers.
+  // Reserve part of the budget for the last messages to the peers.
   const SteadyTime end = SteadyNow() + budget;
   const SteadyTime deadline = end - std::min(kLastWords, budget / 4);
   {
@@ -42,13 +42,14 @@ void Service::OnCopyBegins(const PeerSession& session) {
   MutexLock lock(mutex_);
   copied_ = ending_;
   copier_ = &session;
-  // In synchronous mode, the chief's hold has the same effect on all servers.
+  // In synchronous mode, the servers need not freeze, because the chief's hold suspends commits on
+  // all of them.
   frozen_ = ending_ && !synchronous_;
 }
 
 std::optional<int64_t> Service::CountUnlessFrozen(Store& store, const protocol::Name& name,
                                                   int64_t drawn) {
-  MutexLock lock(mutex_);  // a copy cannot begin until the contribution is counted
+  MutexLock lock(mutex_);  // no copy can start before the contribution is counted
   if (frozen_) return std::nullopt;
   return store.Count(name, drawn);
 }
@@ -83,7 +84,7 @@ void Service::SendState(bool all) {
   }
 }
 
-// ---- tasks that are ending or stuck
+// ---- tasks that are stopping or stuck
 
 void Service::OnTaskEnding(const PeerSession& session) {
   {

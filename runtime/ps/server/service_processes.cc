@@ -8,8 +8,8 @@ void Service::Learn(const std::map<protocol::Worker, int64_t>& incarnations) {
     incarnations_.Learn(task, incarnation);
     auto found = sessions_.find(task);
     if (found == sessions_.end()) continue;
-    // Cancel the session rather than erase it, because it belongs to the thread that serves it. A
-    // process without an incarnation will get one that is higher than all those in the ledgers.
+    // Cancel the session rather than erase it, because the thread that serves the session owns it.
+    // A process without an incarnation will get one that is higher than all those in the ledgers.
     const int64_t own = found->second->incarnation();
     if (own == 0 || own >= incarnations_.Newest(task)) continue;
     found->second->connection().Cancel(Aborted("a later start of the task is known"));

@@ -1,5 +1,5 @@
-// Implements ps 0's side of synchronous steps: passes on the messages of tasks and servers, and
-// tells them which tasks a step is waiting for.
+// Implements the service's part of synchronous steps: passes messages between the synchronizer and
+// the sessions, and reports the tasks for which a step is waiting.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -32,7 +32,8 @@ Status Service::Release(const protocol::Worker& worker, bool keep) {
 
 void Service::FromParticipant(const PeerSession& session, const std::string& message) {
   const rpc::Identity& peer = session.peer();
-  // ps 0 reports to its coordinator directly; other tasks have no part in the protocol.
+  // ps 0 reports to its coordinator directly. Tasks other than servers do not take part in this
+  // protocol.
   if (peer.task_type != "ps" || peer.task_index < 1) return;
   synchronizer_->FromParticipant(peer.task_index, session.incarnation(), message);
 }
@@ -52,7 +53,8 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
           .liveness = options_.liveness});
 }
 
-// Drops events after the end of the job: ps 0 then exits as well, which is not a loss.
+// Reports an event of the link to ps 0, except after the end of the job: ps 0 then also exits,
+// which is not a loss.
 void Service::TellOfCoordinator(const state::PeerEvent& event) {
   {
     MutexLock lock(mutex_);
@@ -64,7 +66,7 @@ void Service::TellOfCoordinator(const state::PeerEvent& event) {
 void Service::SendToServer(int server, std::string message) {
   MutexLock lock(mutex_);
   auto found = sessions_.find({"ps", server});
-  if (found == sessions_.end()) return;  // the protocol repeats it
+  if (found == sessions_.end()) return;  // the protocol repeats the message
   found->second->connection().Send({.type = wire::kCoordinator}, std::move(message));
 }
 

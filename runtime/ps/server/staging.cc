@@ -137,7 +137,7 @@ void SumInPairs(const std::vector<protocol::Name>& set,
   };
   protocol::MergeTree tree;
   for (const protocol::Name& name : set) {
-    // Absorb does nothing for contributions that were already merged.
+    // Absorb has no effect for contributions that were already merged.
     for (const auto& [into, from] : tree.Add(name)) staging(into).Absorb(staging(from));
   }
 }

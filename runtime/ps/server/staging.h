@@ -1,4 +1,5 @@
-// Keeps and sums the gradients that wait for their step on one server. Private to this package.
+// Stores the gradients that wait for their step on one server, and sums them. Private to this
+// package.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +16,21 @@
 
 namespace tfjob::ps {
 
-// Holds one contribution's updates for this server's shards, or the sum of several. Written by one
-// thread, which then passes it to another.
+// Stores one contribution's updates for this server's shards, or the sum of several contributions.
+// One thread fills a Staging and then passes it to another.
 class Staging {
  public:
-  // `slot` is null for a small contribution, of which any number may arrive at once.
+  // `slot` is null for small contributions, any number of which may arrive at the same time.
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
           protocol::Name name, std::unique_ptr<Intake::Slot> slot);
-  // Sets the number of rows of the shard's update. Called before Take, if the shard's gradient
+  // Sets the number of rows of the shard's update. Call it before Take if the shard's gradient
   // arrives as rows and the contribution has an update for the shard.
   void BeginRows(int shard, int64_t rows);
-  // Returns InvalidArgument unless the rows that have arrived are rows of the shard. Must be called
-  // before the staging is used in any other way.
+  // Returns InvalidArgument unless the received rows are rows of the shard. Must be called once all
+  // bytes of the shard's update have arrived, before the update is used.
   Status CheckRows(int shard) const;
-  // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
-  // the contribution has no update for the shard. Returns Unavailable if the stream breaks.
+  // Reads `length` bytes of the shard's update to position `offset`. A length of 0 means that the
+  // contribution has no update for the shard. Returns Unavailable if the stream breaks.
   Status Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
   // Called when all bytes have arrived: admits the next contribution.
   void EndIntake() { slot_ = nullptr; }
@@ -70,8 +71,8 @@ class Staging {
 };
 
 // Sums the contributions of a commit in pairs, as the merge tree prescribes, even if the merges
-// were not requested, or if the requests did not arrive in time. The bits of the sum therefore
-// depend only on the set of contributions. updates[i] belongs to set[i].
+// were not requested or the requests arrived too late. The bits of the sum therefore depend only on
+// the set of contributions. updates[i] belongs to set[i].
 void SumInPairs(const std::vector<protocol::Name>& set,
                 const std::vector<std::shared_ptr<Staging>>& updates);
 // Adds the sums that remain after SumInPairs to the first of them, in the order of the set, as

@@ -20,8 +20,8 @@ class StateMemory {
 
   // Counts the memory of a state, which is never refused.
   void Take(int64_t bytes) { used_ += bytes; }
-  // Counts the memory of a copy. If the copy would exceed the limit, counts nothing and returns
-  // false.
+  // Counts the memory of a copy and returns true. If the copy would exceed the limit, returns false
+  // without counting it.
   bool TryTake(int64_t bytes) {
     const int64_t most = most_ - staged_();
     int64_t used = used_;

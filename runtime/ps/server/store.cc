@@ -12,8 +12,8 @@
 namespace tfjob::ps {
 namespace {
 
-// The highest incarnation that a ledger may name. A peer may announce higher ones, so that a
-// process can always have a higher one than any in a ledger.
+// The highest incarnation that a ledger may name. A peer may announce higher ones, so a new process
+// can always get a higher incarnation than any in a ledger.
 constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
 
 template <typename T>
@@ -85,13 +85,13 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// Replace the shard's index in lines that do not belong to a shard. Older versions also wrote lines
-// with -2, which need not be read.
+// These numbers take the place of the shard's index in ledger lines that do not belong to a shard.
+// Older versions also wrote lines with -2, which need not be read.
 constexpr int kCounter = -1;
 constexpr int kPosition = -3;
 
-// Returns the distance in bytes between the beginnings of two consecutive parts of a shard (its
-// value, a slot).
+// Returns the distance in bytes between the starts of two consecutive parts of a shard (its value
+// and its slots).
 constexpr size_t StrideOf(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -206,8 +206,8 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
 
 void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
                             int64_t step, double scale, kernels::Stream& stream) {
-  // Tasks send an update to every shard of a table. For an empty update, KeepBeforeWrite must not
-  // copy the shard, or every save would copy the whole table.
+  // Tasks send an update to every shard of a table. Skip an empty update: if KeepBeforeWrite copied
+  // the shard for it, every save would copy the whole table.
   if (rows == 0 && entry.keeps_rows) return;
   KeepBeforeWrite(entry);
   std::span<std::byte> slots[optimizer::kMaxSlots];
@@ -244,8 +244,8 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
-  // Ledger and value change under one lock, so a copy of the shard never contains only one of the
-  // two changes.
+  // The ledger and the value change under one lock, so a copy of the shard contains both changes or
+  // neither.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);
@@ -257,7 +257,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
                       int64_t step, kernels::Stream& stream, std::span<const int> counts,
                       double factor) {
   Entry& entry = At(shard);
-  sum = sum.first(entry.bytes);  // Blend reads as many bytes of an update as `sum` has
+  sum = sum.first(entry.bytes);  // Blend reads sum.size() bytes of each update
   MutexLock lock(entry.mutex);
   const std::byte* only = nullptr;
   int terms = 0, contributions = 0;
@@ -367,7 +367,7 @@ Status Store::CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_
 std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t offset,
                                        uint64_t length) {
   Entry& entry = At(static_cast<int>(shard));
-  // Count only the next bytes, because bytes sent twice do not make up for missing ones.
+  // Count bytes only if they arrive in order, so that repeated bytes do not hide missing ones.
   if (size_t& received = entry.received[slot]; offset == received) {
     received += length;
     unfilled_ -= static_cast<int64_t>(length);
@@ -441,7 +441,7 @@ std::string Store::CounterLedger() {
 
 int64_t Store::Count(const protocol::Name& name, int64_t drawn) {
   MutexLock lock(counter_mutex_);
-  // A worker whose answer was lost repeats its push, but the step must be counted only once.
+  // A worker whose answer was lost repeats its push. Count its step only once.
   if (counter_ledger_.Contains(name)) return step_;
   counter_ledger_.Record(name);
   if (drawn > 0) drawn_[name.worker] = std::max(drawn_[name.worker], drawn);

@@ -1,4 +1,4 @@
-// Holds a server's shards: values, optimizer slots and, per shard, a ledger of the contributions
+// Stores a server's shards: values, optimizer slots and, per shard, a ledger of the contributions
 // that were applied.
 #pragma once
 
@@ -24,10 +24,11 @@ namespace tfjob::ps {
 
 // The state of a shard at the moment when it was kept (Store::BeginKeeping).
 struct KeptShard {
-  // A copy of the shard's memory at that moment; null if the shard has not changed since. Guarded
-  // by the shard's lock.
+  // A copy of the shard's memory at that moment; null if the shard has not changed since then.
+  // Guarded by the shard's lock.
   std::shared_ptr<const Buffer> state;
-  // The shard has changed, but there was no memory for a copy. Also guarded by the shard's lock.
+  // Set if the shard has changed but there was no memory for a copy. Also guarded by the shard's
+  // lock.
   bool lost = false;
 };
 
@@ -38,8 +39,8 @@ class Store {
   // Requires a definition that Validate accepts. Allocates the memory that BytesFor returns.
   Store(Definition definition, int server, int servers, int64_t epoch);
   ~Store();
-  // Returns the number of bytes that the values and slots of a server take. Requires a definition
-  // that Validate accepts.
+  // Returns the size of the values and slots of a server, in bytes. Requires a definition that
+  // Validate accepts.
   static int64_t BytesFor(const Definition& definition, int server, int servers);
 
   const Definition& definition() const { return definition_; }
@@ -59,8 +60,8 @@ class Store {
   const ShardRows* rows_of(int shard) const {
     return At(shard).rows.count == 0 ? nullptr : &At(shard).rows;
   }
-  // Returns the layout of the shard's rows; null if the shard belongs to no table, so that tasks
-  // read it whole.
+  // Returns the layout of the shard's rows; null if the shard does not belong to a table. Tasks
+  // read such a shard as a whole.
   const ShardRows* table_rows_of(int shard) const {
     return At(shard).table_rows.count == 0 ? nullptr : &At(shard).table_rows;
   }
@@ -73,8 +74,8 @@ class Store {
   size_t NormOf(int shard) const;
 
   // The global step: the step of the state that filled the store, plus the number of steps applied
-  // since. In asynchronous mode, every server counts the contributions that it has applied (see
-  // Count).
+  // since then. In asynchronous mode, every server counts the contributions that it has applied
+  // (see Count).
   std::atomic<int64_t>& step() { return step_; }
 
   // Applies the update of the contribution `name`. The update is a gradient, a value or a
@@ -83,15 +84,15 @@ class Store {
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
   // Applies the mean of the updates of several contributions, summed in the given order. updates[i]
-  // belongs to names[i]; it is null, and is ignored, if that contribution has no update for the
-  // shard. Contributions that the ledger contains are skipped. `sum` is scratch memory of at least
-  // the shard's size. If `counts` is given, updates[i] is the sum of counts[i] contributions, from
+  // belongs to names[i], and is null if that contribution has no update for the shard.
+  // Contributions that the ledger contains are skipped. `sum` is scratch memory of at least the
+  // shard's size. If `counts` is given, updates[i] is the sum of counts[i] contributions, from
   // which the caller has removed those that the ledger contains. The mean gradient is multiplied by
   // `factor`, which clips it.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream, std::span<const int> counts = {}, double factor = 1);
-  // Like Apply, for a shard whose gradient arrives as rows. `update` has `rows` rows, which
+  // Like Apply, but for a shard whose gradient arrives as rows. `update` has `rows` rows, which
   // CheckRows accepts.
   bool ApplyRows(int shard, const protocol::Name& name, std::span<const std::byte> update,
                  int64_t rows, int64_t step, kernels::Stream& stream);
@@ -123,25 +124,25 @@ class Store {
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
-  // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
-  // CopyKept copies bytes of the kept state. The first update after BeginKeeping copies the shard,
-  // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
-  // and the store must outlive it. If a copy would exceed the limit set by CountIn, it is not made,
-  // and CopyKept returns ResourceExhausted.
+  // BeginKeeping preserves the shard's current value and slots in `kept`, and appends the shard's
+  // ledger as text. CopyKept copies bytes of the kept state. The first update after BeginKeeping
+  // copies the shard, unless EndKeeping was called before. `kept` must not move between
+  // BeginKeeping and EndKeeping, and the store must outlive it. If a copy would exceed the limit
+  // set by CountIn, it is not made, and CopyKept returns ResourceExhausted.
   void BeginKeeping(int shard, KeptShard& kept, std::string& ledger);
   void EndKeeping(int shard, KeptShard& kept);
   Status CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
                   std::span<std::byte> to);
   int64_t kept_bytes() const { return kept_bytes_; }
   int64_t counted_bytes() const { return counted_bytes_; }  // see CountIn; 0: not counted
-  // Counts the store, which takes `bytes` (BytesFor), and its copies in `memory`. Without this
-  // call, copies have no limit. Call it before the store is used in any other way.
+  // Counts the store, which uses `bytes` (BytesFor), and its copies in `memory`. Without this call,
+  // copies have no limit. Must be called before any other method.
   void CountIn(std::shared_ptr<StateMemory> memory, int64_t bytes);
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   // Returns the memory for bytes that CheckRange accepts, and counts them as received if they are
-  // the next bytes of the value or slot. Used to fill the store before it is used in any other way.
+  // the next bytes of the value or slot. Used to fill the store before any other use.
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived, in order within each value or
   // slot.
@@ -149,10 +150,10 @@ class Store {
 
   // A ledger has one entry per line: "shard type index incarnation sequence". CopyState writes the
   // entries of a shard. CounterLedger writes those of the step counter (shard -1) and the positions
-  // (shard -3, with the number of batches in place of the sequence). SetLedger reads them all, but
-  // skips entries of other servers' shards. At step() > 0, a ledger without positions was written
-  // by an older version; the tasks of the definition then begin at the position that they would
-  // have reached after step() steps.
+  // (shard -3, with the number of batches in place of the sequence). SetLedger reads all of these
+  // entries, but skips those of other servers' shards. At step() > 0, a ledger without positions
+  // was written by an older version; the tasks of the definition then begin at the position that
+  // they would have reached after step() steps.
   Status SetLedger(const std::string& text);
   std::string CounterLedger();
   // Returns the newest incarnation of each task that a ledger of this server names.
@@ -179,10 +180,10 @@ class Store {
     optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
-    bool keeps_rows = false;  // an update changes only its rows, so one without rows has no effect
+    bool keeps_rows = false;  // an update changes only its own rows; without rows, it has no effect
     ShardRows rows;           // count 0: the gradient does not arrive as rows
     ShardRows table_rows;     // count 0: the shard belongs to no table
-    // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
+    // Returns the value (part 0) or a slot (parts from 1). Parts start at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const;
 
     size_t stride = 0;
@@ -198,7 +199,8 @@ class Store {
   void DerivePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter_mutex_);
   static void Project(Entry& entry);
   static void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text);
-  // Must be called before each change of the state, with the entry's lock held.
+  // Copies the state for the keepers, if any. Must be called before each change of the state, with
+  // the entry's lock held.
   void KeepBeforeWrite(Entry& entry) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Returns null if the copy would exceed the limit.
   std::shared_ptr<const Buffer> CopyWithinLimit(const Buffer& state);

@@ -42,7 +42,7 @@ Store::~Store() {
 
 std::shared_ptr<const Buffer> Store::CopyWithinLimit(const Buffer& state) {
   const auto bytes = static_cast<int64_t>(state.size());
-  // Count the bytes before taking them, because other shards may be copied at the same time.
+  // Count the bytes before allocating them, because other shards may be copied at the same time.
   if (memory_ != nullptr && !memory_->TryTake(bytes)) return nullptr;
   kept_bytes_ += bytes;
   const auto release = [this](const Buffer* copy) {

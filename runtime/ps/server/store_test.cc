@@ -81,7 +81,8 @@ TEST_F(StoreTest, ClipsTheMeanOfGradientsOnly) {
   definition.clipping = {optimizer::ClipKind::kNorm, 2};
   Store store(definition, 0, 1, 1);
   FillWithZeros(store);
-  // The means are (3, 0, 4), (1, 2) and, for a variable without gradients, (30, 40).
+  // The sums of two updates. The means are (3, 0, 4), (1, 2) and, for a variable without gradients,
+  // (30, 40).
   std::vector<float> w = {6, 0, 8}, mean = {60, 80};
   std::vector<double> d = {2, 4};
   EXPECT_EQ(store.SquaresOfMean(0, Bytes(w), 2), 25);
@@ -109,7 +110,7 @@ TEST_F(StoreTest, ClipsTheMeanOfGradientsOnly) {
 }
 
 TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
-  // Each of the two updates ends at the end of readable memory.
+  // Each of the two updates ends at the last readable byte before an inaccessible page.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const float update[] = {1, 2, 3};
   std::byte* pages[2];
@@ -140,7 +141,7 @@ TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   };
   mean(0, a, b);
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
-  mean(0, a, b);  // all of them have been applied
+  mean(0, a, b);  // all of these updates were already applied
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
   mean(2, a, b);
   EXPECT_EQ(Value<float>(2), (std::vector<float>{2, 3}));
@@ -225,7 +226,7 @@ TEST_F(StoreTest, IsFilledByEveryByteOnceAndInOrder) {
       store->FillTarget(static_cast<uint32_t>(shard), 0, 0, store->bytes_of(shard));
     }
   }
-  // Sends as many bytes as the value has, but some of them twice and others not at all.
+  // Send as many bytes as the value has, but some of them twice and others not at all.
   twice.FillTarget(0, 0, 0, 6);
   twice.FillTarget(0, 0, 0, 6);
   EXPECT_FALSE(twice.filled());
@@ -239,7 +240,8 @@ TEST_F(StoreTest, IsFilledByEveryByteOnceAndInOrder) {
 TEST_F(StoreTest, KnowsItsSizeBeforeItIsMade) {
   Definition definition = Kinds();
   definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
-  // Every value takes a multiple of 64 bytes; the two variables with gradients have two slots each.
+  // Every value and slot is padded to a multiple of 64 bytes; the two variables with gradients have
+  // two slots each.
   EXPECT_EQ(Store::BytesFor(definition, 0, 1), 64 * (3 + 3 + 1 + 1 + 1));
   EXPECT_EQ(Store::BytesFor(definition, 0, 2) + Store::BytesFor(definition, 1, 2), 64 * 9);
 }
@@ -285,7 +287,7 @@ class KeptTableTest : public testing::Test {
 };
 
 TEST_F(KeptTableTest, HasTheStateOfItsMoment) {
-  // `once` is the accumulator, which adds squares, after one update.
+  // `once` is the expected accumulator (the sum of squares) after one update.
   const std::vector<float> zeros(4), once = {1, 1, 0, 0};
   const TableCopy before(store_, ledger_);
   EXPECT_EQ(ledger_, "");
@@ -306,7 +308,7 @@ TEST_F(KeptTableTest, HasTheStateOfItsMoment) {
     EXPECT_EQ(Read(after, 0, 1), (std::vector<float>{2, 2, 0, 0}));
     EXPECT_EQ(Read(after, 1, 1), once);
   }
-  // A piece may begin anywhere.
+  // A piece may start anywhere.
   float element = -1;
   EXPECT_EQ(before.Read(0, 1, 8, std::as_writable_bytes(std::span(&element, 1))), OkStatus());
   EXPECT_EQ(element, 0);

@@ -13,7 +13,7 @@
 namespace tfjob::ps {
 namespace {
 
-// Limits the memory that is kept between two steps to 16 GiB.
+// The limit on the memory that is kept from one step to the next.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
 // The limit on a task's contributions here, as a multiple of the limit for one process.
@@ -56,19 +56,19 @@ void Synchronizer::Stop() {
     link = std::move(link_);
     wake_.NotifyAll();
   }
-  // Join the threads without the lock, since they may be waiting for it.
+  // Join the threads without the lock, because they may be waiting for it.
   link.reset();
   if (applier_.joinable()) applier_.Join();
 }
 
-// Ends the link to ps 0 if the chief has named another address of ps 0 since.
+// Closes the link to ps 0 if the chief has since named another address of ps 0.
 void Synchronizer::DropOldLink() {
   std::unique_ptr<CoordinatorLink> old;
   {
     MutexLock lock(mutex_);
     if (link_ != nullptr && link_->address() != service_.coordinator()) old = std::move(link_);
   }
-  // Join the thread without the lock, for which it may be waiting.
+  // Join the thread without the lock, because the thread may be waiting for it.
   old.reset();
 }
 
@@ -76,8 +76,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   DropOldLink();
   MutexLock lock(mutex_);
   if (stopping_) return;
-  // Only synchronous jobs need the thread and the link, and the mode is not known before the
-  // first state.
+  // Create the thread and the link only now: asynchronous jobs do not need them, and the first
+  // state determines the mode.
   if (!applier_.joinable()) applier_ = Thread("ps-apply", [this] { ApplyLoop(); });
   if (index_ > 0 && link_ == nullptr) link_ = service_.LinkToCoordinator(*this);
   const int64_t step = store->step();
@@ -97,13 +97,13 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
                              NormsOf(store->definition())));
   }
   store_ = store;
-  // Keeps as much memory as a step stages, so that the next step can reuse the buffers.
+  // Keep as much memory as a step stages, so that the next step can reuse the buffers.
   size_t values = 0;
   for (int shard : store->shards()) values += store->bytes_of(shard);
   const auto aggregate = static_cast<size_t>(store->definition().replicas_to_aggregate);
   const bool few = values == 0 || aggregate <= kMostFreeBytes / values;
   buffers_->KeepAtMost(few ? values * aggregate : kMostFreeBytes);
-  // If the tasks are unknown, there may be any number of them.
+  // If the tasks are unknown, assume that there are backup workers.
   const size_t tasks = store->definition().tasks.size();
   backups_ = tasks == 0 || aggregate < tasks;
   const bool measured = NormsOf(store->definition()) > 0;
@@ -115,15 +115,15 @@ void Synchronizer::Void() {
   store_ = nullptr;
   if (coordinator_ != nullptr) Carry(coordinator_->Void());
   Carry(participant_.Void());
-  // The next state may need the memory.
+  // Free the buffers, because the next state may need their memory.
   buffers_->KeepAtMost(0);
 }
 
 // ---- events from sessions
 
 Status Synchronizer::CheckStagedBy(const protocol::Name& name, size_t most) const {
-  // Predecessors of a process that crash within one step leave contributions here until ps 0 makes
-  // this server forget them.
+  // Earlier processes of a task that crashed during this step leave contributions here until ps 0
+  // makes this server forget them.
   const size_t most_of_all = kProcesses * most;
   size_t own = 0, all = 0;
   auto staged = staged_.lower_bound(
@@ -141,16 +141,16 @@ Status Synchronizer::CheckStagedBy(const protocol::Name& name, size_t most) cons
 
 StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                                        const std::shared_ptr<Store>& store) {
-  // Wait without the lock, and decide afterwards whether the contribution is needed, since the step
-  // may have ended.
+  // Wait without the lock, and decide afterwards whether the contribution is needed, because its
+  // step may be complete by then.
   std::unique_ptr<Intake::Slot> slot;
   if (BytesOf(store->definition()) >= kWorthMerging) slot = intake_->Enter();
   MutexLock lock(mutex_);
-  // If all other tasks are gone, a task sends all contributions that a step needs. One more may
-  // belong to the next step.
+  // If all other tasks have left, one task sends all contributions that a step needs. One more
+  // contribution may belong to the next step.
   const auto most = static_cast<size_t>(store->definition().replicas_to_aggregate) + 1;
   RETURN_IF_ERROR(CheckStagedBy(name, most));
-  // A push also readmits a worker that was considered lost because its connection broke.
+  // A push also readmits a worker that had left because its connection broke.
   Joined(name);
   if (!participant_.Wants(store->epoch(), step, name)) return std::shared_ptr<Staging>();
   return std::make_shared<Staging>(store, buffers_, name, std::move(slot));
@@ -177,13 +177,13 @@ void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t ste
                           std::shared_ptr<Staging> staging) {
   if (staging != nullptr) staging->EndIntake();
   MutexLock lock(mutex_);
-  // Checked again, because the step may have been decided, or the state replaced, while the
-  // bytes arrived.
+  // Check again, because the step may have been decided, or the state replaced, while the bytes
+  // arrived.
   if (staging != nullptr && participant_.Wants(epoch, step, name)) {
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
-    // The bytes were skipped because the participant had another state, now void, when they began
-    // to arrive. The worker must resend them.
+    // The bytes were skipped because the participant had another state, now void, when the first of
+    // them arrived. The worker must resend them.
     Carry({.refused = {name}});
     return;
   }
@@ -208,8 +208,8 @@ void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation, bo
 void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnation) {
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr) return;
-  // A reconnected task is registered with the service first and joins after this lock is released,
-  // so its join cannot be undone here.
+  // A task that reconnects is first registered with the service, and joins only after this lock is
+  // released. This function therefore cannot undo its join.
   bool connected = false;
   service_.WithSession(worker, incarnation, [&](PeerSession&) { connected = true; });
   if (!connected) Carry(coordinator_->Leave(worker, incarnation));
@@ -250,11 +250,11 @@ bool Synchronizer::Holds(const protocol::Worker& worker) {
 // ---- messages
 
 void Synchronizer::FromParticipant(int server, int64_t incarnation, const std::string& message) {
-  // Drops an unreadable message; the protocol repeats it like a lost one.
+  // Drop an unreadable message. The protocol repeats it like a lost message.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   if (!read) return;
-  // The sender has entered its start time, by its own clock. ps 0 replaces this time with the
-  // incarnation that it has given to the sender.
+  // The sender has filled in its start time by its own clock. Replace this time with the
+  // incarnation that ps 0 has issued to the sender.
   if (auto* hello = std::get_if<protocol::Hello>(&*read)) hello->incarnation = incarnation;
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr || server >= coordinator_->servers()) return;
@@ -305,8 +305,8 @@ void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
 }
 
 void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
-  // The queued work shares ownership of the staged bytes, so it must be queued before any
-  // are dropped.
+  // Queue the work before dropping staged bytes, because the queued work shares ownership of these
+  // bytes.
   if (actions.merge) QueueMerge(*actions.merge);
   if (actions.measure) QueueCommit(*actions.measure, true, {});
   if (actions.apply) QueueCommit(*actions.apply, false, actions.squares);
@@ -330,7 +330,8 @@ void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
     service_.Forget(store_);
     store_ = nullptr;
   }
-  // Messages go last: on ps 0 the coordinator replies at once, which may call this function again.
+  // Send messages last: the coordinator on ps 0 replies at once, and its reply may call this
+  // function again.
   for (const protocol::ToCoordinator& message : actions.messages) SendToCoordinator(message);
 }
 
@@ -379,8 +380,8 @@ void Synchronizer::QueueCommit(const protocol::Commit& commit, bool measures,
                                const std::vector<double>& squares) {
   Work work{
       .commit = commit, .measures = measures, .squares = squares, .store = store_, .updates = {}};
-  // The work shares ownership of the updates, since the state may be voided while the updates are
-  // being applied.
+  // The work shares ownership of the updates, because the state may be voided while they are being
+  // applied.
   for (const protocol::Name& name : commit.set) work.updates.push_back(staged_[name]);
   work_.push_back(std::move(work));
   wake_.NotifyAll();
@@ -408,7 +409,7 @@ void Synchronizer::CarryOut(const Work& work) {
   SumInPairs(commit.set, work.updates);
   const bool clips = work.store->definition().clipping.kind != optimizer::ClipKind::kNone;
   if (clips) SumIntoFirst(work.updates);
-  // If the state has been voided since, the participant ignores the result.
+  // If the state has been voided in the meantime, the participant ignores the result.
   if (work.measures) {
     std::vector<double> squares = work.updates[0]->SquaresOfMean(stream_);
     MutexLock lock(mutex_);

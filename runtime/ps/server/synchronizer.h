@@ -38,7 +38,7 @@ class Synchronizer {
  public:
   Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool);
   ~Synchronizer();
-  // Ends the threads. Must be called while the service still exists.
+  // Stops and joins the threads. Must be called before the service is destroyed.
   void Stop();
 
   // Fill must be called when the server has been filled with the state `store`, and Void when it no
@@ -47,8 +47,8 @@ class Synchronizer {
   void Void();
 
   // Returns the Staging for the bytes of the contribution, or null if they are not needed. While
-  // other contributions arrive at full speed, waits up to 5 s before taking memory for another one.
-  // Whether or not the result is null, the caller must call Staged once all bytes have arrived.
+  // other contributions arrive at full speed, waits up to 5 s before allocating memory for another
+  // one. The caller must call Staged once all bytes have arrived, even if the result is null.
   // Returns ResourceExhausted if the task already has more contributions here than the protocol
   // ever requests from a task.
   StatusOr<std::shared_ptr<Staging>> Stage(const protocol::Name& name, int64_t step,
@@ -59,16 +59,16 @@ class Synchronizer {
   // Called when the task has requested the current values. The task is a member from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
-  // Called when one of the task's sessions has ended. The task leaves unless it has another session
-  // by now.
+  // Called when one of the task's sessions was closed. The task leaves unless it already has
+  // another session.
   void Disconnected(const protocol::Worker& worker, int64_t incarnation);
-  // Returns whether, as far as this server knows, the step waits for the task's gradient.
+  // Returns whether the step is waiting for the task's gradient, as far as this server knows.
   bool Awaits(const protocol::Worker& worker);
 
   // Requests a hold. The answer is sent with ReplyTo(sequence) of the worker's session.
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Ends the hold. Returns whether it had lasted until then.
+  // Ends the hold. Returns whether the hold was still in effect.
   bool Release(const protocol::Worker& worker);
   // Returns whether the worker still has the hold.
   bool Holds(const protocol::Worker& worker);
@@ -79,7 +79,8 @@ class Synchronizer {
   void Connected();  // the link to the coordinator is up
   void Tick();
   Attendance GetAttendance();
-  // Returns the size of the gradients that wait for their step. Takes no lock of the synchronizer.
+  // Returns the size of the gradients that wait for their step. Does not acquire the synchronizer's
+  // lock.
   size_t staged_bytes() const { return buffers_->lent_bytes(); }
   // Returns the buffers in which gradients are staged.
   const std::shared_ptr<rpc::BufferPool>& buffers() const { return buffers_; }
@@ -107,12 +108,13 @@ class Synchronizer {
   void QueueCommit(const protocol::Commit& commit, bool measures,
                    const std::vector<double>& squares) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueMerge(const protocol::Merge& merge) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the position of a task in its data, counting contributions that are certain to be used.
+  // Returns the position of a task in its data, including contributions that are certain to be
+  // used.
   int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Joined(const protocol::Name& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns ResourceExhausted if the task may not stage another contribution: one process may have
-  // `most` here.
+  // Returns ResourceExhausted if the task may not stage another contribution. One process may have
+  // at most `most` contributions here.
   Status CheckStagedBy(const protocol::Name& name, size_t most) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();

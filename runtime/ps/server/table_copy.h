@@ -1,5 +1,5 @@
-// Keeps the state of a server's tables as of one moment, while training continues and the chief
-// reads the state piece by piece. Only shards that change during this time take memory: such a
+// Preserves the state of a server's tables as of one moment, while training continues and the chief
+// reads the state piece by piece. Only shards that change during this time need memory: such a
 // shard is copied before its first change, and all copies of the tables that need its old state
 // share this memory. Private to this package.
 #pragma once
@@ -26,8 +26,8 @@ class TableCopy {
   TableCopy& operator=(const TableCopy&) = delete;
 
   const Store* store() const { return store_.get(); }
-  // Returns InvalidArgument unless the shard belongs to a table and its value (slot 0) or slot has
-  // these bytes.
+  // Returns InvalidArgument unless the shard belongs to a table and its value (slot 0) or slot
+  // contains these bytes.
   Status Check(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   // Copies bytes that Check accepts. Returns ResourceExhausted if the shard has changed and there
   // was no memory to keep it.

@@ -109,11 +109,11 @@ StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig&
                       .class_weights = config.class_weight};
 }
 
-// Marks the columns that batches of a bucket cut (data::Column::by_length).
+// Marks the columns whose values are cut to the length of a bucket (data::Column::by_length).
 class LengthMarker {
  public:
-  // `in` has the types of the inputs, whose first axes have the length of the longest bucket where
-  // the model takes any length.
+  // `in` contains the types of the inputs. If the model accepts any length in a first axis, this
+  // axis has the length of the longest bucket.
   LengthMarker(const model::Model& model, const data::Buckets& buckets,
                const std::vector<graph::TensorType>& in)
       : model_(model), buckets_(buckets), in_(in), stated_(model::StatedInputs(model)) {}
@@ -135,7 +135,7 @@ class LengthMarker {
     return stated_[input] && model::HasAnyLength(stated_[input]->shape);
   }
 
-  // Marks the labels of an output whose first axis has the length of the bucket.
+  // Marks the labels of output i if its first axis has the length of the bucket.
   Status CutLabels(size_t i, const Shape& output, data::Column& labels) const {
     if (labels.classes > 0 && output.rank() == 1) {
       return InvalidArgument("data.bucket_by_length: expected as many classes in all batches, but ",

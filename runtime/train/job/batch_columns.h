@@ -1,6 +1,6 @@
-// Derives the tensors of a job's batches from its model, its training file and its data: which
-// array of the data goes to each input, which arrays are the labels and sample weights of each
-// output, and how they are converted.
+// Derives the tensors of a job's batches from its model, its training file and its data. Determines
+// which array of the data each input uses, which arrays are the labels and sample weights of each
+// output, and how the arrays are converted.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 // Determines which inputs and outputs of the model a dataset provides.
 enum class Extent {
   kAll,
-  kNamed,  // those that the dataset names; other datasets provide the rest
+  kNamed,  // those that the dataset names; others come from other datasets
 };
 
 // Returns the config of each output of the model (config::ForOutput). Returns InvalidArgument if
@@ -45,7 +45,7 @@ struct BatchColumns {
   void Describe(model::BuildOptions& build) const;
 };
 
-// Returns the inputs to which the `scale` key applies: those that the model takes as float32.
+// Returns the inputs to which the `scale` key applies: those that are float32 in the model.
 std::set<std::string> ScaledInputs(const model::Model& model);
 
 // Returns InvalidArgument, with a message that names the key or the layer, if the data are

@@ -23,7 +23,7 @@ std::vector<int64_t> Whole(const std::vector<double>& values) {
   return whole;
 }
 
-// Returns the inputs whose first axis has any length.
+// Returns the inputs whose first axis may have any length.
 StatusOr<std::vector<std::string>> InputsOfAnyLength(const model::Model& model) {
   const std::vector<std::string> inputs = model::InputNames(model);
   const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
@@ -56,8 +56,8 @@ StatusOr<std::shared_ptr<const data::Source>> InBuckets(
   return data::BucketByLength(std::move(source), options);
 }
 
-// Returns the ids that are never masked: the listed ones and the padding, which is 0 if neither the
-// data nor the training file say so.
+// Returns the ids that are never masked: the listed ids and that of the padding. The padding is 0
+// unless the data or the training file specify it.
 StatusOr<std::vector<int64_t>> SpecialTokens(const config::MaskConfig& mask,
                                              const data::Field* tokens) {
   std::vector<int64_t> ids = Whole(mask.special_tokens);
@@ -120,7 +120,7 @@ StatusOr<std::shared_ptr<const data::Source>> WithLayers(
   return augment::Augment(std::move(source), std::move(options));
 }
 
-// Names the key, unless the message already begins with it.
+// Puts the key before the message, unless the message already starts with it.
 Status InKey(const Status& error, std::string_view key, Split split) {
   if (error.ok() || Message(error).starts_with(StrCat("data.", key))) return error;
   return Annotate(error, StrCat("data.", key, " (", KeyOf(split), ")"));

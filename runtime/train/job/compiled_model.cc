@@ -35,7 +35,7 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   // A learning rate in the training file also replaces the schedule in model.file.
   if (given.learning_rate || !given.learning_rate_schedule.name.empty())
     keys.erase("learning_rate_schedule");
-  // Drop the learning rate, because this schedule takes every rate from its own values.
+  // Drop the learning rate, because this schedule specifies all rates itself.
   if (given.learning_rate_schedule.name == "piecewise_constant_decay") keys.erase("learning_rate");
   if (given.clipvalue || given.clipnorm || given.global_clipnorm) {
     for (const char* clipping : {"clipvalue", "clipnorm", "global_clipnorm"}) keys.erase(clipping);
@@ -69,7 +69,7 @@ StatusOr<keras::OptimizerState> ReadState(const std::string& path,
   RETURN_IF_ERROR(Annotate(optimizer.status(), path));
   if (!compiled)
     return keras::ReadOptimizerState(path, definition.model, definition.variables, *optimizer);
-  // The file's own model shows which variables were trained.
+  // The model in the file determines which variables were trained.
   ASSIGN_OR_RETURN(const model::Model model, keras::ReadModelFile(path));
   ASSIGN_OR_RETURN(const auto variables, model::Variables(model, definition.build.features));
   return keras::ReadOptimizerState(path, model, variables, *optimizer);
@@ -91,7 +91,8 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
-// Returns the prefix of a checkpoint written by a run, or "" if `weights` is not such a checkpoint.
+// Returns the prefix of the checkpoint if a run has written `weights`, or "" if `weights` is no
+// such checkpoint.
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   struct stat info{};
   std::string prefix = weights;
@@ -118,7 +119,7 @@ keras::OptimizerState StateOf(const state::TrainingState& training,
   return state;
 }
 
-// Returns the run without its state.
+// Returns the settings of the run, without its state.
 StatusOr<std::optional<CompiledRun>> SettingsForKeras(const config::TrainingConfig& config,
                                                       const model::Model& model,
                                                       const optimizer::Optimizer& optimizer) {

@@ -1,5 +1,5 @@
-// Exchanges with Keras the settings of compile() and the state of the optimizer, which training
-// needs besides the model and its weights.
+// Reads and writes the settings of compile() and the state of the optimizer in files of Keras. A
+// training needs them in addition to the model and its weights.
 #pragma once
 
 #include <memory>
@@ -29,15 +29,14 @@ namespace tfjob::train {
 //                the config does not set. Training continues with the optimizer's state
 //                (model.optimizer_state) if model.weights is the same file
 // If neither the config nor model.file names an optimizer, the optimizer is SGD. Reads model.file
-// only if the config leaves one of these settings open. Error messages name the file and the
-// setting.
+// only if the config lacks one of these settings. Error messages name the file and the setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
 // Replaces the slots and the step of the snapshot with those of Keras' optimizer in the file.
-// `given` are the variables whose values come from a file; the slots of all other variables keep
-// their initial values, and so do slots that the file's optimizer lacks. Returns InvalidArgument if
-// the file has no optimizer state, or if its state belongs to another kind of optimizer or to
-// another model.
+// `given` are the variables whose values come from a file. The slots of all other variables keep
+// their initial values, and so do slots that the optimizer in the file does not have. Returns
+// InvalidArgument if the file has no optimizer state, or if its state belongs to another kind of
+// optimizer or to another model.
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot);
 
@@ -48,9 +47,9 @@ struct CompiledRun {
   std::optional<keras::OptimizerState> state;  // nullopt if the weights are not from a checkpoint
 };
 
-// Return nullopt if Keras does not have the loss. The first form takes `weights`, a folder with
-// checkpoints, the prefix of a checkpoint, or another weights file, and propagates errors from
-// LoadCheckpoint. In the second form, the state is that of `snapshot`.
+// Return nullopt if Keras does not have the loss. In the first form, `weights` is a folder with
+// checkpoints, the prefix of a checkpoint, or another weights file; this form also returns errors
+// from LoadCheckpoint. In the second form, the state is that of `snapshot`.
 StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
                                                      const model::Model& model,
                                                      std::span<const model::TensorType> features,

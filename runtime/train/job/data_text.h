@@ -9,10 +9,10 @@
 
 namespace tfjob::train {
 
-// Returns where the training data and the evaluation data are, how many examples they have, and how
-// they become this task's batches (data::Pipeline::Describe). If the task does not train, describes
-// only the data that it evaluates. Reads, generates or opens the data. Propagates errors from
-// LoadDataset, DefineModel, TrainingPipeline and strategy::Select.
+// Returns the locations of the training data and the evaluation data, their numbers of examples,
+// and the steps that form this task's batches (data::Pipeline::Describe). If the task does not
+// train, describes only the data that it evaluates. Reads, generates or opens the data. Returns
+// errors from LoadDataset, DefineModel, TrainingPipeline and strategy::Select.
 StatusOr<std::string> DescribeData(const config::TrainingConfig& config,
                                    const cluster::TfConfig& tf_config);
 

@@ -10,7 +10,7 @@ namespace tfjob::train {
 namespace {
 
 struct FolderOfFiles {
-  std::string key;  // of the dataset
+  std::string key;  // the key of the dataset
   config::SourceConfig* dataset;
 };
 
@@ -27,7 +27,8 @@ StatusOr<std::vector<std::string>> ClassesIn(const FolderOfFiles& folder) {
   return data::ClassesIn(folder.dataset->folder);
 }
 
-// `advice` says where to list the classes.
+// Returns InvalidArgument if the classes differ. In the message, `advice` says where to list the
+// classes.
 Status CheckSameClasses(const FolderOfFiles& first, const FolderOfFiles& other,
                         const std::string& advice) {
   if (first.dataset->folder == other.dataset->folder &&

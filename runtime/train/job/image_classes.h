@@ -1,5 +1,4 @@
-// Makes all folders of images or text files of a job number their classes in the same way, so that
-// a label means the same class in all of them.
+// Ensures that a label means the same class in all folders of images or text files of a job.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -9,9 +8,10 @@
 namespace tfjob::train {
 
 // Compares the classes of the first such folder of data.train (for kEval, of data.eval) with those
-// of the others, which may be among `datasets`. For kEval, first gives every folder of data.eval
-// that lists no classes those that a folder of data.train lists. If none lists any, compares the
-// first folder of data.train with it. If the first folder of a comparison does not exist, skips the
+// of all other such folders, including those in nested `datasets`. For kEval, first assigns the
+// classes that a folder of data.train lists to every folder of data.eval that lists none. If no
+// folder of data.train lists classes, compares the first folder of data.train with each folder of
+// data.eval that lists none. If the first folder of a comparison does not exist, skips the
 // comparison, because a task that only evaluates may not have the folders of data.train. Returns
 // InvalidArgument, with a message that names both datasets, if the classes differ.
 Status AgreeOnClasses(config::TrainingConfig& config, Split split);

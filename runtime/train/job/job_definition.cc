@@ -23,7 +23,7 @@
 namespace tfjob::train {
 namespace {
 
-// `list` is the value of `key`, or null.
+// Reads the metrics that `list`, the value of `key`, names. `list` may be null.
 StatusOr<std::vector<model::Metric>> ReadMetrics(const char* key, const Json* list) {
   std::vector<model::Metric> metrics;
   if (list == nullptr) return metrics;
@@ -70,7 +70,8 @@ std::vector<int64_t> BucketSizes(const config::TrainingConfig& config, const dat
   return config::BucketBatchSizes(config, buckets.lengths().back(), rank, training_tasks, together);
 }
 
-// Returns the number of examples of a full batch or, with buckets, of a full batch of the longest.
+// Returns the number of examples of a full batch or, with buckets, of a full batch of the longest
+// bucket.
 int64_t UsualBatch(const config::TrainingConfig& config, const data::Source& source, int rank,
                    int training_tasks, bool together) {
   if (const data::Buckets* buckets = source.buckets())

@@ -1,6 +1,6 @@
-// Derives from the training file what a job trains, on which data and for how long: the datasets,
-// the model's definition, the pipelines and the number of steps. Every task derives the same
-// values, apart from the options of its own pipeline.
+// Derives the definition of a job from the training file: the datasets, the model's definition, the
+// pipelines and the number of steps. Every task derives the same values, except for the options of
+// its own pipeline.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model,
                                                           Extent extent = Extent::kAll);
-// Like LoadDataset, but for arrays in memory. As for the format npz, `source` says which array
-// belongs to which input and output of the model; its other members are not used.
+// Returns the examples of arrays in memory, like LoadDataset for files. `source` assigns arrays to
+// the inputs and outputs of the model, as for the format npz; its other members are not used.
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
                                                           Split split, const model::Model& model,
                                                           std::map<std::string, Tensor> arrays,
@@ -45,62 +45,62 @@ StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceCo
 
 // Derives the losses, metrics, optimizer and variables of the model from the training file and the
 // data of `split`. `training_tasks` is the number of tasks that compute gradients; here and below,
-// 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or the
-// layer. The first form reads the model of the training file.
+// 0 means that this number is unknown (the sparse form of TF_CONFIG). Error messages name the key
+// or the layer. The first form reads the model of the training file.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Source& source, int training_tasks);
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Source& source, int training_tasks,
                                                 model::Model model);
 
-// Returns the part of the definition that does not depend on the data, apart from `features`, the
+// Returns the part of the definition that depends only on the training file and on `features`, the
 // types of the inputs: the model, its optimizer and its variables.
 StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& config,
                                                 model::Model model,
                                                 std::vector<model::TensorType> features);
 
-// Returns the state from which a run without a checkpoint starts: initial values, except where
-// model.weights provides values; and, if model.optimizer_state is set, the slots and the step from
-// that file. Initial values of the variables that `streamed` lists are streamed (see
-// strategy::InitialState). Error messages name the key, the file and the variable.
+// Returns the state from which a run without a checkpoint starts. The variables have initial
+// values, unless model.weights provides values. If model.optimizer_state is set, the slots and the
+// step come from the same file. The initial values of the variables that `streamed` lists are
+// streamed (see strategy::InitialState). Error messages name the key, the file and the variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition,
                                      std::span<const int> streamed = {});
 
-// Returns the options of a training task's pipeline, which never ends. In each epoch, the task
-// reads its share of the examples or, if the number of tasks is unknown, all examples in its own
-// order. `together`, here and below, means that each task makes a part of every batch
-// (data::PipelineOptions::global_batch); otherwise, global_batch_size must be a multiple of the
-// number of tasks, or TrainingPipeline returns InvalidArgument. Propagates errors from ColumnsOf
+// Returns the options of a training task's pipeline, which has no last batch. In each epoch, the
+// task reads its share of the examples or, if the number of tasks is unknown, all examples in its
+// own order. `together`, here and below, means that each task provides a part of every batch
+// (data::PipelineOptions::global_batch). If `together` is false, returns InvalidArgument unless
+// global_batch_size is a multiple of the number of tasks. Also returns errors from ColumnsOf
 // (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,
                                                  int training_tasks, bool together = false);
-// Returns the options for one pass over the evaluation data, in order.
+// Returns the options of a pipeline that reads the evaluation data once, in order.
 StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
                                                    const strategy::ModelDefinition& definition,
                                                    const data::Source& source);
 
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`
-// epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step takes one
-// batch; a synchronous step with parameter servers takes replicas_to_aggregate batches.
+// epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step uses one
+// batch; a synchronous step with parameter servers uses replicas_to_aggregate batches.
 int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& source,
                    int training_tasks, bool together = false);
 // Returns the number of steps in one epoch, at least 1.
 int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                       int training_tasks, bool together = false);
-// Returns the number of batches in one epoch, summed over all tasks. A batch that the tasks share
-// is counted once.
+// Returns the number of batches of all tasks in one epoch. A batch that the tasks share counts
+// once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together = false);
 // Returns the number of examples in a full batch of all tasks that share batches. If the source has
 // buckets, this is the number for the longest bucket.
 int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Source& source,
                          int training_tasks);
-// Describes the settings that determine which examples a step uses and how many steps there are:
-// keys of the training file, and the number and the fingerprint of the examples. Returns one line
-// per setting, "NAME: VALUE". The result must be equal in all tasks that share batches.
+// Returns the settings that determine the examples of each step and the number of steps: keys of
+// the training file, and the number and the fingerprint of the examples. The result has one line
+// per setting, "NAME: VALUE", and must be equal in all tasks that share batches.
 std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source);
 
 }  // namespace tfjob::train

@@ -28,7 +28,8 @@ StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::Trainin
   if (inputs.start == nullptr) return StartState(config, definition, streamed);
   RETURN_IF_ERROR(state::CheckFits(*inputs.start, definition.state));
   state::Snapshot start = *inputs.start;
-  // Record the position of a single task; a strategy with several tasks distributes it.
+  // Record the position of this task alone; a strategy with several tasks distributes the position
+  // among them.
   start.ledger = strategy::PositionRecord({task.type, task.index}, inputs.drawn);
   return start;
 }

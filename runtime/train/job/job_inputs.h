@@ -1,5 +1,5 @@
-// Defines the values that a program that starts a run itself (runtime/api) may provide instead of
-// naming files in a training file.
+// Defines the inputs that a program that starts a run itself (runtime/api) may provide in memory,
+// instead of naming files in a training file.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,21 @@ namespace tfjob::train {
 // Unset members are read from the files that the training file names.
 struct JobInputs {
   std::shared_ptr<const model::Model> model;
-  // With the fields of LoadDataset; BatchSource has been applied.
+  // The examples. They have the same fields as those from LoadDataset, and BatchSource has already
+  // been applied.
   std::shared_ptr<const data::Source> train, eval;
-  // True if `train` has only this task's examples. The task then reads all of them, in its own
-  // order, and the batch size is that of the task (batch_size). Must be false if tasks share
-  // batches.
+  // Whether `train` contains only this task's examples. If so, the task reads all of them, in its
+  // own order, and batch_size is the batch size of this task. Must be false if tasks share batches.
   bool own_examples = false;
 
-  // The state from which a run without a checkpoint starts, and the number of batches that count as
-  // drawn in it.
+  // The state from which a run without a checkpoint starts, and the number of batches that have
+  // been drawn before this state.
   std::shared_ptr<const state::Snapshot> start;
   int64_t drawn = 0;
 };
 
-// Return the model and the data of a run: those in `inputs` or, if those are unset, those that the
-// training file names.
+// Return the model and the data of a run. Members that are unset in `inputs` are read from the
+// files that the training file names.
 StatusOr<model::Model> ModelOf(const JobInputs& inputs, const config::TrainingConfig& config);
 StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
                                                      const config::TrainingConfig& config,

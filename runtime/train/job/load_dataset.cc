@@ -37,7 +37,7 @@ struct Place {
         .first = first && index == 0,
         .threads = std::max(1, threads / static_cast<int>(std::min<size_t>(count, kMostThreads)))};
   }
-  // Returns a seed that other places do not have.
+  // Returns a seed that differs from those of other places and purposes.
   int64_t SeedFor(std::string_view purpose) const {
     return static_cast<int64_t>(PhiloxKey(static_cast<uint64_t>(seed), StrCat(purpose, " ", path)));
   }
@@ -51,8 +51,8 @@ SourceConfig& SourceIn(config::TrainingConfig& config, Split split) {
   return split == Split::kTrain ? config.data.train : config.data.eval;
 }
 
-// Replaces the key in an error, "data.train", with that of dataset `index`
-// ("data.train.datasets[0]").
+// Replaces the key in an error, such as "data.train", with the key of dataset `index`, such as
+// "data.train.datasets[0]".
 Status InDataset(const Status& error, Split split, size_t index) {
   const std::string key = StrCat(KeyOf(split), ".datasets[", index, "]");
   std::string_view message = Message(error);
@@ -65,7 +65,7 @@ Status InDataset(const Status& error, Split split, size_t index) {
 StatusOr<data::SourcePtr> LoadElement(config::TrainingConfig& config, Split split,
                                       const model::Model& model, Extent extent,
                                       const Place& place) {
-  // Vary the seed; otherwise, generated data would be the same in all datasets.
+  // Vary the seed, because otherwise all datasets would generate the same data.
   config.seed = place.first ? place.seed : place.SeedFor("dataset");
   const int threads =
       config.data.threads > 0 ? static_cast<int>(config.data.threads) : AvailableProcessors();
@@ -153,7 +153,7 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
                                                           Extent extent) {
   config::TrainingConfig own = config;
   RETURN_IF_ERROR(AgreeOnClasses(own, split));
-  SourceIn(own, split == Split::kTrain ? Split::kEval : Split::kTrain) = {};  // is not used
+  SourceIn(own, split == Split::kTrain ? Split::kEval : Split::kTrain) = {};  // not used
   return LoadPart(own, split, model, extent, {.seed = config.seed});
 }
 

@@ -51,7 +51,7 @@ std::vector<int64_t> ShapeOf(const config::FeatureConfig& feature) {
   return {static_cast<int64_t>(feature.columns.size())};
 }
 
-// Converts a feature whose strings become ids. `at` is the path of the feature.
+// Converts a feature whose strings are converted to ids. `at` is the path of the feature.
 StatusOr<data::ExampleFeature> ToIds(const std::string& name, const config::FeatureConfig& feature,
                                      const std::string& at) {
   data::ExampleFeature ids{.name = name, .dtype = DType::kInt64};
@@ -136,7 +136,8 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const config::Training
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
-// Returns a hash of all values. It is equal in two tasks only if their vocabularies are equal, too.
+// Returns a hash of all values. The values include ids, so two tasks have the same hash only if
+// their vocabularies are equal, too.
 uint64_t HashOf(const data::Dataset& dataset) {
   Fnv1a hash;
   for (const data::Array& array : dataset.arrays) {
@@ -182,7 +183,7 @@ StatusOr<std::shared_ptr<const data::Source>> OpenImages(const config::TrainingC
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
-// Returns the range of the numbers in an input or output.
+// Returns the smallest and the largest number in an input or output.
 StatusOr<std::pair<double, double>> RangeOf(const SourceConfig& source, Split split,
                                             const std::string& name, DType dtype) {
   const auto found = source.ranges.find(name);
@@ -256,7 +257,7 @@ StatusOr<data::Dataset> DrawArrays(const config::TrainingConfig& config, Split s
   return data::MakeSynthetic(options);
 }
 
-// Integers in a CSV file are exact only if they are read as float64.
+// Returns the type for reading a CSV file of numbers. Integers must be read as float64 to be exact.
 DType CsvType(const model::Model& model) {
   const std::optional<graph::TensorType> stated = model::StatedInputs(model)[0];
   return !stated || stated->dtype == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;

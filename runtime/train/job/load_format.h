@@ -10,8 +10,8 @@
 
 namespace tfjob::train {
 
-// Loads data.train or data.eval, whose format must not consist of other datasets. Errors name the
-// key or the file.
+// Loads data.train or data.eval, which must not consist of other datasets. Errors name the key or
+// the file.
 StatusOr<std::shared_ptr<const data::Source>> LoadFormat(const config::TrainingConfig& config,
                                                          Split split, const model::Model& model,
                                                          Extent extent);

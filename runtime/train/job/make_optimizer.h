@@ -1,4 +1,4 @@
-// Makes an optimizer from the `optimizer` section of a training file.
+// Creates an optimizer from the `optimizer` section of a training file.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,8 +8,8 @@
 
 namespace tfjob::train {
 
-// An optimizer without a name is SGD. Returns InvalidArgument, with a message that names the key,
-// for invalid hyper-parameters.
+// Creates the optimizer; the default is SGD. Returns InvalidArgument, with a message that names the
+// key, for invalid hyper-parameters.
 StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& config);
 optimizer::Clipping ClippingOf(const config::OptimizerConfig& config);
 

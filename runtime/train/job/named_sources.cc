@@ -21,8 +21,8 @@ Status CheckNames(const Role& role, const Names& given) {
   return OkStatus();
 }
 
-// Adds the arrays of one role. A layer to which the file assigns no array uses the array of the
-// same name or, if it is the only layer, the array `otherwise`.
+// Adds the arrays of one role. If the file assigns no array to a layer, the layer uses the array of
+// the same name or, if it is the only layer, the array `otherwise`.
 Status AddSources(const Role& role, const Names& given, Extent extent,
                   std::vector<data::NpzOptions::Source>& sources) {
   RETURN_IF_ERROR(CheckNames(role, given));

@@ -19,7 +19,8 @@ struct Role {
   std::string otherwise;            // the array for the only input or output
 };
 Role InputRole(const model::Model& model, Split split);
-// `array` names the array of output i in a dataset (model::LabelsName, …).
+// Returns the role of the outputs' labels or sample weights. `array` returns the name that the
+// array of output i has in a dataset (model::LabelsName, …).
 Role OutputRole(const model::Model& model, Split split, std::string_view key,
                 std::string (*array)(const model::Model&, size_t), std::string otherwise);
 

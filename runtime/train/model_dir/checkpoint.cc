@@ -17,8 +17,8 @@ constexpr char kLedger[] = "tfjob/ledger";
 constexpr char kOptimizer[] = "tfjob/optimizer";
 constexpr char kLossScale[] = "tfjob/loss_scale";  // float64: the scale, the number of good steps
 
-// Limits on how much an untrusted checkpoint can make this process read and send. A ledger has some
-// 40 bytes per shard and task. Longer ones are not written either.
+// Limits on how much an untrusted checkpoint can make this process read and send. A ledger has
+// about 40 bytes per shard and task. A ledger above the limit is not written, either.
 constexpr int64_t kMaxLedgerBytes = 256 << 20;
 constexpr int64_t kMaxRecordBytes = 4096;
 
@@ -27,7 +27,7 @@ Status AddText(const std::string& name, const std::string& text, io::BundleWrite
                     std::as_bytes(std::span(text)));
 }
 
-// Returns "" if there is no such tensor.
+// Returns the bytes of the tensor as text, or "" if there is no such tensor.
 StatusOr<std::string> ReadText(const io::BundleReader& reader, const std::string& prefix,
                                const std::string& name, int64_t limit) {
   const auto found = reader.entries().find(name);
@@ -78,7 +78,7 @@ Status AddVariable(const state::Variable& variable, const std::vector<optimizer:
   return OkStatus();
 }
 
-// Checks the type and the shape, using only the index.
+// Checks the type and the shape of the tensor. Reads only the index.
 Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const std::string& name,
                DType dtype, const Shape& shape) {
   const auto found = reader.entries().find(name);
@@ -93,7 +93,8 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
                          shape.ToString(), "; use another model_dir, or the model that wrote it");
 }
 
-// Returns the name under which the checkpoint stores a slot of the variable; "" if it stores none.
+// Returns the name under which the checkpoint stores a slot of the variable, or "" if the
+// checkpoint lacks the slot.
 std::string SlotName(const io::BundleReader& reader, std::string_view record,
                      const state::Variable& variable, const optimizer::Slot& slot,
                      const state::TrainingState& training) {
@@ -125,7 +126,7 @@ Status CheckCheckpoint(const std::string& prefix, const state::TrainingState& tr
   return OkStatus();
 }
 
-// A tensor that stays in the file of a checkpoint.
+// A tensor in a checkpoint, whose values stay in the file and are streamed from it.
 class StreamedTensor : public state::StreamedValue {
  public:
   explicit StreamedTensor(io::StoredTensor tensor) : tensor_(std::move(tensor)) {}
@@ -235,7 +236,7 @@ Status AddLossScale(const state::Snapshot& snapshot, io::BundleWriter& writer) {
   return writer.Add(kLossScale, Tensor::Of<double>({2}, {snapshot.loss_scale->scale, good_steps}));
 }
 
-// Returns nullopt if the checkpoint contains none.
+// Returns the loss scale, or nullopt if the checkpoint contains none.
 StatusOr<std::optional<state::LossScale>> ReadLossScale(const io::BundleReader& reader,
                                                         const std::string& prefix) {
   if (!reader.Has(kLossScale)) return std::optional<state::LossScale>();
@@ -306,8 +307,8 @@ Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingSta
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return OkStatus();
   const Status status = CheckCheckpoint(latest->prefix, training);
-  // If the newest checkpoint is damaged, an older one may be intact, but only reading it
-  // shows that.
+  // If the newest checkpoint is damaged, an older one may be intact. Only an attempt to load it can
+  // show that.
   if (absl::IsDataLoss(status))
     return LoadLatestCheckpoint(folder, training, {.streamed = streamed}).status();
   return status;

@@ -29,11 +29,11 @@ class ThreadPool;
 namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
-// oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
-// one cannot be read, returns that error. Returns InvalidArgument, and writes nothing, if the
-// ledger is longer than what LoadCheckpoint reads (256 MiB). Checks the right (io::CheckRight)
-// first, before the checkpoint appears under its name, and before it is registered; an error ends
-// the save.
+// oldest checkpoints beyond `keep` (0 keeps all). Writes streamed values piece by piece; if a value
+// cannot be read, returns the error. Returns InvalidArgument, and writes nothing, if the ledger is
+// longer than LoadCheckpoint accepts (256 MiB). Checks the right to write (io::CheckRight) three
+// times: at the start, before the checkpoint appears under its name, and before it is registered.
+// An error of a check ends the save.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem(), const io::WriteRight& right = {});
@@ -60,23 +60,23 @@ struct LoadOptions {
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
 // missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
-// the message names the variable or slot. A slot gets its initial value if it is missing or had
-// another meaning under the options of the checkpoint's optimizer.
+// the message names the variable or slot. A slot gets its initial value if the checkpoint lacks it,
+// or if it had another meaning for the optimizer that wrote the checkpoint.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training,
                                          const LoadOptions& options = {});
 
-// Returns the snapshot of the newest checkpoint, or nullopt if the folder has none. If the
-// newest checkpoint is damaged, logs a warning and returns the newest intact one, or DataLoss
-// if none is intact.
+// Returns the snapshot of the newest checkpoint, or nullopt if the folder has none. If the newest
+// checkpoint is damaged, logs a warning and returns the snapshot of the newest intact one, or
+// DataLoss if no checkpoint is intact.
 StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                               const state::TrainingState& training,
                                                               const LoadOptions& options = {});
 
-// Returns the error that LoadLatestCheckpoint would return, as far as it can be detected without
-// reading the values of the newest checkpoint. If its index or the size of a data file shows that
-// it is damaged, loads older checkpoints, as LoadLatestCheckpoint does. Returns OK if the folder
-// has no checkpoint. `streamed` is as in LoadOptions.
+// Returns the error that LoadLatestCheckpoint would return, as far as the error can be detected
+// without reading the values of the newest checkpoint. If the index of the newest checkpoint, or
+// the size of one of its data files, shows damage, loads older checkpoints, as LoadLatestCheckpoint
+// does. Returns OK if the folder has no checkpoint. `streamed` is as in LoadOptions.
 Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training,
                              std::span<const int> streamed = {});
 

@@ -12,7 +12,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kLeavePatience = 60s;
-// The interval at which a wait asks whether another task has taken over.
+// The interval at which a wait checks whether another task has taken over.
 constexpr Duration kAskEvery = 500ms;
 
 }  // namespace
@@ -38,7 +38,7 @@ struct CheckpointSaver::Shared {
     schedule.OnBegin(pending.snapshot.global_step(), clock->Monotonic());
     Hand(std::move(pending), false);
   }
-  // Starts the write that the actions request, if any. Returns actions that contain the result, or
+  // Starts the write that the actions request, if any. The returned actions contain the result or
   // the time of the next check.
   SaveActions Obey(SaveActions actions, const Pending& last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Log(actions);
@@ -61,7 +61,7 @@ struct CheckpointSaver::Shared {
 
   const SaverOptions options;
   Mutex mutex;
-  CondVar work;   // there is something to write, or the saver is leaving
+  CondVar work;   // there is something to write, or the saver is being destroyed
   Event written;  // set when a write ends
   Clock* clock ABSL_GUARDED_BY(mutex);
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
@@ -71,8 +71,8 @@ struct CheckpointSaver::Shared {
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
-  // True if the saver has been destroyed; then the thread must not use anything that belongs to the
-  // saver's owner.
+  // True if the saver has been destroyed. The thread must then not use any object of the saver's
+  // owner.
   bool abandoned ABSL_GUARDED_BY(mutex) = false;
 };
 
@@ -148,7 +148,7 @@ void CheckpointSaver::Require() {
 
 void CheckpointSaver::Restored(int64_t step) {
   MutexLock lock(shared_->mutex);
-  if (shared_->next && shared_->next->snapshot.global_step() == step) return;  // not yet saved
+  if (shared_->next && shared_->next->snapshot.global_step() == step) return;  // not saved yet
   shared_->schedule.OnRestored(step, clock_.Monotonic());
 }
 
@@ -205,7 +205,7 @@ Status CheckpointSaver::WhyNotAwait(const state::Snapshot& last, bool ending) co
 Status CheckpointSaver::Await(const state::Snapshot& last, int64_t term, const StopSource* stop) {
   const int64_t step = last.global_step;
   bool ending = stop != nullptr;
-  bool asked = !ending;  // the stop request has not been passed to the schedule yet
+  bool asked = !ending;  // whether the schedule knows of the stop request, if any
   for (bool first = true;; first = false) {
     Duration timeout;
     const Status useless = WhyNotAwait(last, ending);

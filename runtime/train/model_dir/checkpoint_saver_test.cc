@@ -50,8 +50,7 @@ class CheckpointSaverTest : public testing::Test {
                 },
             .policy = policy};
   }
-  // Waits for a problem whose text contains `text`; if `text` is "", waits until there is no
-  // problem.
+  // Waits for a problem that contains `text` or, if `text` is "", until there is no problem.
   bool AwaitProblem(const std::string& text) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     MutexLock lock(mutex_);
@@ -100,7 +99,7 @@ TEST_F(CheckpointSaverTest, WritesInTheBackgroundWhenDue) {
   EXPECT_FALSE(saver.Due(6));
 }
 
-// A value that cannot be read, because its server was lost.
+// A value that cannot be read, because its server has been lost.
 class Lost : public state::StreamedValue {
  public:
   Status Read(int64_t, std::span<std::byte>) const override {
@@ -127,7 +126,8 @@ TEST_F(CheckpointSaverTest, AStateThatIsLostIsNotTriedAgain) {
   EXPECT_EQ(Newest(), -1);
 }
 
-// Each state is written in the term in which it was handed over, however late that is.
+// Each state is written with the term in which it was passed to the saver, even if the write
+// happens later.
 TEST_F(CheckpointSaverTest, AStateKeepsItsTerm) {
   CheckpointSaver saver(Options({.every_steps = 10}), clock_);
   disk_.Hang(true);
@@ -202,7 +202,7 @@ TEST_F(CheckpointSaverTest, AwaitsTheWriteInProgress) {
   EXPECT_EQ(saver.saved_step(), 5);
 }
 
-// The copy is finished by the writer thread, or by a caller that needs the state earlier.
+// The writer thread finishes the copy, unless a caller that needs the state finishes it earlier.
 TEST_F(CheckpointSaverTest, TheCopyIsFinishedBeforeItIsWritten) {
   Event write, finished;
   std::atomic<int> copies = 0;

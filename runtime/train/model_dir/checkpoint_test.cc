@@ -81,7 +81,7 @@ TEST_F(TrainCheckpointTest, RefusesAScaleOfTheLossThatNoRunWrites) {
   }
 }
 
-// The right to write may be lost at any time; the checkpoint before then stays the newest one.
+// The right to write may be lost at any time. The previous checkpoint then stays the newest one.
 TEST_F(TrainCheckpointTest, OneThatMayNoLongerBeWrittenIsNotRegistered) {
   ASSERT_EQ(SaveCheckpoint(folder_, training_, SnapshotAt(12, training_), 5, Time(1s)), OkStatus());
   for (const int allowed : {0, 1, 2, 3}) {
@@ -95,7 +95,7 @@ TEST_F(TrainCheckpointTest, OneThatMayNoLongerBeWrittenIsNotRegistered) {
   }
 }
 
-// The files of a checkpoint of the same step must not be replaced, either.
+// The files of an existing checkpoint of the same step must not be replaced, either.
 TEST_F(TrainCheckpointTest, OneOfAnEarlierTermReplacesNothing) {
   const auto save = [this](int64_t term, float value) {
     state::Snapshot snapshot = SnapshotAt(12, training_);
@@ -132,7 +132,7 @@ TEST_F(TrainCheckpointTest, ReadsIntoGivenMemory) {
             into.variables[1].slots[1].bytes().data());
 }
 
-// Streams values that take two and a half pieces. Bytes from `fails_at` on cannot be read.
+// Streams values that take two and a half pieces. Reads of bytes at or after `fails_at` fail.
 class Streamed : public state::StreamedValue {
  public:
   static constexpr int64_t kElements = 5 * static_cast<int64_t>(state::kPieceBytes) / 8;
@@ -321,7 +321,7 @@ TEST_F(TrainCheckpointTest, FallsBackToTheNewestWholeOneIfADataFileIsMissing) {
   EXPECT_EQ((*loaded)->global_step, 3);
 }
 
-// RMSProp_1 is the average gradient if RMSprop is centered, otherwise the momentum.
+// RMSProp_1 is the average gradient if RMSprop is centered, and otherwise the momentum.
 TEST_F(TrainCheckpointTest, ASlotIsReadByItsMeaning) {
   state::TrainingState plain = training_;
   plain.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kRmsprop);
@@ -402,10 +402,10 @@ TEST_F(TrainCheckpointTest, WithoutAJobUidAMarkFromBeforeTheRunDoesNotCount) {
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(1001s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), 42);
   EXPECT_EQ(*FinishedStep(folder_, {}), 42);
-  // A matching UID overrides the time.
+  // If the UID matches, the time is ignored.
   ASSERT_TRUE(MarkFinished(folder_, {.job_uid = "u"}, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .oldest = Time(1001s)}), 42);
-  // Earlier versions of the trainer wrote a mark like this.
+  // Earlier versions of the trainer wrote marks of this form.
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/finished.json", R"({"global_step":7})").ok());
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {}), 7);

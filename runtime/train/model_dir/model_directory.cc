@@ -55,7 +55,8 @@ Status ModelDirectory::Prepare() {
   return Sweep();
 }
 
-// The folder may not be the one that the chief has checked.
+// Also checks the newest checkpoint, because the folder may not be the one that the chief has
+// checked.
 Status ModelDirectory::TakeOver(int64_t term) {
   RETURN_IF_ERROR(Check());
   RETURN_IF_ERROR(CheckLatestCheckpoint(options_.folder, options_.training));

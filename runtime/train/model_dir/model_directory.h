@@ -1,6 +1,6 @@
 // Prepares the folder of a run (model_dir), and writes the run's checkpoints and the mark of its
-// end. Either one task alone does this during the whole run, or several tasks of a group may do it
-// in turn: then each operation checks the task's right to write.
+// end. Either a single task does this during the whole run, or several tasks of a group may do it
+// in turn. In the second case, each operation checks whether the task has the right to write.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace tfjob::train {
 
-// Returns whether an error of the disk may go away while the task trains. A full or failing disk
-// may recover, unlike a folder that this task has no permission to write to.
+// Returns whether a disk error may go away while the task trains. A full or failing disk may
+// recover, but a missing permission to write to the folder remains.
 bool MayPass(const Status& status);
 
 struct ModelDirectoryOptions {
@@ -25,8 +25,8 @@ struct ModelDirectoryOptions {
   int keep = 0;  // how many checkpoints to keep; 0: all
   RunMark run;
   FileSystem* files = &RealFileSystem();
-  // If several tasks may write in turn, returns an error unless this task has the right to write.
-  // Otherwise null.
+  // Null if only this task may write. If several tasks may write in turn, returns an error unless
+  // this task has the right to write.
   std::function<Status()> may_write;
 };
 
@@ -35,24 +35,24 @@ class ModelDirectory {
  public:
   explicit ModelDirectory(ModelDirectoryOptions options) : options_(std::move(options)) {}
 
-  // Creates the folder, and removes the marks of earlier runs' ends and what interrupted writes
-  // have left. Returns an error if the folder cannot be written to. If that may change, only logs
+  // Creates the folder, and removes the end marks of earlier runs and the remains of interrupted
+  // writes. Returns an error if the folder is not writable. If this may change (MayPass), only logs
   // a warning.
   Status Prepare();
   // Saves a checkpoint (SaveCheckpoint). If several tasks may write, the first call in a term also
-  // prepares the folder, and saves nothing if the newest checkpoint is of this step already: the
-  // task that had the right before has then saved it.
+  // prepares the folder. This call saves nothing if the newest checkpoint is already of this step,
+  // because the task that previously had the right has then saved it.
   Status Save(const state::Snapshot& snapshot, Time now, int64_t term);
   Status Mark(int64_t step, Time now);
 
  private:
   Status Check() const { return options_.may_write ? options_.may_write() : OkStatus(); }
   Status TryToWrite() const;
-  // Removes the mark in this folder. If several tasks may write, keeps a mark of this run: another
-  // task has ended the run.
+  // Removes the mark in this folder. If several tasks may write, keeps a mark of this run, because
+  // another task has ended the run.
   Status ClearMark(const std::string& folder) const;
   Status Sweep() const;
-  // Prepares the folder for a task that may not have written to it in this term yet.
+  // Checks and prepares the folder. Call once per term, before the first save.
   Status TakeOver(int64_t term);
 
   const ModelDirectoryOptions options_;

@@ -53,7 +53,7 @@ TEST_F(ModelDirectoryTest, TheFirstSavePreparesTheFolder) {
 }
 
 // Another task has ended the run. A task that still believes that it has the right to write must
-// not remove the mark, which late tasks wait for.
+// not remove the mark, because late tasks wait for the mark.
 TEST_F(ModelDirectoryTest, KeepsTheMarkOfItsOwnRun) {
   ASSERT_EQ(MarkFinished(folder_, run_, 7, Time(1s)), OkStatus());
   ASSERT_EQ(MarkFinished(folder_ + "/eval", run_, 7, Time(1s)), OkStatus());
@@ -90,7 +90,7 @@ TEST_F(ModelDirectoryTest, DoesNotReplaceACheckpointThatTheTaskBeforeHasSaved) {
   EXPECT_EQ(Newest(), 9);
 }
 
-// Another task may have written in between.
+// Another task may have written to the folder in between.
 TEST_F(ModelDirectoryTest, PreparesTheFolderAgainWhenTheRightReturns) {
   ModelDirectory directory = Shared();
   ASSERT_EQ(directory.Save(StateAt(8), Time(2s), 3), OkStatus());

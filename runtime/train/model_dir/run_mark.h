@@ -19,10 +19,11 @@ namespace tfjob::train {
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
-  // Used only if there is no job UID: a mark from before this time belongs to an older run.
+  // Used only if there is no job UID: a mark that is older than this time belongs to an earlier
+  // run.
   Time oldest{};
 };
-// Returns a string that identifies the run without naming it, for progress::RunEnd.
+// Returns a string for progress::RunEnd that identifies the run, but does not reveal the job's UID.
 std::string RunFingerprint(const RunMark& run);
 
 // Describes how a run has ended.
@@ -35,13 +36,14 @@ struct RunEnd {
 
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
                     FileSystem& files = RealFileSystem());
-// Like MarkFinished, but records that the run has failed.
+// Writes a mark like MarkFinished, but records that the run has failed.
 Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& end, Time now,
                   FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);
 // Returns the content of the run's mark, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// Like ReadRunEnd, but returns only the step. Also returns nullopt if the run has failed.
+// Returns the step from the run's mark, or nullopt if there is no mark of this run or the run has
+// failed.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

@@ -103,8 +103,8 @@ void SaveSchedule::ReportSlow(Duration now, SaveActions& actions) {
   actions.warning = problem_;
 }
 
-// Gives every write the full `final_patience`, because a write that would succeed may begin shortly
-// before the deadline.
+// Returns the time at which to give up. Allows every write the full `final_patience`, because a
+// write may start shortly before the deadline and still succeed.
 Duration SaveSchedule::GiveUpAt() const {
   if (last_->stopping || policy_.final_patience == 0s) return Duration::max();
   return std::max(last_->deadline, write_->begun + policy_.final_patience);

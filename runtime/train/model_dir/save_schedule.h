@@ -1,6 +1,7 @@
-// Decides when the chief saves checkpoints: a state machine over its steps, finished writes, the
-// request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
-// CheckpointSaver (checkpoint_saver.h) reports events to it and carries out its actions.
+// Decides when the chief saves checkpoints. Implemented as a state machine whose events are the
+// chief's steps, finished writes, the request to stop, the end of training, and the passing of
+// time. Pure: no clock, no thread, no disk. CheckpointSaver (checkpoint_saver.h) reports events to
+// it and carries out its actions.
 //
 //   training   A save that is due starts a write. Only one write is in progress at a time; a save
 //              that becomes due during a write starts afterwards. A failed write is repeated with
@@ -31,16 +32,16 @@ struct SavePolicy {
   Duration slow{10s};
 };
 
-// Specifies what the caller must do after an event.
+// Tells the caller what to do after an event.
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the mark, and call OnBeginMark
   std::string warning;              // for the log; "" if none
   std::string note;                 // for the log, at level info; "" if none
-  std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
-  // In the phases stopping and ending, set once the caller need not wait any longer: OK if the last
-  // step is saved, otherwise Unavailable with a message that names the step and says why it is not
-  // saved.
+  std::optional<Duration> wake_at;  // when to call OnTime; also call it after each OnWritten
+  // In the phases stopping and ending, set once the caller need not wait any longer. OK if the last
+  // step is saved, and otherwise Unavailable with a message that names the step and says why it is
+  // not saved.
   std::optional<Status> result;
 };
 
@@ -50,14 +51,14 @@ class SaveSchedule {
 
   // Reports that a step has ended. Call it between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // Reports that the write requested by the last actions begins, with the state of `step`.
+  // Reports that the write that the last actions requested has started, with the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
   // Reports that the write in progress has ended. In the phases stopping and ending, call OnTime
   // next.
   SaveActions OnWritten(const Status& status, Duration now);
   // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
-  // saves, in steps or in time, start again here.
+  // saves, in steps or in time, restart at this point.
   void OnRestored(int64_t step, Duration now);
   // Makes OnStep start a write as soon as no other write is in progress.
   void Require() { required_ = true; }
@@ -84,7 +85,7 @@ class SaveSchedule {
     Duration begun{0};
     Duration reported{0};  // when the write was last reported as slow; `begun` if never
   };
-  struct Last {  // the last state, in the phases stopping and ending
+  struct Last {  // the last state; used in the phases stopping and ending
     int64_t step = 0;
     bool stopping = false;
     Duration deadline{0};
@@ -105,7 +106,7 @@ class SaveSchedule {
 
   const SavePolicy policy_;
   std::optional<int64_t> saved_step_;
-  std::optional<int64_t> base_step_;  // where the current intervals between saves begin
+  std::optional<int64_t> base_step_;  // the start of the current intervals between saves
   Duration base_time_;
   bool required_ = false;
   std::optional<Write> write_;

@@ -125,7 +125,7 @@ TEST(SaveSchedule, TriesAgainWithGrowingPausesWhileItTrains) {
 )");
 }
 
-// The servers that held the last state were lost before it was saved.
+// The servers with the last state were lost before the state was saved.
 TEST(SaveSchedule, TriesAgainAsBeforeIfTrainingGoesOnAfterAnEnd) {
   ExpectTranscript({.every = 600s}, R"(600 end 5: write
 600 begin 5
@@ -266,7 +266,8 @@ TEST(SaveSchedule, AStopDuringTheEndMakesOneMoreAttempt) {
 )");
 }
 
-// The write in progress is newer than all checkpoints, so a lost state is restored from it.
+// The state that is being written is newer than all checkpoints, so a lost state is restored from
+// it.
 TEST(SaveSchedule, AStateRestoredFromTheWriteInProgressIsNotSavedYet) {
   SaveSchedule schedule({}, 0s);
   schedule.OnBegin(7, 0s);

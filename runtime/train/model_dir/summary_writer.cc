@@ -26,7 +26,7 @@ struct SummaryWriter::Entry {
 struct SummaryWriter::Shared {
   explicit Shared(SummaryOptions given) : options(std::move(given)) {}
 
-  // Used only by the writer's thread.
+  // Writes one entry to the event file. Called only by the writer's thread.
   Status Write(const Entry& entry) {
     if (events == nullptr) {
       ASSIGN_OR_RETURN(events, io::EventWriter::Create(options.folder, entry.time, *options.files));
@@ -50,7 +50,7 @@ struct SummaryWriter::Shared {
       waiting.pop_front();
       Show("");
     } else {
-      problem.clear();  // log each attempt
+      problem.clear();  // log the error of each attempt
       Show(StrCat("a summary of step ", waiting.front().step,
                   " could not be written: ", Message(status), "; the task goes on"));
       attempt_failed = true;
@@ -62,16 +62,16 @@ struct SummaryWriter::Shared {
   std::unique_ptr<io::EventWriter> events;
   Mutex mutex;
   CondVar changed;
-  std::deque<Entry> waiting ABSL_GUARDED_BY(mutex);  // the first one stays while it is written
+  std::deque<Entry> waiting ABSL_GUARDED_BY(mutex);  // the first entry stays while it is written
   bool writing ABSL_GUARDED_BY(mutex) = false;
-  Duration begun ABSL_GUARDED_BY(mutex){0};  // when the caller first saw the write
+  Duration begun ABSL_GUARDED_BY(mutex){0};  // when the caller first noticed the write
   bool attempt_failed ABSL_GUARDED_BY(mutex) = false;
   int64_t lost ABSL_GUARDED_BY(mutex) = 0;
   std::string problem ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;
-  // True if the writer has been destroyed; then the thread must not use anything that belongs to
-  // the writer's owner.
+  // True if the writer has been destroyed. The thread must then not use any object of the writer's
+  // owner.
   bool abandoned ABSL_GUARDED_BY(mutex) = false;
 };
 

@@ -1,6 +1,6 @@
 // Writes summaries (TensorBoard event files) in the background. A full, failing or hanging disk
-// never blocks the caller: the failure is logged and shown, the write is repeated, and if too many
-// summaries are waiting, further ones are dropped.
+// never blocks the caller: the failure is logged and shown, and the write is repeated. If too many
+// summaries are waiting, further summaries are dropped.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class SummaryWriter {
   // The folder and its event file are created with the first summary. `clock` must outlive the
   // writer.
   SummaryWriter(SummaryOptions options, Clock& clock);
-  // Flushes for up to 5 s.
+  // Waits for up to 5 s until all summaries are written.
   ~SummaryWriter();
 
   // Adds one point per tag at `step`.
@@ -44,8 +44,8 @@ class SummaryWriter {
   void AddStart(int64_t step);
   // Waits until everything is written, an attempt has failed, or `timeout` has passed.
   void Flush(Duration timeout);
-  // Ends the writer without waiting: its thread writes what it can. Afterwards, only the destructor
-  // may be called.
+  // Stops the writer without waiting. Its thread writes the waiting summaries if it can.
+  // Afterwards, only the destructor may be called.
   void Abandon();
 
  private:

@@ -23,7 +23,7 @@ CNN = "28x28-32c5-p2-64c5-p2-1024-10"
 
 
 def flags(modes, case):
-    """Parses the flags of the case, and --mode, which says how the framework runs the
+    """Parses the flags of the case, and --mode, which specifies how the framework runs the
     steps."""
     parser = argparse.ArgumentParser(description=f"Trains the model of the case {case} on Fashion-MNIST")
     parser.add_argument("--batch", type=int)

@@ -61,7 +61,7 @@ def report(result):
 
 def run(cluster, leader, arguments):
     """Starts this program once for each task of `cluster` ({"ps": [address…], …}), with `arguments`
-    and TF_CONFIG. Ends all processes when the leader (type, index) has reported. Returns the
+    and TF_CONFIG. Stops all processes when the leader (type, index) has reported. Returns the
     leader's result, with "cpu_s" and "peak_rss_mb" as sums over all processes."""
     with tempfile.TemporaryDirectory() as folder:
         tasks = [(kind, index) for kind, addresses in cluster.items() for index in range(len(addresses))]

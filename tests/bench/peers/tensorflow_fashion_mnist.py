@@ -35,7 +35,7 @@ def make_mlp(tf, random, options):
 
 
 def make_cnn(tf, random, _):
-    """Returns what make_mlp returns, for the model of //tests/bench:cnn."""
+    """Like make_mlp, but for the model of //tests/bench:cnn."""
     variables = []
     for shape in ((5, 5, 1, 32), (5, 5, 32, 64), (7 * 7 * 64, 1024), (1024, fashion_mnist.CLASSES)):
         variables += [tf.Variable(glorot(random, shape)), tf.Variable(tf.zeros(shape[-1:]))]

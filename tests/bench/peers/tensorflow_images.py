@@ -23,7 +23,7 @@ def flags():
 
 
 def picture(number):
-    """Returns the image that tests/bench/images.cc makes."""
+    """Returns the same image as tests/bench/images.cc."""
     y, x, c = (axis.astype(np.uint32) for axis in np.mgrid[0:375, 0:500, 0:3])
     noise = (x * 7919 + y * 104729 + c * 1299709 + np.uint32(number * 15485863 % 2**32)) * np.uint32(2654435761)
     wave = np.sin((x * (number % 7 + 3) + y * (c + 2)) / 40)

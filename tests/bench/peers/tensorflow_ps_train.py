@@ -111,8 +111,8 @@ def member(options):
 
 
 def session_config(tf, filters=()):
-    # One thread runs the kernels. Two run the graph, because with one the coordinator's workers
-    # hang.
+    # Use one thread for the kernels. Use two threads for the graph, because the coordinator's
+    # workers hang if there is only one.
     return tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2,
                                     device_filters=list(filters))
 

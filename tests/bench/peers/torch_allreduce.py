@@ -25,7 +25,7 @@ def cpu_seconds():
 
 
 def operation(arguments, rank, values):
-    """Returns a function that does the operation once."""
+    """Returns a function that performs the operation once."""
     part = values.numel() // arguments.ranks
     own = values[rank * part:(rank + 1) * part]
     other = torch.zeros_like(values)

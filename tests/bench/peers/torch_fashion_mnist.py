@@ -20,7 +20,7 @@ def make_mlp(nn, options):
 
 
 def make_cnn(nn, _):
-    """Returns what make_mlp returns, for the model of //tests/bench:cnn."""
+    """Like make_mlp, but for the model of //tests/bench:cnn."""
     layers = [nn.Unflatten(1, (1, 28, 28))]
     for inputs, outputs in ((1, 32), (32, 64)):
         layers += [nn.Conv2d(inputs, outputs, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]

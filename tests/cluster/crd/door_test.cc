@@ -1,6 +1,7 @@
 // Checks that the CRD and the manifest parser accept and reject the same manifests: the operator
-// can read what kubectl can create, and `tfjob validate` rejects what the API server rejects. The
-// exceptions are the cases with "parser": false in refused.json, which only the server rejects.
+// can read every manifest that kubectl can create, and `tfjob validate` rejects every manifest that
+// the API server rejects. The exceptions are the cases with "parser": false in refused.json, which
+// only the server rejects.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +39,7 @@ TEST(Door, AcceptsWhatTheReferenceAccepts) {
     const auto names = ListDirectory(folder);
     ASSERT_TRUE(names.ok()) << names.status();
     for (const std::string& name : *names) {
-      if (!name.ends_with(".yaml")) continue;  // a folder
+      if (!name.ends_with(".yaml")) continue;  // skip folders
       ExpectAccepted(folder + name);
       ++files;
     }

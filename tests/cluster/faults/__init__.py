@@ -1,2 +1,1 @@
-"""Contains the cases of faults_test.py. Each file contains the cases for one kind of
-disturbance."""
+"""Defines the cases of faults_test.py. Each file defines the cases for one kind of disturbance."""

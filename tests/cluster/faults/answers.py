@@ -1,4 +1,4 @@
-"""Tests the operator with faulty responses: connections break, and responses are lost or
+"""Tests the operator with faulty responses: connections that break, and responses that are lost or
 replaced."""
 import collections
 import itertools
@@ -10,12 +10,12 @@ from harness.proxy import Answer, Ask, Drop, Gzip
 
 from .case import FaultsCase
 
-# Error responses to a list, to a watch, or to the request that asks from which version to continue.
+# Error responses to a list, to a watch, or to the request for the version from which to continue.
 REFUSALS = [
     Answer(401, reason="Unauthorized"), Answer(403, reason="Forbidden"), Answer(404, reason="NotFound"),
     Answer(429, reason="TooManyRequests"), Answer(429, reason="TooManyRequests", headers={"Retry-After": "2"}),
     Answer(500, reason="InternalError"), Answer(503, reason="ServiceUnavailable"),
-    # Sent by an API server that lags behind the server that the client used before.
+    # The response of an API server that lags behind the server that the client used previously.
     Answer(504, "Timeout: Too large resource version: 9, current: 1", reason="Timeout", details={
         "retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]})]
 
@@ -53,9 +53,9 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_lists_and_watches_are_refused(self):
-        """The requests for each kind of object get every refusal once, in random order, and watches
-        end every second. Because repeated failures increase the backoff, the operator's steady
-        clock runs faster."""
+        """For each kind of object, the requests get each of the error responses once, in random
+        order, and watches end every second. Because repeated failures increase the backoff, the
+        operator's steady clock runs faster."""
         dice = random.Random(21)
         given = collections.defaultdict(list)  # path: refusals
         order = {}
@@ -88,7 +88,7 @@ class AnswerFaults(FaultsCase):
 
     def test_answers_are_compressed(self):
         """Compresses the first response to each method on each path, although the client did not
-        ask for it. Streaming lists are refused, because servers do not compress watches."""
+        request this. Streaming lists are rejected, because servers do not compress watches."""
         seen = set()
 
         def rule(request):

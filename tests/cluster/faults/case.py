@@ -1,5 +1,5 @@
-"""Base class of the cases. All cases of a class share a cluster. Each test has its own namespace,
-simulated kubelet, fault proxy and jobs."""
+"""Defines the base class of the cases. All cases of a class share a cluster. Each test has its own
+namespace, simulated kubelet, fault proxy and jobs."""
 import collections
 import itertools
 import os
@@ -56,7 +56,7 @@ class FaultsCase(unittest.TestCase):
         self.proxy = self.add_proxy()
 
     def add_proxy(self, **options):
-        """Starts another proxy. Its requests count as requests of this test."""
+        """Starts another proxy, whose requests count as requests of this test."""
         self.proxies.append(self.enterContext(FaultProxy(self.cluster, **options)))
         return self.proxies[-1]
 
@@ -91,7 +91,7 @@ class FaultsCase(unittest.TestCase):
 
     def expect_life(self, name="job", seconds=60, tend=lambda: None):
         """Checks that the job succeeds, and that its pods, restarts and conditions are the same as
-        without faults. Calls tend() repeatedly while it waits."""
+        without faults. Calls tend() repeatedly while waiting."""
         poll(f"{name} succeeded", seconds, lambda: tend() or self.ended(name), every=0.05)
         poll("services and running pods are gone", 30, lambda: tend() or not self.left(name), every=0.05)
         self.assertFalse(condition(self.job(name), "Failed"))
@@ -109,7 +109,7 @@ class FaultsCase(unittest.TestCase):
             pod for pod in self.children(name, "pods") if pod["status"].get("phase") == "Running"]
 
     def expect_calm(self, seconds=5, quiet=2):
-        """Checks that within `seconds` every status agrees with the objects, and that the operator
+        """Checks that every status agrees with the objects within `seconds`, and that the operator
         then stops writing: there must soon be `quiet` seconds without a write."""
         def right():
             if found := violations(self.api, self.namespace):
@@ -143,7 +143,7 @@ class FaultsCase(unittest.TestCase):
 
     def expect_bystanders(self, seconds=90):
         """Checks that the steady job runs again, the paused job is suspended and the deleted job is
-        gone. Does not compare statuses with pods; expect_calm() does."""
+        gone. Does not compare statuses with pods, because expect_calm() does this."""
         poll("steady runs again", seconds, lambda: condition(self.job(STEADY), "Running") and
              self.job(STEADY)["status"].get("ready") == "3/3" and self.job(STEADY)["status"].get("restarts") == 1)
         self.expect_pods(STEADY)
@@ -173,8 +173,8 @@ class FaultsCase(unittest.TestCase):
         self.expect_calm()
 
     def expect_lives(self, rule, jobs=5, seconds=90, change=lambda job: None, environment=None, given=lambda: True):
-        """Checks that several jobs run as usual while the proxy follows `rule`. The rule stays in
-        force at least until given() is true."""
+        """Checks that several jobs run as usual while the proxy applies `rule`. The rule remains in
+        effect at least until given() is true."""
         self.proxy.rule = rule
         self.operator(environment=environment)
         self.create_bystanders()
@@ -190,7 +190,7 @@ class FaultsCase(unittest.TestCase):
 
     def expect_pods(self, name):
         """Checks that each index had as many pods as without faults. If not, reports the pods that
-        existed, who deleted pods, and the operator's writes."""
+        existed, the clients that deleted pods, and the operator's writes."""
         attempts = {index[1:]: uids for index, uids in self.kubelet.attempts.items() if index[0] == name}
         counts = {index: len(uids) for index, uids in attempts.items()}
         if counts == {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2}:

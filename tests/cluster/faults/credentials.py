@@ -21,8 +21,8 @@ class CredentialFaults(FaultsCase):
         return pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def token(self, name):
-        """Creates a Secret, and returns a token of the default service account that is valid until
-        the Secret is deleted."""
+        """Creates a Secret, and returns a token of the default service account. The token is valid
+        until the Secret is deleted."""
         secret = self.api.create(kube.core(self.namespace, "secrets"), {"metadata": {"name": name}})
         bound = {"kind": "Secret", "apiVersion": "v1", "name": name, "uid": secret["metadata"]["uid"]}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -30,13 +30,13 @@ class CredentialFaults(FaultsCase):
         return self.api.create(kube.core(self.namespace, "serviceaccounts/default/token"), request)["status"]["token"]
 
     def allow(self):
-        """Gives the default service account all permissions."""
+        """Grants all permissions to the default service account."""
         self.api.create(BINDINGS, {"metadata": {"name": self.namespace}, "subjects": [
             {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}})
 
     def kubeconfig(self, folder, user, server=None, authority=None):
-        """Writes a kubeconfig to the folder and returns its path. The default server is the
+        """Writes a kubeconfig to the folder, and returns its path. By default, the server is the
         proxy."""
         authority = authority or self.cluster.state / "pki/ca.crt"
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -48,8 +48,8 @@ class CredentialFaults(FaultsCase):
         return folder / "kubeconfig"
 
     def client(self, folder):
-        """Copies the administrator's certificate and key to the folder. Returns the kubeconfig's
-        user entry that names them."""
+        """Copies the administrator's certificate and key to the folder. Returns a user entry for a
+        kubeconfig that names these files."""
         for name in ("admin.crt", "admin.key"):
             (folder / name).write_bytes((self.cluster.state / "pki" / name).read_bytes())
         return {"client-certificate": str(folder / "admin.crt"), "client-key": str(folder / "admin.key")}
@@ -68,8 +68,8 @@ class CredentialFaults(FaultsCase):
                      "-CAserial", out.with_suffix(".serial"), "-days", days, "-extfile", more, "-out", f"{out}.crt")
 
     def test_the_token_rotates(self):
-        """The token is replaced as kubelets replace it, by redirecting a symbolic link. The server
-        responds to the old token with 401."""
+        """Replaces the token as kubelets do, by redirecting a symbolic link. The server responds to
+        the old token with 401."""
         folder = self.folder()
         (folder / "token").symlink_to("..data/token")
 
@@ -103,8 +103,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_rights_are_taken_and_given_back(self):
-        """Open watches continue. At first, only writes are refused; later, when connections are
-        cut, watches are refused, too."""
+        """Open watches continue. At first, only writes are rejected; later, when connections are
+        cut, watches are rejected, too."""
         folder = self.folder()
         self.allow()
         self.proxy = self.add_proxy(certificate=False)
@@ -116,7 +116,7 @@ class CredentialFaults(FaultsCase):
         self.create("meanwhile")
 
         def refused(write):
-            """Returns the resources whose reads or writes were refused."""
+            """Returns the resources for which reads or writes were rejected."""
             return {request.path.rpartition("/")[2] for request in self.proxy.requests
                     if request.code == 403 and request.write == write}
         poll("a write is refused", 30, lambda: refused(True))
@@ -129,7 +129,7 @@ class CredentialFaults(FaultsCase):
 
     def test_the_authority_of_the_server_rotates(self):
         """A new authority signs the server's certificate. The operator does not trust this
-        authority until it is in the file that the kubeconfig names."""
+        authority until the file that the kubeconfig names contains it."""
         folder = self.folder()
         trusted, new, server = folder / "trusted.crt", folder / "new", folder / "server"
         trusted.write_bytes((self.cluster.state / "pki/ca.crt").read_bytes())
@@ -151,8 +151,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_client_certificate_had_expired(self):
-        """The operator reports the expired certificate and later uses its replacement. It reads the
-        file again every five minutes, so its steady clock runs faster."""
+        """The operator reports the expired certificate, and later uses the replacement. It reads
+        the file again every five minutes, so the test makes its steady clock run faster."""
         folder = self.folder()
         user = self.client(folder)
         good = (folder / "admin.crt").read_bytes()

@@ -1,6 +1,6 @@
 """Tests gang scheduling by Volcano and scheduler-plugins. Only the CRDs of their PodGroups are
-installed; the test acts as the scheduler. Covers what the operator writes, a quota that has room
-for only a part of a gang, scaled jobs, and a scheduler that writes at the same time."""
+installed; the test acts as the scheduler. Covers the operator's writes, a quota that is too small
+for a whole gang, scaled jobs, and a scheduler that writes at the same time."""
 from harness import api as kube
 from harness.cluster import poll
 from harness.jobs import condition
@@ -44,7 +44,7 @@ class GangFaults(FaultsCase):
 
     def expect_scaling(self, admit=lambda name: True):
         """Checks that a gang can be scaled while it runs and while it is suspended. Calls
-        admit(name) repeatedly while it waits for pods."""
+        admit(name) repeatedly while waiting for pods."""
         poll("all run", 30, lambda: admit(STEADY) and self.ready(STEADY) == "3/3")
         self.scale(STEADY, 3)
         poll("the group follows", 30, lambda: self.min_member(STEADY) == 4)
@@ -56,7 +56,8 @@ class GangFaults(FaultsCase):
         poll("a smaller one runs", 30, lambda: self.min_member(STEADY) == 2 and admit(STEADY) and self.ready(STEADY) == "2/2")
 
     def first(self, resource):
-        """Returns when the operator first requested the creation of an object of this kind."""
+        """Returns the time at which the operator first requested the creation of an object of this
+        kind."""
         return next(request.time for request in self.writes() if request.method == "POST" and request.path.endswith(resource))
 
     def test_a_quota_is_used_up_amid_a_gang(self):

@@ -13,10 +13,10 @@ from harness.process import memory_mb
 from .case import FaultsCase
 
 HEALTHY = 10
-# The longest time from the creation of the healthy jobs to that of their pods. Shards that run in parallel each have
-# their own cluster, which needs most of the processors for seconds at a time.
+# The maximum time from the creation of the healthy jobs to the creation of their pods. Shards that run in parallel each
+# have their own cluster, which needs most of the processors for seconds at a time.
 MOST_SECONDS = 5 if os.environ.get("TFJOB_SHARD", "1/1") == "1/1" else 20
-LEASE_SECONDS = 15  # from the moment a new process first reads the Lease of a killed one
+LEASE_SECONDS = 15  # from the time at which a new process first reads the killed one's Lease
 START_SECONDS = 1  # from the start of a process to its first call
 REPLICAS = (("ps", "0"), ("worker", "0"), ("worker", "1"))
 
@@ -33,8 +33,8 @@ UNREADABLE = {
     **{f"empty-{i}": "[" + "{}," * 466_000 + "{}]" for i in range(20)},  # 1.4 MB each
 }
 ODD = "spec.tfReplicaSpecs.Worker.template.odd"
-# A part of the condition's message for each job that fails. The operator looks twelve levels deep
-# for the part that it cannot read.
+# A part of the condition's message for each job that fails. The operator searches up to twelve
+# levels for the part that it cannot read.
 PROBLEMS = {
     "deep-300": ODD + ".x" * 7 + ": nested deeper than 200 levels",
     "deep-3000": ODD + "[0]" * 7 + ": nested deeper than 200 levels",
@@ -42,8 +42,8 @@ PROBLEMS = {
     **{f"empty-{i}": ODD + ": with it, the object has more than 50000 JSON values" for i in range(20)},
     "huge": "spec.tfReplicaSpecs: the job has 100000 replicas, but this operator runs jobs with at most 5000",
 }
-# The API server stores these as floating-point numbers and prints the first and the last of them
-# without an exponent.
+# The API server stores these numbers as floating-point numbers, and prints the first and the last
+# of them without an exponent.
 NUMBERS = {"number-1e20": "100000000000000000000", "number-1e300": "1e300", "number-2-64": "18446744073709551616"}
 
 
@@ -55,8 +55,8 @@ def memory_limit_mb():
 
 class ObjectFaults(FaultsCase):
     def create_odd(self, name, field):
-        """Creates a job whose template has this JSON text as a field. Python's encoder could not
-        print such values."""
+        """Creates a job whose template has this JSON text as a field. The job is written as text,
+        because Python's encoder cannot print such values."""
         job = tfjob(name, workers=2, ps=1)
         job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["odd"] = "ODD"
         body = json.dumps(job).replace('"ODD"', field)
@@ -72,7 +72,7 @@ class ObjectFaults(FaultsCase):
         `since`."""
         left = {(f"{prefix}-{i}", *replica) for i in range(HEALTHY) for replica in REPLICAS}
         while left and time.monotonic() < since + MOST_SECONDS:
-            # A pod may be gone again. It is enough that the kubelet has seen it.
+            # A pod may already be gone again. It is enough that the kubelet has seen the pod.
             left = {index for index in left if not self.kubelet.attempts.get(index)}
             time.sleep(0.01)
         self.assertEqual(left, set(), f"without pods after {time.monotonic() - since:.1f} s")
@@ -90,8 +90,8 @@ class ObjectFaults(FaultsCase):
         return self.api.column(kube.tfjobs(self.namespace), "State")
 
     def conditions(self, name):
-        """Reads only a job's conditions, which are in the last part of its JSON: Python's decoder
-        cannot read thousands of levels."""
+        """Returns a job's conditions. Reads only the last part of the JSON, which contains them,
+        because Python's decoder cannot read thousands of levels."""
         code, answer = self.api.raw("GET", kube.tfjobs(self.namespace) + "/" + name)
         self.assertEqual(code, 200, answer[:300])
         text = answer.decode()
@@ -99,8 +99,8 @@ class ObjectFaults(FaultsCase):
         return json.JSONDecoder().raw_decode(text, text.rindex(key) + len(key))[0]
 
     def expect_failures(self):
-        """Checks that every job that cannot run has failed, that its condition gives the path and
-        the reason, and that nothing was created for it."""
+        """Checks that every job that cannot run has failed, that its condition states the path and
+        the reason, and that no objects were created for the job."""
         states = self.states()
         self.assertEqual({name: states[name] for name in PROBLEMS}, dict.fromkeys(PROBLEMS, "Failed"))
         for name, problem in PROBLEMS.items():

@@ -1,5 +1,5 @@
-"""Tests the operator while its process is killed, is asked to stop, runs twice, is cut off, or
-cannot write its log."""
+"""Tests an operator whose process is killed, is asked to stop, runs twice, is cut off, or cannot
+write its log."""
 import itertools
 import threading
 
@@ -34,8 +34,8 @@ class ProcessFaults(FaultsCase):
         self.assertEqual(operator.stop()[0], 0)
 
     def test_killed_at_every_call(self):
-        """For every n, kills the operator with SIGKILL twice: before the n-th request of a job
-        reaches the API server and, in another job, after the API server has responded to the n-th
+        """For every n, kills the operator with SIGKILL twice: before the n-th request for a job
+        reaches the API server and, with another job, after the API server has responded to the n-th
         request."""
         operator = self.operator()
         operator.wait_ready()
@@ -47,7 +47,7 @@ class ProcessFaults(FaultsCase):
         self.expect_calm(seconds=30)  # the garbage collector takes some time
 
     def live_with_a_kill(self, operator, name, n, executed):
-        """Runs a job and kills the operator at the n-th call about this job. Returns False if there
+        """Runs a job, and kills the operator at the n-th call for this job. Returns False if there
         were fewer than n calls."""
         count, killed = itertools.count(1), []
 
@@ -113,8 +113,8 @@ class ProcessFaults(FaultsCase):
 
     def test_the_leader_is_cut_off(self):
         """No more data passes between the leader and the API server, but no connection is closed.
-        Another operator takes over. The old leader exits by itself, is started again after the
-        fault, and writes nothing."""
+        Another operator takes over. The old leader exits by itself. It is started again after the
+        fault, and must not write anything."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}", "--leader-election-lease-duration=4s",
                  "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s")
         cut_off = threading.Event()

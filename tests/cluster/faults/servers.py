@@ -45,8 +45,8 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_etcd_stops_while_pods_are_created(self):
-        """After 34 seconds, the API server responds to a call with 504. The server may still
-        execute the call later, or only a part of it."""
+        """After 34 seconds, the API server responds to a call with 504, but it may still execute
+        the whole call, or a part of it, later."""
         etcd, stopped = self.cluster.component("etcd"), threading.Event()
 
         def rule(request):
@@ -67,8 +67,9 @@ class ServerFaults(FaultsCase):
         self.expect_life("in-flight")
 
     def test_etcd_goes_back_to_the_past(self):
-        """etcd is restored from a backup that was made while the jobs ran. Resource versions
-        continue from smaller numbers, and the objects are as they were then."""
+        """etcd is restored from a backup that was created while the jobs ran. Resource versions
+        continue from smaller numbers, and the objects have their state from the time of the
+        backup."""
         self.operator()
         self.create(STEADY)
         for i in range(5):
@@ -89,8 +90,8 @@ class ServerFaults(FaultsCase):
         self.expect_calm()
 
     def test_etcd_answers_only_the_api_server(self):
-        """etcd must refuse everyone but the API server: whoever can write to etcd can do anything
-        in the cluster, and any user of this machine can reach its ports."""
+        """etcd must reject all clients except the API server: a client that can write to etcd can
+        do anything in the cluster, and every user of this machine can reach etcd's ports."""
         pki, first = self.cluster.state / "pki", int((self.cluster.state / "ports").read_text())
 
         def answer(port, certificate):

@@ -1,4 +1,4 @@
-"""Tests the operator while its surroundings change: its clock, the limits of a namespace, the
+"""Tests the operator while its environment changes: its clock, the limits of a namespace, the
 namespace itself, the TFJob CRD, pods and nodes."""
 import time
 
@@ -24,7 +24,7 @@ class SurroundingFaults(FaultsCase):
         self.assertLess(len(tries()), 45)
 
     def test_a_quota_is_used_up_and_raised(self):
-        """The quota first allows no pods, then some, then all."""
+        """The quota first allows no pods, then some of them, and then all."""
         quota = kube.core(self.namespace, "resourcequotas")
         self.api.create(quota, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "0"}}})
 
@@ -59,8 +59,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_a_template_that_the_server_finds_invalid(self):
-        """The job reports the error, and continues once the template is corrected. Other jobs are
-        not affected."""
+        """The job must report the error, and continue when the template is corrected. Other jobs
+        must not be affected."""
         def unmountable(job):
             worker = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
             worker["containers"][0]["volumeMounts"] = [{"name": "nowhere", "mountPath": "/data"}]
@@ -93,9 +93,10 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_clock_is_set(self):
-        """The wall clock jumps by hours, forward and back, while a job exists. The job runs as
-        usual, and the lease stays with the leader. The delay between a failure and the replacement
-        is tested in tests/timelines/setting-the-clock-changes-no-delay.timeline."""
+        """The wall clock jumps by hours, forward and back, while a job exists. The job must run as
+        usual, and the leader must keep the lease.
+        tests/timelines/setting-the-clock-changes-no-delay.timeline tests the delay between a
+        failure and the replacement."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}")
         clock = self.enterContext(ProcessClock())
         leader = self.operator(*flags, environment=clock.environment)
@@ -115,7 +116,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_definition_is_deleted_and_made_anew(self):
-        """Deleting the CRD deletes all jobs, and the garbage collector deletes their objects."""
+        """When the CRD is deleted, the API server deletes all jobs, and the garbage collector
+        deletes their objects."""
         operator = self.operator()
         for i in range(5):
             self.create(f"job-{i}")
@@ -133,8 +135,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm(seconds=120)
 
     def test_running_pods_are_taken_away(self):
-        """Pods are deleted without a grace period, as by `kubectl delete pod --force`. They are
-        replaced, and no failure is counted."""
+        """Pods are deleted without a grace period, as by `kubectl delete pod --force`. They must be
+        replaced, and no failure may be counted."""
         self.operator()
         self.create(STEADY)
         poll("all run", 30, lambda: self.job(STEADY)["status"].get("ready") == "3/3" and len(
@@ -148,9 +150,9 @@ class SurroundingFaults(FaultsCase):
         self.assertEqual({len(uids) for uids in self.kubelet.attempts.values()}, {2})
 
     def test_a_node_is_deleted(self):
-        """Pods on the node are deleted, but without the node nothing can terminate them. The
-        operator force-deletes one of them, because its job asks for that, and reports the other in
-        an event. That takes minutes, so the operator's steady clock runs faster."""
+        """Pods on the node are deleted, but without the node they never terminate. The operator
+        must force-delete one of them, because its job requests this, and report the other in an
+        event. This takes minutes, so the test makes the operator's steady clock run faster."""
         node = self.namespace
         self.api.create("/api/v1/nodes", {"metadata": {"name": node}})
         clock = self.enterContext(ProcessClock(speed=30))

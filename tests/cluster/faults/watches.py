@@ -1,4 +1,5 @@
-"""Tests the operator with lists and watches that break, deliver wrong data, lag or fall silent."""
+"""Tests the operator with lists and watches that break, deliver invalid data, lag or become
+silent."""
 import collections
 import concurrent.futures
 import itertools
@@ -42,8 +43,8 @@ def interleaved(lines, choose):
 class WatchFaults(FaultsCase):
     @staticmethod
     def first_watches(request, seen, count=4):
-        """Returns whether this is one of the first `count` watches of its kind. Only these fail,
-        because endless failures would increase the backoff further and further."""
+        """Returns whether this is one of the first `count` watches of its kind. Only these watches
+        fail, because endless failures would increase the backoff more and more."""
         seen[request.path] += request.watch
         return request.watch and seen[request.path] <= count
 
@@ -114,8 +115,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(lambda request: Lines(edit) if request.watch else None, change=speak, given=lambda: cut[True] > 20)
 
     def test_watches_have_long_lines(self):
-        """One line has 10 MB and is read. Another is too long, so the operator lists everything
-        again."""
+        """One line has 10 MB, and must be read. Another line is too long, so the operator must list
+        everything again."""
         seen = collections.Counter()
 
         def rule(request):
@@ -127,8 +128,8 @@ class WatchFaults(FaultsCase):
 
     def test_watches_fall_silent(self):
         """Connections stay open, but no more data arrives: for services from the start of the list,
-        for jobs and pods later. The operator's deadlines are minutes, so its steady clock runs
-        faster."""
+        and for jobs and pods later. The operator's deadlines are minutes, so the test makes its
+        steady clock run faster."""
         seen = collections.Counter()
 
         def rule(request):
@@ -150,7 +151,7 @@ class WatchFaults(FaultsCase):
         def silent():
             watches = collections.Counter(request.path for request in self.proxy.requests if request.watch)
             return [path for path in watches if watches[path] < 2]
-        # The operator might not give up the watch of jobs until the job has ended.
+        # The operator may not give up the watch of jobs before the job has ended.
         poll("every watch was given up", 60, lambda: not silent())
         self.create("later")
         self.expect_life("later")

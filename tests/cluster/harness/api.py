@@ -37,7 +37,7 @@ class Api:
         self._closed = False
 
     def close(self):
-        """Ends the running calls of all threads. Later calls fail."""
+        """Aborts the running calls of all threads. Later calls fail."""
         with self._lock:
             self._closed = True
             connections, self._open = self._open, set()
@@ -68,8 +68,8 @@ class Api:
             self._open.discard(connection)
 
     def raw(self, method, path, body=None, headers=None, timeout=60):
-        """Returns (status, body as bytes). Opens a new connection if the server has closed the one
-        that was kept."""
+        """Returns (status, body as bytes). Opens a new connection if the server has closed the
+        previous one."""
         for fresh in (False, True):
             connection = getattr(self._threads, "connection", None)
             if connection is None or fresh:

@@ -1,7 +1,8 @@
-// A library that is preloaded into a program and replaces its clocks with clocks that a test sets.
-// The file named by TFJOB_TEST_CLOCK contains two doubles: the error of the wall clock in seconds,
-// which may change at any time, and the speed at which time passes, which may not. Only the wall
-// clock jumps, as on a machine whose clock is set. Sleeps and kernel timers stay real.
+// A library that is preloaded into a program, and replaces the program's clocks with clocks that a
+// test sets. The file that TFJOB_TEST_CLOCK names contains two doubles: the error of the wall clock
+// in seconds, which may change at any time, and the speed at which time passes, which may not
+// change. Only the wall clock jumps, as on a machine whose clock is set. Sleeps and kernel timers
+// use the real time.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -91,7 +92,8 @@ int pthread_cond_clockwait(pthread_cond_t* restrict condition, pthread_mutex_t* 
   return next(condition, mutex, id, &real);
 }
 
-// The time reveals which clock the condition was created with: no machine is up for thirty years.
+// The value of `until` shows which clock the condition uses, because no machine runs for thirty
+// years without a restart.
 int pthread_cond_timedwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex,
                            const struct timespec* restrict until) {
   return pthread_cond_clockwait(condition, mutex, until->tv_sec < 1000000000 ? CLOCK_MONOTONIC : CLOCK_REALTIME, until);

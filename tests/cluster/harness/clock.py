@@ -9,9 +9,9 @@ SOURCE = pathlib.Path(__file__).with_name("clock.c")
 
 
 class ProcessClock:
-    """Controls the clocks of the process that gets `environment`. `speed` applies to the process's
-    steady clock, and therefore to its deadlines and delays: at 30, half a minute passes in one
-    second."""
+    """Controls the clocks of a process that is started with `environment`. `speed` applies to the
+    process's steady clock, and therefore to its deadlines and delays: at 30, half a minute passes
+    in one second."""
 
     def __init__(self, speed=1.0):
         self._speed = speed
@@ -32,5 +32,5 @@ class ProcessClock:
         self._folder.cleanup()
 
     def set(self, seconds):
-        """Makes the wall clock differ from the real time by this many seconds from now on."""
+        """Sets the wall clock this many seconds ahead of the real time."""
         self._control[:8] = struct.pack("d", seconds)

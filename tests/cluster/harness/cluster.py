@@ -16,9 +16,9 @@ SCRIPT = ROOT / "deploy/dev/cluster.sh"
 
 
 def poll(what, seconds, ready, every=0.1):
-    """Waits until ready() returns a true value, and returns that value. If this takes longer than
+    """Waits until ready() returns a true value, and returns this value. If this takes longer than
     `seconds`, raises a TimeoutError that names `what`. An exception from ready() counts as false;
-    the TimeoutError reports the last one."""
+    the TimeoutError contains the last exception."""
     deadline = time.monotonic() + seconds
     error = None
     while True:
@@ -33,8 +33,8 @@ def poll(what, seconds, ready, every=0.1):
 
 
 class Cluster:
-    """A control plane in its own folder, with fake nodes or with this machine as a real node. The
-    end of the `with` statement removes it."""
+    """A control plane in its own folder, with fake nodes or with this machine as a real node.
+    Removed at the end of the `with` statement."""
 
     def __init__(self, fake_nodes=0, node=False, keep=False, flags=()):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
@@ -101,8 +101,8 @@ class Cluster:
             poll("the CRD is served", 20, lambda: api.find("/apis/kubeflow.org/v1/tfjobs"))
 
     def pod_deletions(self, namespace):
-        """Returns one line for each request to delete a pod in a namespace: when, by whom, which
-        pod, and the response."""
+        """Returns one line per request to delete a pod in a namespace: the time, the client, the
+        pod and the response."""
         deletions = []
         for line in (self.state / "log/audit.log").read_text().splitlines():
             event = json.loads(line)
@@ -142,8 +142,8 @@ class Component:
             pass
 
     def kill(self):
-        """Kills the process without warning, as a power failure would. Returns once it has
-        ended."""
+        """Kills the process without warning, as a power failure would. Returns when the process has
+        exited."""
         self.signal(signal.SIGKILL)
         poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
 

@@ -1,5 +1,4 @@
-"""Checks the invariants of jobs, pods and services, which must hold once nothing changes any
-more."""
+"""Checks the invariants of jobs, pods and services that must hold when nothing changes any more."""
 import collections
 
 from . import api as kube
@@ -16,8 +15,8 @@ def owner(item):
 
 
 def violations(api, namespace):
-    """Returns one sentence for each violated invariant. The result is reliable only if no job is
-    about to change, so call this until the result stays the same."""
+    """Returns one sentence per violated invariant. The result is reliable only if no job is about
+    to change, so call this function until the result stays the same."""
     jobs = {job["metadata"]["uid"]: job for job in api.items(kube.tfjobs(namespace))}
     pods = [pod for pod in api.items(kube.core(namespace, "pods")) if index_of(pod)]
     services = [s for s in api.items(kube.core(namespace, "services")) if JOB in (s["metadata"].get("labels") or {})]
@@ -66,7 +65,7 @@ def disagreements(job, pods, services):
 
 
 def remains(job, pods, services):
-    """Yields what should not remain after the end of a job."""
+    """Yields a sentence for each object that should not remain after the end of a job."""
     name = job["metadata"]["name"]
     for kind, replica in (job["status"].get("replicaStatuses") or {}).items():
         if replica.get("active", 0):

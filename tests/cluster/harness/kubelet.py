@@ -1,6 +1,6 @@
-"""Simulates a kubelet: pods run at once, and end when the test's script says so. There is no
-scheduler. The API server removes a deleted pod without a node at once, unless it fails between the
-two writes that it needs for that."""
+"""Simulates a kubelet: pods run immediately, and end when the test's script returns an exit code.
+There is no scheduler. The API server removes a deleted pod without a node immediately, unless it
+fails between the two writes that this takes."""
 import collections
 import threading
 
@@ -23,8 +23,9 @@ def live(pod):
 
 class Kubelet:
     """Runs the pods of a namespace. `script(index, attempt)` returns the exit code of the
-    attempt-th pod (counted from 0) of an index, or None if the pod keeps running. It is called for
-    all running pods whenever a pod changes, so its result may depend on self.running()."""
+    attempt-th pod (counted from 0) of an index, or None if the pod keeps running. The script is
+    called for all running pods whenever a pod changes, so the result may depend on
+    self.running()."""
 
     def __init__(self, api, namespace, script):  # closes `api` at the end
         self._api, self._namespace, self._script = api, namespace, script
@@ -94,8 +95,8 @@ class Kubelet:
             self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
 
     def _take_away(self, pod):
-        """Removes a deleted pod from the API server, as kubelets do once it has ended. Only needed
-        if a list still contains such a pod."""
+        """Removes a deleted pod from the API server, as kubelets do when the pod has ended. Needed
+        only if a list still contains such a pod."""
         metadata = pod["metadata"]
         if pod["spec"].get("nodeName") in self.lost_nodes:
             return
@@ -111,9 +112,9 @@ class Kubelet:
         status = {"phase": phase, "containerStatuses": [{
             "name": "tensorflow", "image": "fake", "imageID": "", "ready": phase == "Running", "restartCount": 0,
             "state": state}], "conditions": [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]}
-        # If the status of a pod is written while the pod is being deleted, the API server completes
-        # the deletion, and identifies the pod only by its name. Without the version, a late write
-        # could delete the pod's replacement.
+        # If the status of a pod is written during its deletion, the API server completes the
+        # deletion, and identifies the pod only by name. Without the resource version, a late write
+        # could therefore delete the pod's replacement.
         version = {key: pod["metadata"][key] for key in ("uid", "resourceVersion")}
         try:
             answer = self._api.patch(kube.core(self._namespace, f"pods/{name}/status"), {"metadata": version, "status": status})

@@ -5,7 +5,8 @@ import urllib.parse
 
 
 class Closed(Exception):
-    """Raised if a connection has ended or must be closed. `last` is sent before it is closed."""
+    """Raised if a connection has ended or must be closed. `last` is sent before the connection is
+    closed."""
 
     def __init__(self, last=b""):
         super().__init__()
@@ -26,7 +27,7 @@ def parse_head(head):
 
 
 async def read_chunk(reader):
-    """Returns one chunk. The last chunk is b""; a stream that ends without it was truncated."""
+    """Returns one chunk. The last chunk is b""; a stream without this chunk was truncated."""
     line = await reader.readline()
     if not line:
         raise Closed
@@ -58,8 +59,8 @@ def framed(body, headers):
 
 
 def with_query(head, query):
-    """Returns a request's head with these query parameters added. They replace parameters of the
-    same name."""
+    """Returns a request's head with these query parameters added. They replace parameters with the
+    same names."""
     line, _, rest = head.partition(b"\r\n")
     method, target, version = line.decode("latin-1").split(" ")
     path, _, own = target.partition("?")

@@ -1,4 +1,4 @@
-"""Reads figures about a process from /proc, and runs the operator as a process."""
+"""Reads measurements of a process from /proc, and runs the operator as a process."""
 import os
 import pathlib
 import signal
@@ -13,14 +13,14 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid):
-    """Returns the user and system time of a process, over all its threads."""
+    """Returns the user and system time of a process, summed over all its threads."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def memory_mb(pid, field="VmHWM"):
-    """Returns the peak resident memory, or the current one if `field` is VmRSS."""
+    """Returns the peak resident memory, or the current resident memory if `field` is VmRSS."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         for line in status:
             if line.startswith(field + ":"):
@@ -44,10 +44,11 @@ def build_operator(config="--config=release"):
 
 
 class Operator:
-    """The operator, running outside the cluster."""
+    """An operator that runs outside of the cluster."""
 
     def __init__(self, program, kubeconfig, *flags, log=None, environment=None):
-        """Does not start the process. `environment` is added to this process's environment."""
+        """Does not start the process. `environment` is added to the environment of the test
+        process."""
         self._program, self._kubeconfig, self._flags, self._log = program, kubeconfig, flags, log
         self._environment = {**os.environ, **(environment or {})}
         self._process = None
@@ -82,7 +83,8 @@ class Operator:
         return fetch(self.health, "/readyz") is not None
 
     def wait_ready(self, seconds=30):
-        """Waits until the operator reports that it is ready. Returns how many seconds that took."""
+        """Waits until the operator reports that it is ready. Returns the time that this took, in
+        seconds."""
         start = time.monotonic()
 
         def ready():
@@ -98,7 +100,7 @@ class Operator:
         self._process.wait()
 
     def stop(self, seconds=30):
-        """Asks the operator to stop, and waits until it has. Returns (exit status, seconds
+        """Asks the operator to stop, and waits until it has exited. Returns (exit status, seconds
         waited)."""
         start = time.monotonic()
         if self.running():

@@ -1,4 +1,4 @@
-"""Provides a TLS proxy that injects faults of networks and servers between the operator and the API
+"""Provides a TLS proxy that injects network and server faults between the operator and the API
 server.
 
     with FaultProxy(cluster) as proxy:
@@ -7,9 +7,9 @@ server.
 
 `rule` is called for every request, on the proxy's thread. If it returns None, the request is passed
 on. The proxy speaks HTTP/1.1 with one upstream connection per client connection, and records all
-requests in `proxy.requests`. It authenticates to the API server as the administrator, whatever the
-clients send. With certificate=False, it does not authenticate, and the server checks the clients'
-tokens."""
+requests in `proxy.requests`. It authenticates to the API server as the administrator, regardless of
+the clients' credentials. With certificate=False, it does not authenticate, and the server checks
+the clients' tokens."""
 import asyncio
 import dataclasses
 import json
@@ -48,7 +48,7 @@ class Request:
 
 @dataclasses.dataclass
 class Answer:
-    """Responds without asking the API server."""
+    """Responds without passing the request on to the API server."""
     code: int
     message: str = "injected"
     reason: str = ""
@@ -58,8 +58,8 @@ class Answer:
 
 @dataclasses.dataclass
 class Ask:
-    """Passes the request on with these query parameters, which replace parameters of the same
-    name."""
+    """Passes the request on with these query parameters, which replace parameters with the same
+    names."""
     query: dict
 
 
@@ -70,39 +70,39 @@ class Gzip:
 
 @dataclasses.dataclass
 class Drop:
-    """Closes the connection before the API server is asked or, with executed=True, once it has
-    responded."""
+    """Closes the connection before the request is passed on or, with executed=True, after the API
+    server has responded."""
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Stall:
-    """Sends nothing for this many seconds, and then closes the connection. This happens before the
-    API server is asked or, with executed=True, once it has responded."""
+    """Sends nothing for this many seconds, and then closes the connection. Does this before the
+    request is passed on or, with executed=True, after the API server has responded."""
     seconds: float = 3600
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Call:
-    """Calls `function` before the API server is asked or, with executed=True, once it has
-    responded. Then applies the fault that the function returns; None means no fault."""
+    """Calls `function` before the request is passed on or, with executed=True, after the API server
+    has responded. Then applies the fault that the function returns; None means no fault."""
     function: typing.Callable
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Lines:
-    """Passes each line of a watch through `edit`, which returns the bytes to send instead (b"" for
-    nothing), or a list of pieces to send one by one. If `edit` raises Stalled, the stream stops but
-    stays open. If it raises Closed(bytes), the bytes are sent and the stream is closed."""
+    """Passes each line of a watch to `edit`, which returns the bytes to send instead (b"" to drop
+    the line), or a list of pieces to send one by one. If `edit` raises Stalled, the stream stops
+    but stays open. If `edit` raises Closed(bytes), the bytes are sent and the stream is closed."""
     edit: typing.Callable
 
 
 @dataclasses.dataclass
 class Late:
-    """Delays a line of a watch by `lag()` seconds. Lines that arrive in that time are sent together
-    with it, in the order in which `order(lines)` returns them."""
+    """Delays a line of a watch by `lag()` seconds. Lines that arrive in this time are sent together
+    with the delayed line, in the order in which `order(lines)` returns them."""
     lag: typing.Callable
     order: typing.Callable = list
 
@@ -266,7 +266,8 @@ async def lines_of(upstream):
 
 
 async def frames_of(upstream):
-    """Yields the events of a watch in protobuf. Each begins with its length, in four bytes."""
+    """Yields the events of a watch in protobuf. Each event starts with its length, in four
+    bytes."""
     rest = b""
     while data := await read_chunk(upstream):
         rest += data

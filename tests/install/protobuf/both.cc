@@ -1,5 +1,5 @@
-// A program of a user that calls a gRPC service of its own before, while and after it trains. The
-// library contains another copy of gRPC, protobuf and Abseil; the two must not mix.
+// Implements a user's program that calls its own gRPC service before, during and after training.
+// The library contains another copy of gRPC, protobuf and Abseil; the two copies must not mix.
 #include <google/protobuf/text_format.h>
 #include <grpcpp/grpcpp.h>
 #include <tfjob/tfjob.h>
@@ -27,7 +27,7 @@ void Check(bool holds, const std::string& what) {
   std::exit(1);
 }
 
-// Calls the service and compares its answer, which is printed and parsed as text.
+// Calls the service, and checks the answer, which is also printed and parsed as text.
 void Call(greeting::Greeter::Stub& stub) {
   greeting::Words request, answer, parsed;
   request.add_words("there");

@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kStackBytes = size_t{512} << 10;
 constexpr size_t kGuardBytes = 4096;
 
-// Stacks are kept for later fibers, because mapping a stack takes longer than most fibers run.
+// The stacks of finished fibers, which later fibers use, because mapping a stack takes longer than
+// most fibers run.
 std::vector<std::byte*>& FreeStacks() {
   static auto& stacks = *new std::vector<std::byte*>;
   return stacks;
@@ -36,7 +37,7 @@ std::byte* TakeStack() {
   }
   void* stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // A stack overflow hits the guard page instead of other memory.
+  // Protect a guard page, so a stack overflow cannot overwrite other memory.
   if (stack == MAP_FAILED || mprotect(stack, kGuardBytes, PROT_NONE) != 0) std::abort();
   return static_cast<std::byte*>(stack);
 }
@@ -84,7 +85,7 @@ void Fiber::Main(unsigned high, unsigned low) {
   self->body_ = nullptr;  // destroys the captures, which may use the fiber
   self->done_ = true;
   self->Yield();
-  std::abort();  // the fiber was resumed after its end
+  std::abort();  // reached only if the fiber is resumed after its end
 }
 
 #ifdef TFJOB_ADDRESS_SANITIZER

@@ -8,8 +8,8 @@
 
 namespace tfjob::simulation {
 
-// All fibers run on the operating system's thread that resumes them. A fiber that is destroyed
-// before its function has returned leaves behind the objects on its stack.
+// All fibers run on the operating system's thread that resumes them. If a fiber is destroyed before
+// its function has returned, the objects on its stack are leaked.
 class Fiber {
  public:
   // `body` must not throw.
@@ -26,7 +26,7 @@ class Fiber {
 
  private:
   static void Main(unsigned high, unsigned low);
-  // These two functions tell AddressSanitizer which stack is in use.
+  // These two functions inform AddressSanitizer of the stack in use.
   void BeforeSwitchTo(const void* stack, size_t bytes, void** kept);
   void AfterSwitch(void* kept, const void** stack, size_t* bytes);
 

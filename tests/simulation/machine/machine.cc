@@ -8,9 +8,10 @@
 namespace tfjob::simulation {
 namespace {
 
-// The wall clock at the start; any time will do.
+// The time of the wall clocks at the start; an arbitrary value.
 constexpr std::chrono::seconds kStart{1'800'000'000};
-// Each turn of a thread takes this long, so that time passes for a thread that polls the clock.
+// The duration of each turn of a thread. It is above 0, so that time passes for a thread that polls
+// the clock.
 constexpr Duration kTurn{1us};
 
 void Check(bool condition, const char* expectation) {
@@ -101,7 +102,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
       Run(next);
       continue;
     }
-    // The limit needs no timer: if no timer is left, nothing can happen any more.
+    // No timer is needed for the limit, because nothing can happen any more if no timer is left.
     if (timers_.empty() || timers_.top().time > end) return done();
     now_ = std::max(now_, timers_.top().time);
   }
@@ -195,7 +196,7 @@ bool Machine::Wait(const CondVar& condition, const Mutex& mutex, SteadyTime dead
   if (deadline != SteadyTime::max()) {
     const auto at = std::chrono::ceil<Duration>(deadline.time_since_epoch());
     After(at - now_, [this, number = self->number, wait] {
-      // The thread may have ended in the meantime.
+      // The thread may have exited in the meantime.
       const auto found = threads_.find(number);
       if (found != threads_.end()) Expire(found->second.get(), wait);
     });

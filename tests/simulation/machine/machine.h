@@ -1,14 +1,14 @@
 // Runs the threads of several processes deterministically, in simulated time. A seed determines
-// which thread runs next and where threads are interrupted. Apart from a microsecond for each turn
-// of a thread, time passes only while all threads wait, so minutes of waiting take no real time.
+// which thread runs next, and where threads are interrupted. Apart from a microsecond per turn of a
+// thread, time passes only while all threads wait, so minutes of waiting take no real time.
 //
 //   Machine machine(seed);
 //   machine.Spawn(/*process=*/1, [&] { server->WaitUntilFinished(); });
 //   machine.After(3s, [&] { machine.Pause(1, 20s); });
 //   bool ended = machine.RunUntil([&] { return machine.idle(); }, 10min);
 //
-// Everything runs on one thread of the operating system. Code under test must take its threads,
-// locks, waits and time from runtime/base (see Scheduler).
+// Everything runs on one thread of the operating system. The code under test must use the threads,
+// locks, waits and clocks of runtime/base (see Scheduler).
 #pragma once
 
 #include <cstdint>
@@ -28,32 +28,31 @@
 
 namespace tfjob::simulation {
 
-// While a machine exists, it is the installed scheduler.
+// A machine is the installed scheduler as long as it exists.
 class Machine : public Scheduler {
  public:
   // `interruption` is the probability that a thread is interrupted when it locks a mutex.
   explicit Machine(uint64_t seed, double interruption = 0.02);
-  // Requires that all threads have ended.
+  // All threads must have ended.
   ~Machine() override;
 
-  // Starts a thread of `process`. Threads that are started by this thread belong to the same
-  // process.
+  // Starts a thread of `process`. Threads that this thread starts belong to the same process.
   void Spawn(int process, std::function<void()> body);
   // Calls `act` after `delay`. `act` must neither wait nor use locks that threads use.
   void After(Duration delay, std::function<void()> act);
   // Stops all threads of `process` for `time`, as between SIGSTOP and SIGCONT.
   void Pause(int process, Duration time);
-  // Sets how far the wall clock of `process` is ahead of the others.
+  // Sets how far the wall clock of `process` is ahead of those of other processes.
   void SetSkew(int process, Duration ahead);
 
-  // Runs until done() returns true. Returns false if `limit` has passed, or if all threads wait
+  // Runs until done() returns true. Returns false if `limit` passes first, or if all threads wait
   // without a deadline.
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   // Returns whether all threads have ended.
   bool idle() const { return threads_.empty(); }
   // Returns the simulated time since the start.
   Duration elapsed() const { return now_; }
-  // Returns a hash of all decisions so far. Two runs that took the same course have the same
+  // Returns a hash of all decisions so far. Two runs with the same decisions have the same
   // fingerprint.
   uint64_t fingerprint() const { return fingerprint_; }
   // Returns the process of the calling thread.
@@ -78,9 +77,9 @@ class Machine : public Scheduler {
     int process = 0;
     std::unique_ptr<Fiber> fiber;
     uint64_t number = 0;
-    uint64_t wait = 0;  // number of its current wait; timers of earlier waits do nothing
+    uint64_t wait = 0;  // number of the current wait; timers of earlier waits do nothing
     bool timed_out = false;
-    const CondVar* condition = nullptr;  // null if the thread waits for none
+    const CondVar* condition = nullptr;  // null if the thread waits for no condition
     Thread* joiner = nullptr;
     bool detached = false;
   };
@@ -95,8 +94,8 @@ class Machine : public Scheduler {
 
   Thread* NewThread(int process, std::function<void()> body);
   bool Chance(double probability);
-  // Must be called on a thread of the machine. Lets other threads run until Ready has been called
-  // for this thread and Choose has chosen it.
+  // Lets other threads run until Ready has been called for this thread and Choose has chosen this
+  // thread. Must be called on a thread of the machine.
   void Block();
   void Ready(Thread* thread) { ready_.push_back(thread); }
   Thread* Choose();

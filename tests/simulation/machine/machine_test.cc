@@ -60,7 +60,8 @@ TEST(Machine, ReportsThatAllThreadsWaitForever) {
   EXPECT_TRUE(machine.RunUntil([&] { return machine.idle(); }, 1h));
 }
 
-// Three threads each append their number ten times, releasing the lock in between.
+// Returns the numbers that three threads append. Each thread appends its own number ten times, and
+// releases the lock in between.
 std::string Interleaving(uint64_t seed, uint64_t* fingerprint = nullptr) {
   Machine machine(seed, 0.3);
   std::string order;
@@ -90,7 +91,7 @@ TEST(Machine, SeedDeterminesTheOrder) {
   EXPECT_NE(Interleaving(7), Interleaving(8));
 }
 
-// A lost update shows that threads are really interrupted between a read and a write.
+// A lost update proves that threads are interrupted between a read and a write.
 TEST(Machine, FindsARaceInSomeSeed) {
   bool lost = false;
   for (uint64_t seed = 1; seed <= 50 && !lost; ++seed) {

@@ -1,4 +1,4 @@
-// Makes random decisions that are the same with every compiler.
+// Makes pseudorandom decisions that are the same with every compiler.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace tfjob::simulation {
 namespace {
 
-constexpr Duration kHelloPatience{5s};  // the same as wire::Listener's
+constexpr Duration kHelloPatience{5s};  // the same as in wire::Listener
 
 std::string Flatten(const rpc::OutgoingFrame& frame) {
   std::string wire;
@@ -23,19 +23,20 @@ std::string Flatten(const rpc::OutgoingFrame& frame) {
 }  // namespace
 
 struct Network::Piece {
-  Duration time{0};  // when it arrives
+  Duration time{0};  // when the piece arrives
   std::string bytes;
   bool within = false;  // the frame continues in the next piece
   bool last = false;    // the sender has closed its end
 };
 
-// All simulated threads run on one thread of the operating system and are switched only when they
-// wait or lock a mutex, so the members need no lock. The mutex is only needed for waiting.
+// All simulated threads run on one thread of the operating system, and switches happen only when
+// they wait or lock a mutex. The members therefore need no lock; the mutex is needed only for
+// waiting.
 struct Network::Wire {
   Place ends[2];                       // [0] the caller's, [1] the listener's
-  std::deque<Piece> flying[2];         // by sender
-  std::deque<std::string> arrived[2];  // by sender
-  size_t bytes[2] = {0, 0};            // flying or arrived
+  std::deque<Piece> flying[2];         // pieces on their way, by sender
+  std::deque<std::string> arrived[2];  // bytes that have arrived, by sender
+  size_t bytes[2] = {0, 0};            // number of bytes in flying and arrived, by sender
   bool closed[2] = {false, false};     // by this end
   bool ended[2] = {false, false};      // this end has noticed that the other end is closed
   bool silent = false;                 // no further bytes arrive
@@ -53,8 +54,8 @@ struct Network::Listener {
   CondVar changed;
 };
 
-// Reads frames as a socket does: the payload of a frame that BeginRead returns may still be on its
-// way, and the stream may break before the payload has arrived.
+// One end of a stream. Reads frames as a socket does: when BeginRead returns a frame, the payload
+// may still be on its way, and the stream may break before the payload has arrived.
 class Network::End : public rpc::Transport, private rpc::PayloadSource {
  public:
   End(Network& network, std::shared_ptr<Wire> wire, int side)
@@ -124,7 +125,7 @@ class Network::End : public rpc::Transport, private rpc::PayloadSource {
   }
 
   // Waits until at least `bytes` bytes are buffered. Bytes that were sent before the stream broke
-  // are still delivered, unless this end has closed it.
+  // are still delivered, unless this end has closed the stream.
   Status Fill(size_t bytes) {
     std::deque<std::string>& arrived = wire_->arrived[1 - side_];
     if (begin_ > 0 && Buffered().size() < bytes) {
@@ -151,7 +152,7 @@ class Network::End : public rpc::Transport, private rpc::PayloadSource {
   const int side_;
   std::string buffer_;  // received bytes; those before begin_ have been read
   size_t begin_ = 0;
-  size_t payload_ = 0;  // the number of bytes of the current payload that are not yet read
+  size_t payload_ = 0;  // the number of unread bytes of the current payload
   std::optional<Duration> waiting_since_;
 };
 
@@ -238,7 +239,7 @@ void Network::Arrive(const std::shared_ptr<Wire>& wire, int from) {
 void Network::Close(const std::shared_ptr<Wire>& wire, int side) {
   if (std::exchange(wire->closed[side], true)) return;
   wire->changed.NotifyAll();
-  // A reset overtakes the bytes that were sent before it; an orderly end does not.
+  // A reset may discard bytes that were sent before it; an orderly end does not.
   if (dice_.Chance(0.5)) wire->flying[side].clear();
   Dispatch(wire, side, {.last = true});
 }

@@ -1,6 +1,6 @@
-// Simulates the network between the tasks of a job: streams whose bytes take time, keep their
-// order, and are lost when the stream breaks, perhaps in the middle of a frame; partitions, which
-// hold bytes back; and processes that end without notice.
+// Simulates the network between the tasks of a job. The bytes of a stream take time, keep their
+// order, and may be lost when the stream breaks, even in the middle of a frame. Partitions hold
+// bytes back, and processes may end without notice.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ namespace tfjob::simulation {
 struct NetworkRules {
   Duration delay_least{50};
   Duration delay_most{1000};
-  double slow = 0.01;  // a piece takes up to slow_most with this probability
+  double slow = 0.01;  // probability that a piece takes up to slow_most
   Duration slow_most{200'000};
-  // The probability that a frame is cut at a random place. The rest may be cut again, with the same
-  // probability. The pieces arrive one after the other.
+  // The probability that a frame is cut at a random place. The second part may be cut again, with
+  // the same probability. The pieces arrive one after the other.
   double cut = 0.2;
-  // The number of bytes that may wait in each direction of a stream; at least the window of a
+  // The maximum number of bytes that wait in each direction of a stream. At least the window of a
   // Connection.
   size_t capacity = size_t{32} << 20;
 };
 
-// The place of one end of a stream.
+// The location of one end of a stream.
 struct Place {
-  int process = 0;   // its number on the machine
+  int process = 0;   // the number of the process on the machine
   std::string host;  // the host's name; addresses have the form "host:port"
 };
 
-// Owned by the simulation. Connect and StopListening wait, so only threads of the machine may call
-// them; no other function waits. Must outlive all processes.
+// The network. Owned by the simulation. Must outlive all processes. Connect and StopListening wait,
+// so only threads of the machine may call them; no other function waits.
 class Network {
  public:
   Network(Machine& machine, uint64_t seed, NetworkRules rules);
@@ -51,17 +51,17 @@ class Network {
   // Accepts streams for `handler` at "HOST:2222", on threads of the process.
   void Listen(const Place& self, const std::string& service, const rpc::Identity& identity,
               rpc::StreamHandler& handler);
-  // Accepts no more streams, lets open streams end for up to `grace`, then breaks the rest. Returns
-  // once the handler is no longer used.
+  // Stops accepting streams. Waits for up to `grace` until open streams have ended, and then breaks
+  // the remaining ones. Returns when the handler is no longer used.
   void StopListening(int process, Duration grace);
 
-  // Breaks all streams of the process and refuses its own attempts to connect. If `silently` is
-  // true, the other ends do not notice, and attempts to reach the host are not answered until a
-  // successor listens, as if the whole node had failed.
+  // Breaks all streams of the process, and refuses its further attempts to connect. If `silently`
+  // is true, the other ends do not notice this, and attempts to connect to the host get no answer
+  // until a successor listens, as if the whole node had failed.
   void Kill(int process, bool silently);
   // Breaks a random stream. Returns its ends, or "" if there is none.
   std::string CutAny();
-  // Breaks the next stream on which only a part of a frame has arrived.
+  // Breaks the next stream that has delivered only a part of a frame.
   void TearNext() { tears_ = true; }
   // Delivers nothing between the two hosts for `time`. Frames are kept and delivered afterwards.
   void Part(const std::string& a, const std::string& b, Duration time);
@@ -75,16 +75,16 @@ class Network {
   using Pair = std::pair<std::string, std::string>;
 
   Duration Delay();
-  // Returns the time from which frames can pass between the hosts. If it is not in the future, they
-  // can pass now.
+  // Returns the time from which frames can pass between the hosts. If this time is not in the
+  // future, frames can pass now.
   Duration OpenAt(const std::string& a, const std::string& b) const;
   // Divides a frame into pieces, and dispatches them.
   void Send(const std::shared_ptr<Wire>& wire, int from, const std::string& frame);
   void Dispatch(const std::shared_ptr<Wire>& wire, int from, Piece piece);
   void Arrive(const std::shared_ptr<Wire>& wire, int from);
-  // Closes the end at `side`. The other end learns of this later.
+  // Closes the end at `side`. The other end notices this later.
   void Close(const std::shared_ptr<Wire>& wire, int side);
-  // Breaks the stream. Both ends notice this once they have read what has arrived.
+  // Breaks the stream. Both ends notice this after they have read the bytes that have arrived.
   static void Break(Wire& wire);
   StatusOr<rpc::OpenStream> Connect(const Place& self, const std::string& address,
                                     const std::string& service, const rpc::Identity& identity,

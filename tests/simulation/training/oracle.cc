@@ -10,7 +10,7 @@ namespace tfjob::simulation {
 namespace {
 
 constexpr double kLearningRate = 0.5;
-// How many batches a task may finish while a server is copied.
+// The maximum number of batches that a task finishes while a server is copied.
 constexpr int kInFlight = 2;
 
 }  // namespace
@@ -109,7 +109,8 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
     const int64_t used = Used(row, rank, batch);
     if (!result.dropped && used < 1)
       story_.Violate(StrCat(who, " was answered with values of ps ", row.server, " without it"));
-    // A restarted task may compute a batch for which its predecessor's gradient has been used.
+    // A restarted task may compute a batch again whose gradient from the task's earlier process has
+    // been used.
     if (result.dropped && used > 0 && result.drawn != batch)
       story_.Violate(StrCat(who, " was dropped, but ps ", row.server, " has used it"));
     if (stale && used > 0 && first_time)
@@ -126,7 +127,7 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
 void Oracle::CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back) {
   if (server_losses_ > 0) return;
   if (now < before) story_.Violate(StrCat(task, " went back from step ", before, " to ", now));
-  // A chief that is lost while it fills the servers leaves some of them empty.
+  // If a chief is lost while it fills the servers, some of them stay empty.
   if (rolled_back && chief_losses_ == 0)
     story_.Violate(StrCat(task, " was rolled back to step ", now, ", but no server was lost"));
 }
@@ -205,7 +206,7 @@ void Oracle::CheckSynchronous(const Row& row, const Positions& drawn, int64_t st
     return story_.Violate(
         StrCat("step ", step, ": ps ", row.server, " has used ", total, " batches"));
   }
-  // With backup workers, a batch that was dropped counts as drawn.
+  // With backup workers, a dropped batch counts as drawn.
   const bool backups = plan_.definition.replicas_to_aggregate < plan_.trainers;
   for (int rank = 0; rank < plan_.trainers; ++rank) {
     for (int64_t batch = 1; batch < plan_.batches; ++batch) {
@@ -225,10 +226,10 @@ void Oracle::CheckAsynchronous(const Row& row, const Positions& drawn, bool last
     CheckAsynchronous(row, rank, drawn[static_cast<size_t>(rank)], last);
 }
 
-// Only ps 0 stores the positions. If its state is lost, all tasks go back, but the other servers
-// keep what they have. If a task is killed, its batch in flight may be lost, or used by some
-// servers only. The shards of a copy were copied at different moments, so only the last copy must
-// agree with the positions.
+// Only ps 0 stores the positions. If its state is lost, the positions of all tasks are rolled back,
+// but the other servers keep their state. If a task is killed, its batch in flight may be lost, or
+// only some servers may use it. The shards of a copy are copied at different times, so only the
+// last copy must agree with the positions.
 void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool last) {
   const int positions_lost = Losses("ps", 0);
   const int own_losses = Losses(rank);
@@ -248,7 +249,7 @@ void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool 
     return story_.Violate(
         StrCat("ps 0 lacks ", missing, " batches of ", NameOf(rank), " up to position ", position));
   }
-  // A task that was cut off may return with a batch in flight, which may then disagree with the
+  // A task that was cut off may reconnect with a batch in flight. This batch may disagree with the
   // position.
   const bool exact = last && positions_lost == 0 && Losses("ps", row.server) == 0;
   if (exact && odd > own_losses + (plan_.faults.empty() ? 0 : 1)) {

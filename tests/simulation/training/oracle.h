@@ -21,19 +21,20 @@ class Oracle {
  public:
   Oracle(const Plan& plan, Story& story);
 
-  // Records that a process of the task was killed, or asked to end.
+  // Records that a process of the task was killed, or asked to stop.
   void OnLost(const TaskPlan& task);
 
   // Fills `gradients`, one tensor per variable, for a batch of a training task.
   void SetGradients(int rank, int64_t batch, std::vector<Tensor>& gradients) const;
-  // Checks the result that a task received for its batch, and the values that came with it.
+  // Checks the result that a task received for its batch, and the values that the task received
+  // with it.
   void CheckResult(int rank, int64_t batch, const ps::StepResult& result,
                    const std::vector<Tensor>& values);
   // Checks a copy of the state. `last` is true if all training tasks have left.
   void CheckSnapshot(const state::Snapshot& snapshot, bool last);
   // Records that servers are about to be filled with this snapshot.
   void OnRestored(const state::Snapshot& snapshot);
-  // Checks that the step goes back only if a server was lost.
+  // Checks that the step decreases only if a server was lost.
   void CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back);
 
  private:
@@ -46,14 +47,14 @@ class Oracle {
 
   std::vector<Row> RowsOf(const std::vector<const Tensor*>& values) const;
   int64_t Used(const Row& row, int rank, int64_t batch) const;
-  // Returns how many batches the row contains; -1 if its elements are not whole numbers.
+  // Returns how many batches the row contains, or -1 if its elements are not whole numbers.
   int64_t Total(const Row& row);
   Positions ReadPositions(const std::string& ledger);
   void CheckSynchronous(const Row& row, const Positions& drawn, int64_t step);
   void CheckAsynchronous(const Row& row, const Positions& drawn, bool last);
   void CheckAsynchronous(const Row& row, int rank, int64_t position, bool last);
-  // Returns whether a batch may be unused although its task has moved past it: it was dropped as
-  // stale, or a state that lacks it was restored.
+  // Returns whether a batch before its task's position may be unused, because the batch was dropped
+  // as stale or a state without it was restored.
   bool MayLack(const Row& row, int rank, int64_t batch) const {
     return stale_.contains({rank, batch}) || torn_.contains({row.number, rank, batch});
   }
@@ -63,12 +64,12 @@ class Oracle {
 
   const Plan& plan_;
   Story& story_;
-  std::vector<std::vector<int>> servers_;  // the server that holds a row, by variable and row
+  std::vector<std::vector<int>> servers_;  // the server of each row, by variable and row
   std::map<std::pair<std::string, int>, int> losses_;
   int server_losses_ = 0;
   std::set<std::pair<int, int64_t>> stale_;  // rank and number of each batch that was too stale
-  // Row, rank and number of each batch that a restored state counts as drawn but does not contain,
-  // because the batch was in flight while ps 0 was copied.
+  // The row, rank and number of each batch that counts as drawn in a restored state but is not
+  // contained in it, because the batch was in flight while ps 0 was copied.
   std::set<std::tuple<size_t, int, int64_t>> torn_;
   int chief_losses_ = 0;
 };

@@ -33,8 +33,8 @@ void DefineState(Plan& plan, Dice& dice) {
   definition.start_timeout = dice.Chance(0.8) ? Duration(30s) : dice.Time(0ms, 5s);
   definition.placement = dice.Chance(0.5) ? ps::Placement::kRoundRobin : ps::Placement::kBalanced;
   plan.max_steps = dice.Number(5, 25);
-  // A single task may have to compute the batches of all steps, and again those of steps that were
-  // rolled back.
+  // A single task may have to compute the batches of all steps, and to repeat those of steps that
+  // were rolled back.
   plan.batches = (plan.max_steps + 10) * (plan.trainers + 1);
   const int variables = static_cast<int>(dice.Number(1, 3));
   for (int i = 0; i < variables; ++i) {
@@ -51,7 +51,8 @@ void LimitGradients(Plan& plan, Dice& dice) {
     if (dice.Chance(0.5)) plan.max_staleness = dice.Number(0, plan.trainers);
     return;
   }
-  // A gradient below the limit is not changed: the factor is exactly 1.
+  // A limit that no gradient reaches. Gradients below the limit do not change, because the factor
+  // is exactly 1.
   constexpr double kOutOfReach = 1 << 30;
   constexpr optimizer::ClipKind kKinds[] = {optimizer::ClipKind::kNorm,
                                             optimizer::ClipKind::kGlobalNorm};

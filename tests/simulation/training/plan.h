@@ -1,4 +1,4 @@
-// Derives from a seed the settings of a simulated job and the faults that happen to it.
+// Derives the settings of a simulated job, and its faults, from a seed.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 namespace tfjob::simulation {
 namespace {
 
-constexpr Duration kWorkersDeadline{10s};  // equal to the chief's
-constexpr Duration kShutdownGrace{1s};     // equal to a ps task's
+constexpr Duration kWorkersDeadline{10s};  // the same as in the chief
+constexpr Duration kShutdownGrace{1s};     // the same as in a ps task
 
 rpc::Identity IdentityOf(const Process& process) {
   return {.job_uid = "uid",
@@ -23,7 +23,7 @@ state::PeerEventSink EventsOf(World& world, const Process& process) {
   };
 }
 
-// The loop of a training task, as in runtime/train.
+// Runs the loop of a training task, as runtime/train does.
 class Trainer {
  public:
   Trainer(World& world, Process& process)
@@ -48,8 +48,8 @@ class Trainer {
   void AwaitWorkers();
   state::Snapshot InitialState() const;
   void OnEvent(const state::PeerEvent& event);
-  // Calls the client, and records when the call began, because CheckWaits limits its duration.
-  // OnLateStep runs within such a call.
+  // Calls the client, and records when the call started, because CheckWaits limits the duration of
+  // calls. OnLateStep runs within such a call.
   template <typename Call>
   auto Timed(const Call& call) {
     const auto outer = std::exchange(process_.waits_since, world_.machine.elapsed());
@@ -130,7 +130,7 @@ Status Trainer::Join() {
 
 Status Trainer::Run() {
   const Status end = Train();
-  // An earlier process of the chief may have ended the job.
+  // An earlier process of the chief may already have ended the job.
   return absl::IsCancelled(end) && !stopping() ? OkStatus() : end;
 }
 
@@ -222,14 +222,14 @@ Status Trainer::Save(bool last) {
   return OkStatus();
 }
 
-// Saves immediately, because the servers are shutting down and may not wait for the end of the step
-// in progress.
+// Saves a checkpoint immediately, because the servers are shutting down and may not wait for the
+// end of the step in progress.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
   if (!Save(false).ok()) servers_end_ = true;  // Loop saves again, and returns the error
 }
 
-// Returns false if the variables were rolled back.
+// Saves the last checkpoint. Returns false if the variables were rolled back.
 StatusOr<bool> Trainer::SaveLast() {
   RETURN_IF_ERROR(Save(false));
   AwaitWorkers();
@@ -263,8 +263,8 @@ Status RunTrainer(World& world, Process& process) {
 }
 
 Status RunServer(World& world, Process& process) {
-  // The thread that stops the server may be the last to release it, and the server uses the
-  // connector until then.
+  // Keeps the connector alive as long as the server, which uses it. The thread that stops the
+  // server may be the last to release the server.
   struct Server {
     std::unique_ptr<rpc::Connector> connector;
     std::unique_ptr<ps::ParameterServer> server;

@@ -16,7 +16,7 @@
 
 namespace tfjob::simulation {
 
-// The environment that all processes of a job share.
+// The environment, which all processes of a job share.
 struct World {
   World(Machine& simulated, const Plan& the_plan, uint64_t seed)
       : machine(simulated),
@@ -32,7 +32,7 @@ struct World {
   Dice dice;
   Story story;
   Oracle oracle;
-  // The last checkpoint, which outlives the chief; nullopt if none was saved.
+  // The last checkpoint, which outlives the chief's process, or nullopt if none was saved.
   std::optional<state::Snapshot> checkpoint;
   bool run_over = false;  // the chief has saved the last step
   int workers_done = 0;
@@ -41,11 +41,11 @@ struct World {
 // One process of a task. Once it has been killed, it is cut off from the network, and its further
 // actions have no effect.
 struct Process {
-  int number = 0;  // its number on the machine
+  int number = 0;  // the number of the process on the machine
   const TaskPlan* task = nullptr;
-  int rank = -1;  // -1 unless it is a training task
+  int rank = -1;  // rank among the training tasks; -1 for other tasks
   bool killed = false;
-  bool terminating = false;  // it was asked to end
+  bool terminating = false;  // the process was asked to stop
   Duration hang{0};          // how much longer the next batch takes
   std::optional<Duration> waits_since;
   std::weak_ptr<ps::ParameterServer> server;
@@ -54,8 +54,8 @@ struct Process {
   Place place() const { return {number, StrCat(task->type, "-", task->index)}; }
 };
 
-// Run a process, on the main thread of that process. Return why the process ended: OK if its work
-// is done, Cancelled if it was asked to end, and otherwise its error.
+// Run a process, on its main thread. Return OK if the work of the process is done, Cancelled if it
+// was asked to stop, and otherwise its error.
 Status RunServer(World& world, Process& process);
 Status RunTrainer(World& world, Process& process);
 

@@ -24,7 +24,7 @@ TrainingSimulation::TrainingSimulation(uint64_t seed)
 
 TrainingSimulation::~TrainingSimulation() {
   if (machine_->idle()) return;
-  // Threads that do not end cannot be unwound, so all objects are leaked.
+  // If threads have not ended, their stacks cannot be unwound, so leak all objects.
   Scheduler::Install(nullptr);
   (void)machine_.release();
   (void)world_.release();
@@ -56,7 +56,7 @@ void TrainingSimulation::Start(Task& task) {
 void TrainingSimulation::OnEnd(Task& task, Process& process, const Status& end) {
   if (process.killed) return;
   world_->story.Tell(process.name(), StrCat("ends: ", end.ToString()));
-  // A process that has ended has no further effect.
+  // Actions of a process that has ended must have no effect.
   process.killed = true;
   world_->network.Kill(process.number, false);
   task.process = nullptr;
@@ -71,8 +71,8 @@ void TrainingSimulation::OnEnd(Task& task, Process& process, const Status& end) 
   }
 }
 
-// The servers have been told to exit, unless they could not be reached. Deletes the remaining
-// servers after a while, as the operator does.
+// Called when the job has ended. The servers were asked to exit, unless they could not be reached.
+// Deletes the remaining servers after a while, as the operator does.
 void TrainingSimulation::OnJobEnd() {
   world_->run_over = true;
   machine_->After(kDeleteAfter, [this] {
@@ -90,7 +90,7 @@ void TrainingSimulation::Restart(Task& task, Duration delay) {
   faults_end_ = std::max(faults_end_, machine_->elapsed() + delay);
   machine_->After(delay, [this, &task] {
     if (task.done) return;
-    // A process that was asked to end may still be running.
+    // A process that was asked to stop may still be running.
     if (task.process != nullptr) return Restart(task, 500ms);
     Start(task);
   });
@@ -107,12 +107,12 @@ void TrainingSimulation::Kill(Task& task, bool silently, Duration restart_after)
   world_->network.Kill(process.number, silently);
   if (auto server = process.server.lock())
     machine_->Spawn(process.number, [server] { server->Stop(); });
-  // The other tasks notice this only when the lease has expired.
+  // The other tasks notice a silent end only when the lease has expired.
   if (silently) faults_end_ = std::max(faults_end_, machine_->elapsed() + plan_.liveness.lease);
   Restart(task, restart_after);
 }
 
-// Restarts the servers that have ended because an earlier chief told them to.
+// Restarts servers that have exited because an earlier chief had requested this.
 void TrainingSimulation::RestartServers() {
   for (Task& task : tasks_) {
     if (task.plan.type != "ps" || !task.done) continue;
@@ -178,8 +178,7 @@ bool TrainingSimulation::Ended() const {
   return std::ranges::all_of(tasks_, [](const Task& task) { return task.done; });
 }
 
-// Checks that no call by a client takes longer than the plan's time limits for the other tasks
-// allow.
+// Checks that no call by a client takes longer than the time limits of the plan allow.
 void TrainingSimulation::CheckWaits() {
   const Duration most =
       plan_.liveness.lease + plan_.step_lease_least + plan_.definition.start_timeout + kSlack;

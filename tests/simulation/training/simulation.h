@@ -15,10 +15,10 @@ namespace tfjob::simulation {
 class TrainingSimulation {
  public:
   explicit TrainingSimulation(uint64_t seed);
-  // If the job has not ended, its objects are leaked.
+  // If the job has not ended, leaks its objects.
   ~TrainingSimulation();
 
-  // Runs the job. Returns "" or, if something went wrong, a description of the problem and of the
+  // Runs the job. Returns "" or, if there was a problem, a description of the problem and of the
   // events before it.
   std::string Run();
   // Two runs with the same seed must have the same fingerprint.
@@ -30,7 +30,7 @@ class TrainingSimulation {
   struct Task {
     TaskPlan plan;
     int rank = -1;
-    Process* process = nullptr;  // null if none runs
+    Process* process = nullptr;  // null if the task has no process
     bool done = false;
   };
 

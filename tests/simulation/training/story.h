@@ -16,7 +16,7 @@ class Story {
   // Records a violation. Only the first one is kept.
   void Violate(const std::string& what);
 
-  // Returns the violation; "" if there was none.
+  // Returns the violation, or "" if there was none.
   const std::string& violation() const { return violation_; }
   // Returns the last `count` events before the violation or, if there was none, the last `count`
   // events.

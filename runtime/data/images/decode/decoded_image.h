@@ -11,7 +11,7 @@
 
 namespace tfjob::data {
 
-// Provides memory that is reused for the next image, and grows if that image is larger.
+// Provides memory that is reused from image to image, and grows for a larger image.
 class PixelBuffer {
  public:
   // Returns `size` uninitialised bytes, which stay valid until the next call.
@@ -31,15 +31,15 @@ struct DecodedImage {
 
 struct DecodeOptions {
   int64_t channels = 3;  // 1: luminance; 3: RGB; 4: RGBA
-  // Limits the values of an image (height × width × channels, in the file and decoded). A larger
-  // image is rejected before memory is allocated for it.
+  // The maximum number of values of an image (height × width × channels), both in the file and
+  // decoded. A larger image is rejected before memory is allocated for it.
   int64_t most_values = int64_t{1} << 28;
 };
 
-// Holds the memory of a decoder.
+// The memory of a decoder.
 struct DecodeBuffers {
   PixelBuffer pixels;   // the decoded image
-  PixelBuffer colours;  // the image before a conversion that the library does not provide
+  PixelBuffer colours;  // the image before a conversion that the library lacks
 };
 
 // Returns InvalidArgument if the image is larger than the options allow, and DataLoss if it has no

@@ -11,7 +11,7 @@ constexpr std::string_view kJpeg = "\xFF\xD8\xFF";
 constexpr std::string_view kPng = "\x89PNG\r\n\x1A\n";
 constexpr size_t kKept = 64 << 20;  // a larger buffer is not kept for the next image
 
-// Describes bytes that are neither JPEG nor PNG.
+// Returns a description of bytes that are neither JPEG nor PNG, for messages.
 std::string KindOf(std::string_view bytes) {
   if (bytes.empty()) return "no bytes";
   if (bytes.starts_with("RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP")
@@ -31,7 +31,7 @@ std::string KindOf(std::string_view bytes) {
 
 std::span<uint8_t> PixelBuffer::Take(size_t size) {
   if (size > capacity_ || capacity_ > kKept) {
-    bytes_.reset();  // before the new block is allocated, so that they never exist at the same time
+    bytes_.reset();  // free the old block before allocating the new one
     bytes_ = std::make_unique_for_overwrite<uint8_t[]>(size);
     capacity_ = size;
   }

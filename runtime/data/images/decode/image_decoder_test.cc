@@ -87,7 +87,7 @@ TEST(Jpeg, KeepsItsColours) {
 }
 
 TEST(Jpeg, CmykIsInvertedAndBecomesRgb) {
-  // Cyan 100 %, magenta 50 %, yellow 0 %, black 20 %, inverted.
+  // These values are the inverse of cyan 100 %, magenta 50 %, yellow 0 % and black 20 %.
   const TestImage ink = Uniform(16, 16, {0, 127, 255, 204});
   const Values expected = Uniform(16, 16, {0, 102, 204}).values;
   for (const J_COLOR_SPACE colours : {JCS_CMYK, JCS_YCCK}) {
@@ -177,7 +177,7 @@ TEST(Png, PalettesAndTransparentColours) {
 }
 
 TEST(Png, TheChecksumOfTransparencyIsChecked) {
-  // By default, libpng would only warn, and make all pixels opaque.
+  // By default, libpng would only issue a warning, and make all pixels opaque.
   std::string png =
       WritePng({.height = 1, .width = 1, .channels = 1, .values = {0}},
                {.kind = PNG_COLOR_TYPE_PALETTE, .palette = {{10, 20, 30}}, .palette_alpha = {128}});
@@ -216,7 +216,7 @@ TEST(Images, CutAnywhereAreErrors) {
 TEST(Jpeg, WhoseDataEndBeforeTheImageIsDamaged) {
   for (const bool progressive : {false, true}) {
     const std::string jpeg = WriteJpeg(Gradient(64, 64, 3), {.progressive = progressive});
-    // libjpeg would only warn, and make the rest of the image grey.
+    // By default, libjpeg would only issue a warning, and make the missing part of the image grey.
     const std::string half = jpeg.substr(0, jpeg.size() * 2 / 3) + "\xFF\xD9";
     EXPECT_EQ(ErrorOf(half).code(), StatusCode::kDataLoss) << ErrorOf(half);
   }
@@ -230,7 +230,7 @@ TEST(Jpeg, ThatLacksScansIsDamaged) {
     for (size_t at = jpeg.find("\xFF\xDA"); at != std::string::npos;
          at = jpeg.find("\xFF\xDA", at + 1)) {
       if (scans++ == 0) continue;
-      // libjpeg alone would not even warn.
+      // By default, libjpeg would not even issue a warning.
       const Status cut = ErrorOf(jpeg.substr(0, at) + "\xFF\xD9");
       EXPECT_EQ(Message(cut), "the JPEG image is damaged: some of its scans are missing") << scans;
       EXPECT_EQ(cut.code(), StatusCode::kDataLoss);
@@ -260,12 +260,13 @@ TEST(Images, WithAFlippedBit) {
       changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
       const StatusOr<DecodedImage> decoded = decoder.Decode(changed);
       errors += decoded.ok() ? 0 : 1;
-      // PNG has checksums everywhere; JPEG has none.
+      // Every chunk of a PNG image has a checksum. JPEG images have none, so damage may stay
+      // undetected.
       if (decoded.ok() && image[0] == '\x89')
         ADD_FAILURE() << "bit " << bit << " of a PNG image may be changed";
     }
     EXPECT_GT(errors, 100);
-    // The decoder still works.
+    // The decoder can still decode an intact image.
     const StatusOr<DecodedImage> again = decoder.Decode(image);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_TRUE(std::ranges::equal(again->pixels, intact));
@@ -282,7 +283,7 @@ TEST(Images, ThatAreTooLargeAreRefusedByTheirHeader) {
   EXPECT_EQ(Message(ErrorOf(jpeg)),
             "the image has 65500 × 65500 pixels of 3 values; expected at most 268435456 values; "
             "make it smaller, or remove it");
-  // Returns a PNG image whose IHDR chunk states another size, with a correct checksum.
+  // Returns a PNG image whose IHDR chunk contains another size and a correct checksum.
   const auto header_of = [](uint32_t size) {
     std::string bytes = WritePng(Gradient(2, 2, 3)).substr(0, 33);
     for (const size_t at : {16u, 20u}) {
@@ -306,7 +307,7 @@ TEST(Images, ThatAreTooLargeAreRefusedByTheirHeader) {
 
 TEST(Images, ThatAreNotSupportedAreNoDamage) {
   std::string jpeg = WriteJpeg(Gradient(8, 8, 3));
-  jpeg[jpeg.find("\xFF\xC0") + 4] = 12;  // bits
+  jpeg[jpeg.find("\xFF\xC0") + 4] = 12;  // bits per value
   const Status deep = ErrorOf(jpeg);
   EXPECT_EQ(deep.code(), StatusCode::kInvalidArgument) << deep;
   std::string arithmetic = WriteJpeg(Gradient(8, 8, 3));

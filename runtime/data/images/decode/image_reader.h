@@ -1,4 +1,4 @@
-// Reads images as the values of examples.
+// Reads images into the values of examples.
 #pragma once
 
 #include <cstdint>

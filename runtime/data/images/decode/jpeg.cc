@@ -1,6 +1,6 @@
-// Decodes JPEG images with libjpeg-turbo. The library reports an error by calling a function that
-// must not return. Ours calls longjmp, which skips destructors, so the library is only called from
-// functions that have no objects with destructors (JpegStep).
+// Decodes JPEG images with libjpeg-turbo. To report an error, the library calls a function of its
+// user, which must not return. The function in this file calls longjmp, which skips destructors.
+// Therefore, only functions without objects that have destructors may call the library (JpegStep).
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -16,9 +16,9 @@
 namespace tfjob::data {
 namespace {
 
-// Every scan of a progressive image is applied to the whole image, even if the scan has only a few
-// bytes. A small file with many scans could therefore take very long to decode. Encoders write at
-// most a few dozen scans.
+// The decoder processes the whole image for every scan of a progressive image, even if the scan has
+// only a few bytes. Without a limit, a small file with many scans could take very long to decode.
+// Encoders write at most a few dozen scans.
 constexpr int kMostScans = 500;
 constexpr int64_t kMostScannedPixels = int64_t{1} << 32;
 constexpr int kMostRowsAtOnce = 16;
@@ -32,7 +32,7 @@ struct JpegState {
   char message[JMSG_LENGTH_MAX];
   bool unsupported;    // the error means that the kind of image is unsupported
   bool out_of_memory;  // the error means that memory could not be allocated
-  uint8_t* pixels;     // where the rows are stored
+  uint8_t* pixels;     // the memory for the rows
   size_t row_bytes;
 };
 using JpegStep = void (*)(JpegState&);
@@ -58,8 +58,8 @@ JpegState& StateOf(j_common_ptr library) {
   std::longjmp(state.failed, 1);
 }
 
-// Handles warnings (level -1) and ignores trace messages. Treats the warnings that mean missing or
-// wrong pixels as errors.
+// Handles warnings (level -1) and ignores trace messages. Treats warnings about missing or wrong
+// pixels as errors.
 void OnJpegMessage(j_common_ptr library, int level) {
   if (level >= 0) return;
   for (const int code : {JWRN_ARITH_BAD_CODE, JWRN_BOGUS_PROGRESSION, JWRN_HIT_MARKER,
@@ -95,18 +95,20 @@ void ReadJpegHeader(JpegState& state) {
   jpeg_read_header(&state.library, TRUE);
 }
 
-// Fails if scans are missing although the file ends properly; the library would leave the affected
-// parts grey or blurred. Must be called after all scans have been read. In a progressive file, AC
-// coefficients that no scan contains are 0, which is valid. But every component needs its DC
-// coefficients (the library cannot write a file without them either), and every coefficient that
-// some scan contains must be complete to its last bit, as encoders always write it.
+// Fails if scans are missing from a file that ends properly; without this check, the library would
+// leave the affected parts grey or blurred. Must be called after all scans have been read. In a
+// progressive file, it is valid that no scan contains some AC coefficients; these are 0. However,
+// every component needs DC coefficients (the library cannot write a file without them, either). If
+// a scan contains a coefficient, the scans must contain all of its bits, as encoders always write
+// it.
 void CheckScans(JpegState& state) {
   const jpeg_decompress_struct& library = state.library;
   for (int c = 0; c < library.num_components; ++c) {
-    // The first scan of a component sets the pointer to its quantisation table.
+    // The library sets the pointer to a component's quantisation table at the first scan of the
+    // component.
     bool complete = library.comp_info[c].quant_table != nullptr;
-    // Set for progressive files. An entry is -1 if no scan contains the coefficient, 0 if it is
-    // complete, and otherwise the number of bits that are missing.
+    // coef_bits is set for progressive files. An entry is -1 if no scan contains the coefficient, 0
+    // if the coefficient is complete, and otherwise the number of missing bits.
     if (library.coef_bits != nullptr) {
       const int(&bits)[DCTSIZE2] = library.coef_bits[c];
       complete &= bits[0] != -1;
@@ -182,7 +184,8 @@ class JpegReader {
  private:
   // Returns false if the library reported an error.
   static bool Returns(JpegState& state, JpegStep step) {
-    // No frame between here and the call of longjmp has a destructor to run.
+    // longjmp is safe, because no stack frame between this one and the call of longjmp has
+    // destructors to run.
     if (setjmp(state.failed) != 0)
       return false;  // NOLINT(cert-err52-cpp,modernize-avoid-setjmp-longjmp)
     step(state);
@@ -195,7 +198,7 @@ class JpegReader {
 // Returns the colour space in which the library should store the pixels.
 J_COLOR_SPACE ColoursFor(const jpeg_decompress_struct& library, int64_t channels) {
   if (library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK)
-    return JCS_CMYK;  // the library cannot convert it to RGB
+    return JCS_CMYK;  // the library cannot convert CMYK to RGB
   return channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
 }
 

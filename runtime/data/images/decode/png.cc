@@ -1,6 +1,6 @@
-// Decodes PNG images with libpng. The library reports an error by calling a function that must not
-// return. Ours calls longjmp, which skips destructors, so the library is only called from functions
-// that have no objects with destructors (PngStep).
+// Decodes PNG images with libpng. To report an error, the library calls a function of its user,
+// which must not return. The function in this file calls longjmp, which skips destructors.
+// Therefore, only functions without objects that have destructors may call the library (PngStep).
 #include <png.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct PngState {
   std::jmp_buf failed;
   char message[kMostMessage];
   int64_t channels;  // 3 or 4, or 1 for grey images
-  uint8_t* pixels;   // where the rows are stored
+  uint8_t* pixels;   // the memory for the rows
   size_t row_bytes;
   bool out_of_memory;
 };
@@ -36,7 +36,8 @@ using PngStep = void (*)(PngState&);
   std::longjmp(state.failed, 1);
 }
 
-// Notes failed allocations, because the library's messages do not identify them reliably.
+// Allocates memory. Records failed allocations, because the library's messages do not identify them
+// reliably.
 png_voidp AllocateForPng(png_structp library, png_alloc_size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) static_cast<PngState*>(png_get_mem_ptr(library))->out_of_memory = true;
@@ -58,16 +59,16 @@ void ReadPngBytes(png_structp library, png_bytep bytes, size_t size) {
 }
 
 void ReadPngHeader(PngState& state) {
-  // Lifts the library's own limit on the size: CheckSize limits it later.
+  // Remove the library's own limits on the size, because CheckSize checks the size later.
   png_set_user_limits(state.library, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_crc_action(state.library, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-  // Makes the library skip all chunks except the necessary ones (IHDR, PLTE, tRNS, IDAT and IEND).
+  // Make the library skip all chunks except the necessary ones (IHDR, PLTE, tRNS, IDAT and IEND).
   png_set_keep_unknown_chunks(state.library, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_read_fn(state.library, &state, ReadPngBytes);
   png_read_info(state.library, state.info);
 }
 
-// Makes the library convert all pixels to `state.channels` channels of 8 bits.
+// Configures the library to convert all pixels to `state.channels` channels of 8 bits.
 void ConvertPng(PngState& state) {
   const png_byte kind = png_get_color_type(state.library, state.info);
   const bool stated_alpha = png_get_valid(state.library, state.info, PNG_INFO_tRNS) != 0;
@@ -122,7 +123,8 @@ class PngReader {
  private:
   // Returns false if the library reported an error.
   static bool Returns(PngState& state, PngStep step) {
-    // No frame between here and the call of longjmp has a destructor to run.
+    // longjmp is safe, because no stack frame between this one and the call of longjmp has
+    // destructors to run.
     if (setjmp(state.failed) != 0)
       return false;  // NOLINT(cert-err52-cpp,modernize-avoid-setjmp-longjmp)
     step(state);
@@ -132,7 +134,7 @@ class PngReader {
   PngState state_;
 };
 
-// Returns the number of channels in the file. With a palette, this is the number of channels of its
+// Returns the number of channels in the file or, if the file has a palette, of the palette's
 // colours.
 int64_t ChannelsOf(PngState& state) {
   const png_byte kind = png_get_color_type(state.library, state.info);

@@ -12,7 +12,7 @@ void Widen(const uint8_t* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 
-// Interpolates between two rows.
+// Computes a row by interpolating between two rows.
 void Blend(const uint8_t* low, const uint8_t* high, float weight, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) {
     const auto a = static_cast<float>(low[i]);
@@ -20,8 +20,8 @@ void Blend(const uint8_t* low, const uint8_t* high, float weight, int64_t count,
   }
 }
 
-// Computes a row of the output from `from`, a row that has been interpolated vertically. `S` is
-// Resizer::Sample, which is private; `low` and `high` count values instead of pixels.
+// Computes a row of the output from `from`, a row that has been interpolated vertically. The type S
+// is Resizer::Sample, which is private. Its `low` and `high` count values here, not pixels.
 template <int channels, typename S>
 void BlendColumns(const float* from, const std::vector<S>& columns, float* to) {
   for (const S& column : columns) {
@@ -32,7 +32,7 @@ void BlendColumns(const float* from, const std::vector<S>& columns, float* to) {
   }
 }
 
-// Returns the length to which a side is cropped, as Keras computes it.
+// Returns the length to which a side is cropped, computed as in Keras.
 int64_t CroppedTo(int64_t side, int64_t other, int64_t target, int64_t other_target) {
   const float wanted = static_cast<float>(other * target) / static_cast<float>(other_target);
   return std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, side);
@@ -94,7 +94,7 @@ void Resizer::Bilinear(const Window& window, std::span<float> to) {
 }
 
 void Resizer::Nearest(const Window& window, std::span<float> to) const {
-  // Returns the nearest pixel along one axis.
+  // Returns the index of the nearest input pixel along one axis.
   const auto nearest = [](int64_t i, int64_t from, int64_t size) {
     const float scale = static_cast<float>(from) / static_cast<float>(size);
     return std::min(static_cast<int64_t>((static_cast<float>(i) + 0.5f) * scale), from - 1);

@@ -14,8 +14,8 @@ enum class Resize { kBilinear, kNearest };
 struct ResizeOptions {
   int64_t height = 0, width = 0;
   Resize method = Resize::kBilinear;
-  // If set, the image is first cropped to the largest centred part with the new aspect ratio, as by
-  // Keras' smart_resize. Otherwise, the aspect ratio may change.
+  // If set, first crops the image to the largest central part with the new aspect ratio, as Keras'
+  // smart_resize does. Otherwise, the aspect ratio may change.
   bool crop_to_aspect_ratio = false;
 };
 
@@ -25,21 +25,21 @@ class Resizer {
  public:
   explicit Resizer(const ResizeOptions& options) : options_(options) {}
 
-  // Fills `to`, [height, width, channels], with values from 0 to 255, computed as by
-  // tf.image.resize without antialiasing: pixels have half-integer centres. An image that already
-  // has the new size keeps its values.
+  // Fills `to`, [height, width, channels], with values from 0 to 255. Computes them as
+  // tf.image.resize does without antialiasing, with half-integer pixel centres. An image that
+  // already has the new size keeps its values.
   void Run(const DecodedImage& image, std::span<float> to);
 
  private:
-  // Identifies the two input pixels, along one axis, between which an output pixel is interpolated.
+  // The two input pixels, along one axis, between which an output pixel is interpolated.
   struct Sample {
     int64_t low = 0, high = 0;
-    float weight = 0;  // of `high`
+    float weight = 0;  // the weight of `high`
   };
-  // Describes a part of an image.
+  // A rectangular part of an image.
   struct Window {
     const uint8_t* first = nullptr;  // its first value
-    int64_t row = 0;                 // number of values from one row to the next
+    int64_t row = 0;                 // number of values between the starts of two rows
     int64_t height = 0, width = 0, channels = 0;
   };
 
@@ -49,10 +49,10 @@ class Resizer {
   void Nearest(const Window& window, std::span<float> to) const;
 
   const ResizeOptions options_;
-  // Computed for the size of the last image.
+  // The size of the last image, for which the samples were computed.
   int64_t height_ = 0, width_ = 0;
   std::vector<Sample> rows_, columns_;
-  std::vector<float> blended_;  // one row, of the window's width
+  std::vector<float> blended_;  // one row, as wide as the window
 };
 
 }  // namespace tfjob::data

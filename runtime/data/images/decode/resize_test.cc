@@ -21,7 +21,7 @@ std::vector<float> Resized(const DecodedImage& image, const ResizeOptions& optio
   return values;
 }
 
-// The values below are those of tf.image.resize and of keras' smart_resize.
+// The expected values below are those of tf.image.resize and of Keras' smart_resize.
 
 TEST(Resize, BilinearHasHalfIntegerCentres) {
   const std::vector<uint8_t> row = {0, 10, 20, 100};

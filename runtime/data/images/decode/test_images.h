@@ -16,7 +16,7 @@
 
 namespace tfjob::data::testing {
 
-// Holds the pixels that are written to a file, row by row.
+// The pixels to be written to a file, row by row.
 struct TestImage {
   uint32_t height = 0, width = 0;
   int channels = 3;
