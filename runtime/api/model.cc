@@ -6,10 +6,10 @@
 #include "runtime/inference/predictor.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/apply_layer.h"
-#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
+#include "runtime/model/layer_patterns.h"
 
 namespace tfjob::api {
 namespace {

@@ -8,9 +8,9 @@
 #include "runtime/cmd/config_file.h"
 #include "runtime/data/source.h"
 #include "runtime/inference/predictor.h"
-#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
+#include "runtime/model/layer_patterns.h"
 #include "runtime/train/job/batch_source.h"
 #include "runtime/train/job/job_definition.h"
 

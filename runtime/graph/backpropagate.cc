@@ -130,7 +130,8 @@ std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> va
   Accumulated accumulated(b);
   Recomputation recomputed(b, last);
   for (size_t i = 0; i < values.size(); ++i) accumulated.Contribute(values[i], gradients[i]);
-  for (int id = last; id >= 0 && b.ok(); --id) Differentiate(b, id, depends, recomputed, accumulated);
+  for (int id = last; id >= 0 && b.ok(); --id)
+    Differentiate(b, id, depends, recomputed, accumulated);
   std::vector<GradientOrRows> found;
   for (Output value : wrt) {
     if (!b.ok()) return std::vector<GradientOrRows>(wrt.size());

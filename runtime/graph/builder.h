@@ -112,10 +112,9 @@ class DeviceScope {
   std::string outer_;
 };
 
-// Gradients compute the nodes that are appended while an object of this class exists a second time,
-// instead of keeping their values. They keep only the values that other nodes use. This saves memory
-// and takes the time of one more forward pass through these nodes. A scope inside another one has no
-// effect of its own.
+// Makes gradients compute the nodes that are appended during its lifetime a second time, instead of
+// keeping their values. Only values that other nodes use are kept. This saves memory, and takes the
+// time of one more forward pass through these nodes. A scope inside another scope has no effect.
 class RecomputeScope {
  public:
   explicit RecomputeScope(Builder& builder);

@@ -30,9 +30,8 @@ Recomputation::Recomputation(Builder& b, int last)
 }
 
 Recomputation::Source Recomputation::SourceOf(int id) {
-  const auto scope = std::ranges::find_if(b_.recomputed(), [&](const NodeRange& range) {
-    return range.begin <= id && id < range.end;
-  });
+  const auto scope = std::ranges::find_if(
+      b_.recomputed(), [&](const NodeRange& range) { return range.begin <= id && id < range.end; });
   if (scope == b_.recomputed().end()) return {b_.graph().node(id), id};
   if (!stand_in_.contains(scope->begin)) Append(*scope);
   const int now = stand_in_.at(id);

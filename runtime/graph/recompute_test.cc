@@ -50,8 +50,8 @@ std::set<std::string> UsedByGradients(const Graph& graph) {
     if (!node.name.starts_with("gradients/")) continue;
     for (const Output input : node.inputs) {
       const std::string name = graph.node(input).name;
-      if (FindOp(graph.node(input).op)->effect == Effect::kNone && !name.starts_with("gradients/") &&
-          !graph.node(input).inputs.empty())
+      if (FindOp(graph.node(input).op)->effect == Effect::kNone &&
+          !name.starts_with("gradients/") && !graph.node(input).inputs.empty())
         used.insert(name);
     }
   }

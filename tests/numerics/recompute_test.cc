@@ -24,8 +24,7 @@ Model Recomputing(Model model, const std::string& pattern) {
 // Returns how much memory the program with recomputation takes, in percent of the program without.
 double TrainsAlikeIn(const Example& example, const Model& model, const std::string& pattern) {
   const Trained expected = Train(BuildExample(example, model), TestDevice());
-  const Trained actual =
-      Train(BuildExample(example, Recomputing(model, pattern)), TestDevice());
+  const Trained actual = Train(BuildExample(example, Recomputing(model, pattern)), TestDevice());
   EXPECT_EQ(actual.losses, expected.losses);
   EXPECT_EQ(actual.changes, expected.changes);
   return 100 * static_cast<double>(actual.arena_bytes) / static_cast<double>(expected.arena_bytes);
@@ -77,7 +76,8 @@ layers:
 
 // Returns a model of equal blocks, each of which is a model of three layers.
 Model Blocks(int count) {
-  std::vector<Layer> blocks = {{.name = "input", .config = layers::InputLayer{.shape = Shape({64})}}};
+  std::vector<Layer> blocks = {
+      {.name = "input", .config = layers::InputLayer{.shape = Shape({64})}}};
   for (int i = 0; i < count; ++i) {
     Model block = Layers(R"(
 layers:

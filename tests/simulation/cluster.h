@@ -41,7 +41,7 @@ class SteppedClock : public Clock {
 class Cluster {
  public:
   struct Settings {
-    uint64_t seed = 0;  // determines the order of deliveries, and when keys are added
+    uint64_t seed = 0;           // determines the order of deliveries, and when keys are added
     Duration count_patience{0};  // a setting of the control loop
     bool has_keys = false;       // whether the operators have keys
     bool has_policies = false;   // whether every job gets a NetworkPolicy

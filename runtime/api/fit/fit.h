@@ -115,7 +115,7 @@ class FitRun : public train::RunGuest, private FitControl {
   ProgressBar bar_;
   bool wants_batches_ = false;
   bool sets_rate_ = false;  // a callback may change the learning rate
-  const bool servers_;  // on parameter servers, where other tasks also change the variables
+  const bool servers_;      // on parameter servers, where other tasks also change the variables
   bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
   // The numbers of callbacks whose OnTrainBegin and whose OnTrainEnd have been called.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;

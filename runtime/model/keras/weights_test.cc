@@ -7,7 +7,6 @@
 #include "runtime/base/file.h"
 #include "runtime/io/hdf5_file.h"
 #include "runtime/io/zip_writer.h"
-#include "runtime/model/layer_patterns.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/layout.h"
@@ -15,6 +14,7 @@
 #include "runtime/model/keras/object_names.h"
 #include "runtime/model/keras/optimizer_state.h"
 #include "runtime/model/keras/write.h"
+#include "runtime/model/layer_patterns.h"
 
 namespace tfjob::keras {
 namespace {
