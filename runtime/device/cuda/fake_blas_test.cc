@@ -91,7 +91,7 @@ class FakeBlasTest : public testing::Test {
   alignas(256) float a_[8] = {1, 2, 3, 4, 5, 6};  // columns of 2
   alignas(256) float b_[24] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1};
   alignas(256) float d_[32] = {};
-  alignas(256) float bias_[2] = {10, 20};
+  alignas(256) float bias_[4] = {10, 20};
   alignas(256) std::byte workspace_[1024 + 64];
 };
 
@@ -99,6 +99,20 @@ TEST_F(FakeBlasTest, ComputesTheProduct) {
   EXPECT_EQ(Refusal(Right()), "");
   const float expected[] = {11, 22, 13, 24, 15, 26, 19, 32};
   EXPECT_TRUE(std::equal(expected, expected + 8, d_));
+}
+
+TEST_F(FakeBlasTest, AddsTheElementsOfAFactor) {
+  Call call = Right();
+  call.epilogue = kBlasEpilogueBiasGradientA;
+  EXPECT_EQ(Refusal(call), "");
+  const float expected[] = {1, 2, 3, 4, 5, 6, 9, 12};
+  EXPECT_TRUE(std::equal(expected, expected + 8, d_));
+  EXPECT_EQ(bias_[0], 9);
+  EXPECT_EQ(bias_[1], 12);
+  call.epilogue = kBlasEpilogueBiasGradientB;
+  EXPECT_EQ(Refusal(call), "");
+  const float sums[] = {1, 1, 1, 3};
+  EXPECT_TRUE(std::equal(sums, sums + 4, bias_));
 }
 
 TEST_F(FakeBlasTest, RefusesWhatTheManualForbids) {
@@ -110,6 +124,16 @@ TEST_F(FakeBlasTest, RefusesWhatTheManualForbids) {
       {[](Call& c) { c.transpose_a = 2; }, "a transposition of 2"},
       {[](Call& c) { c.epilogue = kBlasEpilogueRelu; }, "epilogue 2 with a bias"},
       {[](Call& c) { c.bias = nullptr; }, "epilogue 4 without a bias"},
+      {[](Call& c) {
+         c.epilogue = kBlasEpilogueBiasGradientA;
+         c.bias = nullptr;
+       },
+       "epilogue 256 without a bias"},
+      {[](Call& c) {
+         c.epilogue = kBlasEpilogueBiasGradientB;
+         c.batch = c.d_batch = 2;
+       },
+       "epilogue 512 of a batch"},
       {[](Call& c) { c.epilogue = 3; }, "epilogue 3"},
       {[](Call& c) { c.d_batch = 2; }, "a batch of 1 matrices, and one of 2"},
       {[](Call& c) {
