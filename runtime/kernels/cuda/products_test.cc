@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/cases.h"
 #include "runtime/kernels/cuda/checks/product_cases.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
@@ -17,23 +17,8 @@ namespace {
 using device::cuda::BlasApi;
 
 constexpr uint64_t kSeeds = 12;
-int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
-  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
-}
-
 TEST(Products, EqualTheCpus) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const int64_t m = Draw(random, {1, 2, 16, 33}), n = Draw(random, {1, 3, 10, 32});
-    const int64_t k = Draw(random, {1, 4, 31, 64});
-    for (Attributes attributes : Transpositions()) {
-      Compare(MatMulCase("MatMul", m, n, k, attributes), seed);
-      attributes.Set("alpha", -0.25);
-      Compare(MatMulCase("MatMulAccumulate", m, n, k, attributes), seed);
-    }
-    CompareAll(FusedMatMulCases(m, n, k), seed);
-    CompareAll(BiasGradCases(m, n, k), seed);
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(MatMulCases(seed), seed);
 }
 
 // All axes except the last are treated as rows.
@@ -45,11 +30,7 @@ TEST(Products, OfTensors) {
 }
 
 TEST(Products, OfBatches) {
-  for (int bits = 0; bits < 32; ++bits) {
-    Compare(BatchMatMulCase(5, 7, 3, bits), static_cast<uint64_t>(bits));
-    Compare(BatchMatMulCase(1, 1, 1, bits), static_cast<uint64_t>(bits));
-    Compare(BatchMatMulCase(8, 4, 16, bits), static_cast<uint64_t>(bits));
-  }
+  for (uint64_t seed = 0; seed < 32; ++seed) CompareAll(BatchMatMulCases(seed), seed);
   // In the first case, the axes of the batch can be joined into one; in the second, there are none.
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Compare({"BatchMatMulV2",

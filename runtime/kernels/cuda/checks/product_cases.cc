@@ -1,5 +1,10 @@
 #include "runtime/kernels/cuda/checks/product_cases.h"
 
+#include <utility>
+
+#include "runtime/kernels/cuda/checks/cases.h"
+#include "runtime/kernels/cuda/checks/draw.h"
+
 namespace tfjob::kernels::cuda {
 
 Comparison MatMulCase(const std::string& op, int64_t m, int64_t n, int64_t k,
@@ -57,6 +62,26 @@ std::vector<Comparison> BiasGradCases(int64_t m, int64_t n, int64_t k) {
                    {{"transpose_a", true}, {"transpose_b", other}, {"summed", int64_t{0}}}));
   }
   return all;
+}
+
+std::vector<Comparison> MatMulCases(uint64_t seed) {
+  PhiloxStream random(seed);
+  const int64_t m = Draw(random, {1, 2, 16, 33}), n = Draw(random, {1, 3, 10, 32});
+  const int64_t k = Draw(random, {1, 4, 31, 64});
+  std::vector<Comparison> all = FusedMatMulCases(m, n, k);
+  for (Comparison& comparison : BiasGradCases(m, n, k)) all.push_back(std::move(comparison));
+  for (Attributes attributes : Transpositions()) {
+    all.push_back(MatMulCase("MatMul", m, n, k, attributes));
+    attributes.Set("alpha", -0.25);
+    all.push_back(MatMulCase("MatMulAccumulate", m, n, k, attributes));
+  }
+  return all;
+}
+
+std::vector<Comparison> BatchMatMulCases(uint64_t seed) {
+  const int bits = static_cast<int>(seed % 32);
+  return {BatchMatMulCase(5, 7, 3, bits), BatchMatMulCase(1, 1, 1, bits),
+          BatchMatMulCase(8, 4, 16, bits)};
 }
 
 }  // namespace tfjob::kernels::cuda
