@@ -1,217 +1,59 @@
 // Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) and on the CPU. Every
 // op of their graphs must have a CUDA kernel, and both devices must compute the same losses and
 // variables. Some models are also trained in mixed precision.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/philox.h"
 #include "runtime/exec/emulated_cuda_device.h"
-#include "runtime/exec/program.h"
 #include "runtime/model/apply_layer.h"
 #include "runtime/model/build.h"
+#include "runtime/selftest/example_models.h"
+#include "runtime/selftest/model_check.h"
 #include "tests/numerics/example_model.h"
 
 namespace tfjob::model {
 namespace {
 
+using selftest::ExampleModel;
+using selftest::Tolerance;
+
 constexpr int kSteps = 3;
 
-struct Example {
-  const char* name;
-  int64_t batch = 0;
-  LossKind loss = LossKind::kSparseCategoricalCrossentropy;
-  bool logits = true;  // what the model returns, if the loss is sparse
-};
-
-// Returns an optimizer whose learning rate changes with the step. If a gradient is zero except for
-// rounding errors, like that of the bias of an attention's keys, Adam divides it by about epsilon,
-// so epsilon must not be small.
-optimizer::Optimizer MakeOptimizer() {
-  auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
-  adam.learning_rate = 0.003;
-  adam.epsilon = 1e-3;
-  adam.schedule.decay = optimizer::Decay::kCosine;
-  adam.schedule.decay_steps = 5;
-  return adam;
-}
-
-BuiltGraph BuildExample(const Example& example, const Model& model) {
-  BuildOptions options{.batch_size = example.batch, .optimizer = MakeOptimizer()};
-  for (const auto& stated : StatedInputs(model)) options.features.push_back(*stated);
-  const auto outputs = OutputTypes(model, options.features);
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
-  std::vector<int64_t> places = (*outputs)[0].shape.dims();
-  places.pop_back();  // the classes
-  const bool sparse = example.loss == LossKind::kSparseCategoricalCrossentropy;
-  options.objectives = {{.loss = {.kind = example.loss, .from_logits = sparse && example.logits},
-                         .metrics = {Metric::kAccuracy},
-                         .labels = {sparse ? DType::kInt64 : DType::kFloat32, Shape(places)}}};
-  FindMasks(model, options);
-  auto built = Build(model, options);
-  EXPECT_TRUE(built.ok()) << built.status();
-  return *std::move(built);
-}
-
-// Returns values for a feed: small integers, which are valid ids and classes, or pixels below 1.
-Tensor FeedOf(const exec::Port& port, int step) {
-  Tensor feed(port.type.dtype, port.type.shape);
-  PhiloxStream random(PhiloxKey(static_cast<uint64_t>(step), port.name));
-  const uint32_t bound = port.name == "segments" || port.name == kLabels ? 2 : 24;
-  const auto fill = [&](auto values) {
-    for (auto& value : values)
-      value = static_cast<std::remove_reference_t<decltype(value)>>(random.Below(bound));
-  };
-  if (port.type.dtype == DType::kInt32) fill(feed.data<int32_t>());
-  if (port.type.dtype == DType::kInt64) fill(feed.data<int64_t>());
-  if (port.type.dtype == DType::kFloat32) fill(feed.data<float>());
-  if (port.type.dtype == DType::kFloat32 && port.type.shape.rank() > 2) {
-    for (float& pixel : feed.data<float>()) pixel /= static_cast<float>(bound);
-  }
-  if (port.name == kStep) feed.data<int64_t>()[0] = step;
-  if (port.name == kLossScale) feed.data<float>()[0] = 1024;
-  return feed;
-}
-
-struct Trained {
-  std::vector<float> losses, hits;
-  std::map<std::string, std::vector<float>> changes;  // of the variables, in all steps
-};
-
-Trained Train(const BuiltGraph& built, const exec::Device& device) {
-  Trained trained;
-  variables::VariableStore store(device.row_stride, device.runtime);
-  for (const VariableSpec& spec : built.variables) {
-    auto variable = store.Create(spec.name, spec.dtype, spec.shape, variables::Kind::kTrainable);
-    const Tensor initial = InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name);
-    EXPECT_EQ((*variable)->FromTensor(initial), OkStatus());
-  }
-  const auto program = exec::Compile(built.graph, store, device);
-  EXPECT_TRUE(program.ok()) << program.status();
-  if (!program.ok()) return trained;
-  for (int step = 0; step < kSteps; ++step) {
-    std::vector<Tensor> values;
-    std::vector<exec::Feed> feeds;
-    for (const exec::Port& port : (*program)->feeds()) values.push_back(FeedOf(port, step));
-    for (const Tensor& value : values) feeds.push_back(exec::Feed::Of(value));
-    EXPECT_EQ((*program)->Run(feeds), OkStatus());
-    trained.losses.push_back((*program)->Fetch<float>((*program)->FindFetch(kLossSum))[0]);
-    trained.hits.push_back((*program)->Fetch<float>((*program)->FindFetch("accuracy_sum"))[0]);
-  }
-  for (const VariableSpec& spec : built.variables) {
-    const Tensor value = store.Find(spec.name)->ToTensor();
-    if (value.dtype() != DType::kFloat32) continue;
-    const Tensor initial = InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name);
-    std::vector<float>& changes = trained.changes[spec.name];
-    for (int64_t i = 0; i < value.num_elements(); ++i) {
-      const auto at = static_cast<size_t>(i);
-      changes.push_back(value.data<float>()[at] - initial.data<float>()[at]);
-    }
-  }
-  return trained;
-}
-
-double Norm(const std::vector<float>& values) {
-  double squares = 0;
-  for (const float value : values) squares += static_cast<double>(value) * value;
-  return std::sqrt(squares);
-}
-
-double Distance(std::vector<float> a, const std::vector<float>& b) {
-  for (size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
-  return Norm(a);
-}
-
-// Returns whether a variable changes too little to be compared. The bias of an attention's keys
-// adds the same number to all scores of a query, so softmax does not depend on it. In nmt-small,
-// the attention's scores are almost equal at first, so its queries and keys have tiny gradients.
-bool ChangesTooLittle(const std::string& name) {
-  return name.ends_with("key/bias") || name == "attention/key/kernel" ||
-         name == "attention/query/kernel";
-}
-
-// How far the results of the devices may be from each other, relative to their size.
-struct Tolerance {
-  double losses = 1e-4, changes = 1e-3;
-};
-
-// Compares changes rather than values, because a variable with small gradients changes little.
-// Rounding of the variables alone changes elements by about 1e-7.
-void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
-                       const std::map<std::string, std::vector<float>>& expected,
-                       const Tolerance& tolerance) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (const auto& [name, changes] : expected) {
-    const double root = std::sqrt(static_cast<double>(changes.size()));
-    const double change = Norm(changes) / root;
-    const double difference = Distance(actual.at(name), changes) / root;
-    if (!ChangesTooLittle(name)) {
-      EXPECT_GT(change, 2e-6) << name;
-    }
-    EXPECT_LT(difference, tolerance.changes * change + 2e-7)
-        << name << ", which changes by " << change;
-  }
-}
-
-void ExpectTrainsLikeTheCpu(const Example& example, const Model& model,
+void ExpectTrainsLikeTheCpu(const ExampleModel& example, const Model& model,
                             const Tolerance& tolerance = {}) {
-  const BuiltGraph built = BuildExample(example, model);
-  const Trained expected = Train(built, exec::CpuDevice());
-  const Trained actual = Train(built, exec::EmulatedCudaDevice(/*seed=*/7));
-  ASSERT_EQ(actual.losses.size(), expected.losses.size());
-  for (size_t i = 0; i < expected.losses.size(); ++i)
-    EXPECT_NEAR(actual.losses[i], expected.losses[i],
-                tolerance.losses * std::abs(expected.losses[i]))
-        << i;
-  EXPECT_EQ(actual.hits, expected.hits);
-  ExpectChangesLike(actual.changes, expected.changes, tolerance);
+  const auto built = BuildExampleModel(example, model);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto expected = selftest::Train(*built, exec::CpuDevice(), kSteps);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto actual = selftest::Train(*built, exec::EmulatedCudaDevice(/*seed=*/7), kSteps);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  EXPECT_EQ(CompareTrained(*actual, *expected, tolerance), OkStatus());
 }
 
-void ExpectTrainsLikeTheCpu(const Example& example) {
-  ExpectTrainsLikeTheCpu(example, ReadExample(example.name));
+class CudaExamples : public testing::TestWithParam<ExampleModel> {};
+
+TEST_P(CudaExamples, TrainLikeTheCpu) {
+  const auto model = selftest::ReadExampleModel(GetParam().name);
+  ASSERT_TRUE(model.ok()) << model.status();
+  ExpectTrainsLikeTheCpu(GetParam(), *model);
 }
 
-TEST(CudaModels, NeuralMatrixFactorization) {
-  ExpectTrainsLikeTheCpu({"neumf-small", 16, LossKind::kBinaryCrossentropy});
-}
-
-TEST(CudaModels, Bert) {
-  ExpectTrainsLikeTheCpu({"bert-small", 3});
-}
-
-TEST(CudaModels, Gpt2) {
-  ExpectTrainsLikeTheCpu({"gpt2-small", 3});
-}
-
-TEST(CudaModels, Transformer) {
-  ExpectTrainsLikeTheCpu({"transformer-small", 2});
-}
-
-TEST(CudaModels, RecurrentTranslator) {
-  ExpectTrainsLikeTheCpu({"nmt-small", 2});
-}
-
-TEST(CudaModels, ConvolutionalNetwork) {
-  ExpectTrainsLikeTheCpu({"mnist-cnn", 3});
-}
-
-TEST(CudaModels, ResNet) {
-  ExpectTrainsLikeTheCpu({.name = "resnet-small", .batch = 3, .logits = false});
-}
-
-TEST(CudaModels, DenseNet) {
-  ExpectTrainsLikeTheCpu({.name = "densenet-small", .batch = 2, .logits = false});
-}
+INSTANTIATE_TEST_SUITE_P(, CudaExamples,
+                         testing::ValuesIn(selftest::ExampleModels().begin(),
+                                           selftest::ExampleModels().end()),
+                         [](const auto& info) {
+                           std::string name(info.param.name);
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 // Trains the model in bfloat16 and in float16, with a scaled loss. The devices add in different
 // orders, so the last bit of some activations and gradients differs: 2^-8 and 2^-11 of their size.
-void ExpectTrainsLikeTheCpuInHalf(const Example& example, const std::string& layers) {
+void ExpectTrainsLikeTheCpuInHalf(const ExampleModel& example, const std::string& layers) {
   const Json file = ReadDocument(layers, "layers");
   const auto model = ReadLayers(JsonField(file)["layers"]);
   ASSERT_TRUE(model.ok()) << model.status();

@@ -234,15 +234,14 @@ BlasResult CheckShapes(const FakeProblem& p) {
 
 BlasResult CheckEpilogue(const FakeProblem& problem) {
   const FakeProduct& product = problem.product;
-  constexpr uint32_t kKnown[] = {kBlasEpilogueNone,         kBlasEpilogueRelu,
-                                 kBlasEpilogueBias,         kBlasEpilogueReluBias,
+  constexpr uint32_t kKnown[] = {kBlasEpilogueNone,          kBlasEpilogueRelu,
+                                 kBlasEpilogueBias,          kBlasEpilogueReluBias,
                                  kBlasEpilogueBiasGradientA, kBlasEpilogueBiasGradientB};
   if (std::ranges::find(kKnown, product.epilogue) == std::end(kKnown))
     return Refuse(kBlasNotSupported, StrCat("epilogue ", product.epilogue));
   const bool needs_bias = product.has_bias() || product.has_sums();
   if (needs_bias != (product.bias != nullptr))
-    return Invalid("epilogue ", product.epilogue,
-                   needs_bias ? " without a bias" : " with a bias");
+    return Invalid("epilogue ", product.epilogue, needs_bias ? " without a bias" : " with a bias");
   // Each product of a batch would need its own sums, and thus an attribute that is not simulated.
   if (product.has_sums() && problem.d.batch != 1)
     return Invalid("epilogue ", product.epilogue, " of a batch");
@@ -271,7 +270,7 @@ uint32_t AlignmentOf(const void* address) {
 }
 
 FakeProblem ProblemOf(BlasProductHandle product, BlasLayoutHandle a, BlasLayoutHandle b,
-                  BlasLayoutHandle c, BlasLayoutHandle d) {
+                      BlasLayoutHandle c, BlasLayoutHandle d) {
   return {Get<FakeProduct>(product), Get<FakeLayout>(a), Get<FakeLayout>(b), Get<FakeLayout>(c),
           Get<FakeLayout>(d)};
 }
@@ -298,7 +297,8 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
   return kBlasSuccess;
 }
 
-BlasResult CheckCall(const FakeCall& call, const Choice& choice, const void* workspace, size_t bytes) {
+BlasResult CheckCall(const FakeCall& call, const Choice& choice, const void* workspace,
+                     size_t bytes) {
   if (choice.problem != Digest(call.problem))
     return Invalid("the algorithm was chosen for other descriptors");
   if (bytes < choice.workspace)
@@ -326,8 +326,7 @@ Operation OperationOf(const FakeCall& call, void* workspace, size_t workspace_by
                                    {call.d, p.d.bytes(), true}},
                       .run = {}};
   if (call.bias != nullptr) {
-    operation.accesses.push_back(
-        {call.bias, p.d.bytes(call.bias_count()), p.product.has_sums()});
+    operation.accesses.push_back({call.bias, p.d.bytes(call.bias_count()), p.product.has_sums()});
   }
   if (workspace_bytes > 0) operation.accesses.push_back({workspace, workspace_bytes, true});
   operation.run = [call, workspace_bytes](std::span<void* const> storage) {
@@ -359,12 +358,12 @@ BlasResult Matmul(BlasHandle, BlasProductHandle product, const void* alpha, cons
                   BlasLayoutHandle d_layout, const BlasAlgorithm* algorithm, void* workspace,
                   size_t workspace_bytes, StreamHandle stream) {
   FakeCall call{.problem = ProblemOf(product, a_layout, b_layout, c_layout, d_layout),
-            .alpha = *static_cast<const float*>(alpha),
-            .beta = *static_cast<const float*>(beta),
-            .a = a,
-            .b = b,
-            .bias = Get<FakeProduct>(product).bias,
-            .d = d};
+                .alpha = *static_cast<const float*>(alpha),
+                .beta = *static_cast<const float*>(beta),
+                .a = a,
+                .b = b,
+                .bias = Get<FakeProduct>(product).bias,
+                .d = d};
   if (c != d) return Refuse(kBlasNotSupported, "C and D at different addresses");
   for (const BlasResult result :
        {CheckTypes(call.problem), CheckShapes(call.problem), CheckEpilogue(call.problem)})

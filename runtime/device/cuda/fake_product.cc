@@ -16,7 +16,7 @@ void NoteReads(const FakeAccesses& accesses, const void* matrix, const FakeLayou
   if (!accesses.reads) return;
   for (int64_t col = 0; col < layout.cols; ++col)
     accesses.reads(layout.At(matrix, number * layout.stride + col * layout.ld),
-                           layout.bytes(layout.rows));
+                   layout.bytes(layout.rows));
 }
 
 // Returns the element in row `row` and column `i` of the factor A, after its transposition.
@@ -75,8 +75,7 @@ void ComputeFakeProduct(const FakeCall& call, const FakeAccesses& accesses) {
     NoteReads(accesses, call.b, b, number);
     if (call.beta != 0) NoteReads(accesses, call.d, d, number);
   }
-  if (product.has_bias() && accesses.reads)
-    accesses.reads(call.bias, d.bytes(d.rows));
+  if (product.has_bias() && accesses.reads) accesses.reads(call.bias, d.bytes(d.rows));
   ComputeSums(call, accesses);
   for (int64_t number = 0; number < d.batch; ++number) {
     for (int64_t col = 0; col < d.cols; ++col) {

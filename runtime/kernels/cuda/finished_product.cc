@@ -32,9 +32,9 @@ bool NeedsExactProduct(const Finish& finish) {
 
 bool IsAligned(const ProductOperands& operands) {
   uintptr_t addresses = 0;
-  for (const void* address : {operands.a, operands.b, operands.bias,
-                              static_cast<const void*>(operands.d),
-                              static_cast<const void*>(operands.sums)})
+  for (const void* address :
+       {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.d),
+        static_cast<const void*>(operands.sums)})
     addresses |= reinterpret_cast<uintptr_t>(address);
   return addresses % 16 == 0;
 }

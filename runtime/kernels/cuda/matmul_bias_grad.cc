@@ -53,11 +53,11 @@ StatusOr<SeparateKernels> PrepareSeparate(const GpuAccess& gpu, const KernelRequ
   ASSIGN_OR_RETURN(kernels.product,
                    MatMulKernels(gpu).at("MatMul").prepare(
                        {"MatMul", request.attributes, request.inputs, {request.outputs[0]}}));
-  ASSIGN_OR_RETURN(kernels.sums,
-                   ReduceKernels(gpu.launcher)
-                       .at("BiasAddGrad")
-                       .prepare({"BiasAddGrad", {}, {request.inputs[summed]},
-                                 {request.outputs[1]}}));
+  ASSIGN_OR_RETURN(
+      kernels.sums,
+      ReduceKernels(gpu.launcher)
+          .at("BiasAddGrad")
+          .prepare({"BiasAddGrad", {}, {request.inputs[summed]}, {request.outputs[1]}}));
   return kernels;
 }
 

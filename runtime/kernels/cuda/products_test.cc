@@ -24,7 +24,11 @@ TEST(Products, EqualTheCpus) {
 // All axes except the last are treated as rows.
 TEST(Products, OfTensors) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    Compare({"MatMul", {}, {{Shape({2, 3, 5})}, {Shape({5, 4})}}, {{Shape({2, 3, 4})}}, kProductTolerance},
+    Compare({"MatMul",
+             {},
+             {{Shape({2, 3, 5})}, {Shape({5, 4})}},
+             {{Shape({2, 3, 4})}},
+             kProductTolerance},
             seed);
   }
 }
@@ -39,9 +43,12 @@ TEST(Products, OfBatches) {
              {{Shape({2, 3, 4, 2})}},
              kProductTolerance},
             seed);
-    Compare(
-        {"BatchMatMulV2", {}, {{Shape({4, 5})}, {Shape({5, 2})}}, {{Shape({4, 2})}}, kProductTolerance},
-        seed);
+    Compare({"BatchMatMulV2",
+             {},
+             {{Shape({4, 5})}, {Shape({5, 2})}},
+             {{Shape({4, 2})}},
+             kProductTolerance},
+            seed);
   }
 }
 
@@ -198,9 +205,9 @@ TEST(Products, NeedNoAlgorithmForTheSums) {
     library = blas;
     blas.MatmulDescSetAttribute = [](auto handle, unsigned attribute, const void* value,
                                      size_t bytes) {
-      const bool sums = attribute == device::cuda::kBlasEpilogue &&
-                        *static_cast<const uint32_t*>(value) >=
-                            device::cuda::kBlasEpilogueBiasGradientA;
+      const bool sums =
+          attribute == device::cuda::kBlasEpilogue &&
+          *static_cast<const uint32_t*>(value) >= device::cuda::kBlasEpilogueBiasGradientA;
       const uint32_t unknown = 1 << 20;  // for which the fake has no algorithm
       return library.MatmulDescSetAttribute(handle, attribute, sums ? &unknown : value, bytes);
     };

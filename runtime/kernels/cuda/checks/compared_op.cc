@@ -138,8 +138,7 @@ ComparedOp::ComparedOp(const Comparison& comparison, uint64_t seed)
   request_.op = comparison.op;
   request_.attributes = comparison.attributes;
   for (const RandomOperand& input : comparison.inputs) request_.inputs.push_back(Layout(input));
-  for (const RandomOperand& output : comparison.outputs)
-    request_.outputs.push_back(Layout(output));
+  for (const RandomOperand& output : comparison.outputs) request_.outputs.push_back(Layout(output));
   for (size_t i = 0; i < request_.outputs.size(); ++i) {
     const int input = UpdatedInput(i);
     if (input >= 0) request_.outputs[i] = request_.inputs[static_cast<size_t>(input)];

@@ -34,11 +34,10 @@ std::vector<Comparison> BinaryCases(uint64_t seed) {
 std::vector<Comparison> BroadcastCases(uint64_t seed) {
   PhiloxStream random(seed);
   const Shape shape = DrawMatrix(random);
-  std::vector<Comparison> all = {
-      {"Sub", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}},
-      {"Sub", {}, {{Shape({})}, {shape}}, {{shape}}},
-      {"Sub", {}, {{Shape({shape.dim(0), 1})}, {shape}}, {{shape}}},
-      {"BiasAdd", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}};
+  std::vector<Comparison> all = {{"Sub", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}},
+                                 {"Sub", {}, {{Shape({})}, {shape}}, {{shape}}},
+                                 {"Sub", {}, {{Shape({shape.dim(0), 1})}, {shape}}, {{shape}}},
+                                 {"BiasAdd", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}};
   for (const Shape& from : {Shape({shape.dim(0), 1}), Shape({shape.dim(1)}), Shape({})})
     all.push_back({"BroadcastTo", {}, {{from}}, {{shape}}});
   return all;
@@ -53,8 +52,7 @@ std::vector<Comparison> ProgramCases(uint64_t seed) {
        {"Mul i0 0.5; Add t0 i1; Relu t1", "Sub i0 i2; Mul t0 t0; Maximum t1 i1; Tanh t2",
         "ClipByValue i0 -1 i2", "Minimum i0 inf; Sigmoid t0; SigmoidGrad t1 i1",
         "Mul i0 0.5; Add t0 i1; Sub t1 t0; Maximum t2 t1; Add t3 t0"}) {
-    all.push_back(
-        {"FusedElementwise", {{"program", std::string(program)}}, inputs, {{shape}}});
+    all.push_back({"FusedElementwise", {{"program", std::string(program)}}, inputs, {{shape}}});
   }
   return all;
 }

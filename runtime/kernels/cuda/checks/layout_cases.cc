@@ -58,9 +58,8 @@ std::vector<Comparison> ConcatAndSliceCases(uint64_t seed) {
     size.push_back(random.Below(static_cast<uint32_t>(dim - begin.back() + 1)));
   }
   const RandomOperand whole{Shape(dims), dtype, 0, 100};
-  return {
-      {"Concat", {{"axis", static_cast<int64_t>(axis)}}, inputs, {{Shape(joined), dtype}}, 0},
-      {"Slice", {{"begin", begin}}, {whole}, {{Shape(size), dtype}}, 0}};
+  return {{"Concat", {{"axis", static_cast<int64_t>(axis)}}, inputs, {{Shape(joined), dtype}}, 0},
+          {"Slice", {{"begin", begin}}, {whole}, {{Shape(size), dtype}}, 0}};
 }
 
 std::vector<Comparison> PadCases(uint64_t seed) {
@@ -133,9 +132,8 @@ std::vector<Comparison> ArgMaxCases(uint64_t seed) {
   const Attributes along = {{"axis", static_cast<int64_t>(axis)}};
   const RandomOperand output{Shape(rest), DType::kInt64};
   // Some of the elements are NaN, infinite or equal.
-  return {
-      {"ArgMax", along, {{Shape(dims), DType::kFloat32, -1, 1, seed % 2 == 0}}, {output}, 0},
-      {"ArgMax", along, {{Shape(dims), DType::kFloat32, 0, 0}}, {output}, 0}};
+  return {{"ArgMax", along, {{Shape(dims), DType::kFloat32, -1, 1, seed % 2 == 0}}, {output}, 0},
+          {"ArgMax", along, {{Shape(dims), DType::kFloat32, 0, 0}}, {output}, 0}};
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -49,7 +49,8 @@ std::vector<Optimizer> OptimizersToCompare() {
   });
   for (const Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdagrad}) {
     AddOptimizer(all, kind, [](Optimizer& o) { o.weight_decay = 0.01; });
-    AddOptimizer(all, kind, [](Optimizer& o) { o.weight_decay = 0.01, o.momentum = 0.8, o.lazy = true; });
+    AddOptimizer(all, kind,
+                 [](Optimizer& o) { o.weight_decay = 0.01, o.momentum = 0.8, o.lazy = true; });
     AddOptimizer(all, kind, [](Optimizer& o) { o.use_ema = true, o.ema_momentum = 0.8; });
     AddOptimizer(all, kind, [](Optimizer& o) { o.use_ema = true, o.ema_overwrite_frequency = 2; });
     AddOptimizer(all, kind, [](Optimizer& o) { o.gradient_accumulation_steps = 3; });

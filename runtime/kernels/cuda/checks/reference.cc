@@ -32,9 +32,9 @@ class SeparateBiasGrad final : public Kernel {
 
 StatusOr<std::unique_ptr<Kernel>> PrepareBiasGrad(const KernelRequest& request) {
   const auto summed = static_cast<size_t>(request.attributes.Get("summed", int64_t{1}));
-  ASSIGN_OR_RETURN(auto product,
-                   CpuKernels().Prepare(
-                       {"MatMul", request.attributes, request.inputs, {request.outputs[0]}}));
+  ASSIGN_OR_RETURN(
+      auto product,
+      CpuKernels().Prepare({"MatMul", request.attributes, request.inputs, {request.outputs[0]}}));
   ASSIGN_OR_RETURN(
       auto sums,
       CpuKernels().Prepare({"BiasAddGrad", {}, {request.inputs[summed]}, {request.outputs[1]}}));
@@ -44,10 +44,10 @@ StatusOr<std::unique_ptr<Kernel>> PrepareBiasGrad(const KernelRequest& request) 
 }  // namespace
 
 const KernelTable& ReferenceKernels() {
-  static const auto* const kTable = new KernelTable(
-      CpuKernels()
-          .With(optimizer::CpuKernels())
-          .With(KernelTable("CPU", {{"MatMulBiasGrad", {PrepareBiasGrad, {}}}})));
+  static const auto* const kTable =
+      new KernelTable(CpuKernels()
+                          .With(optimizer::CpuKernels())
+                          .With(KernelTable("CPU", {{"MatMulBiasGrad", {PrepareBiasGrad, {}}}})));
   return *kTable;
 }
 

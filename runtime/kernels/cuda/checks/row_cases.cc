@@ -12,9 +12,7 @@ std::vector<Comparison> SumCases(uint64_t seed) {
   const RandomOperand matrix{Shape({rows, cols}), DType::kFloat32, 0, 1};  // no cancellation
   std::vector<Comparison> all = {{"BiasAddGrad", {}, {matrix}, {{Shape({cols})}}, 2e-5}};
   for (const char* op : {"Sum", "Mean"}) {
-    const auto axes = [](int64_t axis) {
-      return Attributes{{"axes", std::vector<int64_t>{axis}}};
-    };
+    const auto axes = [](int64_t axis) { return Attributes{{"axes", std::vector<int64_t>{axis}}}; };
     all.push_back({op, axes(0), {matrix}, {{Shape({cols})}}, 2e-5});
     all.push_back({op, axes(1), {matrix}, {{Shape({rows})}}, 2e-5});
   }

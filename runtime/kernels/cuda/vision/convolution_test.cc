@@ -36,7 +36,8 @@ TEST(Convolutions, OfGroupsEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed);
     const int64_t groups = Draw(random, {2, 3}), depth = Draw(random, {2, 4});
-    CompareInPieces(DrawConvolution(random, groups, depth, Draw(random, {1, 2, 4})), seed, size_t{32} << 20);
+    CompareInPieces(DrawConvolution(random, groups, depth, Draw(random, {1, 2, 4})), seed,
+                    size_t{32} << 20);
   }
 }
 
@@ -49,7 +50,8 @@ TEST(Convolutions, ByDepthEqualTheCpus) {
   }
   // The filter's gradient is added in several parts.
   const WindowAxis axis{.size = 3, .before = 1, .after = 1};
-  CompareInPieces({.image = {2, 17, 16, 3}, .window = {axis, axis}, .outputs = 6, .groups = 3}, 0, 0);
+  CompareInPieces({.image = {2, 17, 16, 3}, .window = {axis, axis}, .outputs = 6, .groups = 3}, 0,
+                  0);
 }
 
 // Depending on the limit, a piece is a single window, several windows, or several images.
@@ -57,7 +59,8 @@ TEST(Convolutions, ByPiecesEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed + 100);
     const int64_t groups = Draw(random, {1, 1, 2});
-    const ConvolutionCase c = DrawConvolution(random, groups, Draw(random, {2, 4}), Draw(random, {1, 3}));
+    const ConvolutionCase c =
+        DrawConvolution(random, groups, Draw(random, {2, 4}), Draw(random, {1, 3}));
     CompareInPieces(c, seed, static_cast<size_t>(Draw(random, {1, 100, 700, 3000})));
   }
 }
