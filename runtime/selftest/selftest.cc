@@ -44,11 +44,21 @@ Verdict VerdictOf(const StatusOr<int>& code) {
 int RunAllFamilies(std::ostream& out) {
   const StatusOr<std::string> gpu = exec::FindCudaDevice();
   if (!gpu.ok()) return WithoutDevice(gpu.status(), out);
-  out << *gpu << "\n" << TableHeader() << std::flush;
+  out << *gpu << "\n";
+  const auto run = [](const std::string& family) {
+    return RunProcess({"/proc/self/exe", StrCat("--selftest=", kCuda, "/", family)},
+                      kFamilySeconds);
+  };
+  return RunAll(run, out);
+}
+
+}  // namespace
+
+int RunAll(const std::function<StatusOr<int>(const std::string& family)>& run, std::ostream& out) {
+  out << TableHeader() << std::flush;
   Verdict worst = Verdict::kRight;
   for (const std::string& family : Families()) {
-    const StatusOr<int> code =
-        RunProcess({"/proc/self/exe", StrCat("--selftest=", kCuda, "/", family)}, kFamilySeconds);
+    const StatusOr<int> code = run(family);
     if (!code.ok()) {
       const Finding finding{family, "", Verdict::kWrong, std::string(Message(code.status()))};
       out << TableRow(finding) << std::flush;
@@ -60,8 +70,6 @@ int RunAllFamilies(std::ostream& out) {
   out << "The GPU's results are " << kSummaries[static_cast<int>(worst)] << ".\n";
   return ExitCodeOf(worst);
 }
-
-}  // namespace
 
 std::vector<std::string> Families() {
   std::vector<std::string> families;

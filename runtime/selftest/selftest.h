@@ -31,10 +31,15 @@ std::vector<std::string> Families();
 Status RunFamily(std::string_view family, const exec::Device& device, const Effort& effort,
                  const std::function<void(const Finding&)>& report);
 
-// Runs one family in a process of its own, because a fault in a kernel makes the GPU unusable for
-// the process. `arguments` are those of a program that calls RunSelfTest. Returns the process's exit
-// code. If it does not exit, or runs for longer than `seconds`, ends it and returns an error.
+// Runs a program, whose output is that of this process, and returns its exit code. If it does not
+// exit, or runs for longer than `seconds`, ends it and returns an error. Each family runs in a
+// process of its own, because a fault in a kernel makes the GPU unusable for the process.
 StatusOr<int> RunProcess(const std::vector<std::string>& arguments, int seconds);
+
+// Prints the table's header to `out`. Calls run(family) for each family, which prints its findings
+// and returns an exit code. Prints a row for each error of `run`, and a summary. Returns the worst
+// exit code, or kNoDeviceCode as soon as `run` does.
+int RunAll(const std::function<StatusOr<int>(const std::string& family)>& run, std::ostream& out);
 
 // Runs the self-test `name`, prints a table to `out`, and returns the exit code:
 //

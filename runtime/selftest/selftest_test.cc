@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
+#include "runtime/exec/cuda_device.h"
 #include "runtime/selftest/finding.h"
 
 namespace tfjob::selftest {
@@ -16,6 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(SelfTest, SaysWhyThereIsNoDevice) {
+  if (exec::FindCudaDevice().ok()) GTEST_SKIP() << "this machine has a GPU";
   for (const char* name : {"cuda", "cuda/softmax", "cuda/bert-small", "cuda/speed"}) {
     std::ostringstream out;
     const StatusOr<int> code = RunSelfTest(name, out);
@@ -35,6 +38,32 @@ TEST(SelfTest, RefusesOtherNames) {
                 HasSubstr("expected cuda, or one family such as cuda/elementwise, got "));
   }
   EXPECT_EQ(out.str(), "");
+}
+
+TEST(SelfTest, CombinesTheFamilies) {
+  const auto run = [](const StatusOr<int>& of_softmax, const StatusOr<int>& of_speed = 0) {
+    std::ostringstream out;
+    const auto each = [&](const std::string& family) -> StatusOr<int> {
+      if (family == "softmax") return of_softmax;
+      return family == "speed" ? of_speed : 0;
+    };
+    const int code = RunAll(each, out);
+    return std::pair(code, out.str());
+  };
+  EXPECT_EQ(run(0).first, kRightCode);
+  EXPECT_THAT(run(0).second, testing::EndsWith("The GPU's results are right and fast.\n"));
+  EXPECT_EQ(run(0, kSlowCode).first, kSlowCode);
+  EXPECT_THAT(run(0, kSlowCode).second, HasSubstr("right, but slow"));
+  EXPECT_EQ(run(kWrongCode, kSlowCode).first, kWrongCode);
+  EXPECT_EQ(run(3).first, kWrongCode);
+  EXPECT_EQ(run(kNoDeviceCode).first, kNoDeviceCode);
+  const auto [code, table] = run(Internal("the process was ended by signal 11"));
+  EXPECT_EQ(code, kWrongCode);
+  EXPECT_THAT(table, StartsWith(TableHeader()));
+  EXPECT_THAT(
+      table,
+      HasSubstr(TableRow({"softmax", "", Verdict::kWrong, "the process was ended by signal 11"})));
+  EXPECT_THAT(table, testing::EndsWith("The GPU's results are wrong.\n"));
 }
 
 TEST(SelfTest, HasDistinctFamilies) {

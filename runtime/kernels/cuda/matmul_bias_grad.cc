@@ -1,5 +1,5 @@
-// Implements MatMulBiasGrad, the gradients of a layer's weights and bias: one product, whose epilogue
-// adds the rows of a factor.
+// Implements MatMulBiasGrad, the gradients of a layer's weights and bias: one product, whose
+// epilogue adds the rows of a factor.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/products.h"

@@ -64,63 +64,8 @@ class PlantedProducts final : public Products {
   const Plant plant_;
 };
 
-TEST(Mistakes, InEachFieldOfADescriptionAreFound) {
-  using P = ProductDescription;
-  const std::pair<const char*, PlantedProducts::Plant> mistakes[] = {
-      {"m", [](P& p) { --p.m; }},
-      {"n", [](P& p) { --p.n; }},
-      {"k", [](P& p) { --p.k; }},
-      {"m and n", [](P& p) { std::swap(p.m, p.n); }},
-      {"a.transposed", [](P& p) { p.a.transposed = !p.a.transposed; }},
-      {"b.transposed", [](P& p) { p.b.transposed = !p.b.transposed; }},
-      {"a.ld", [](P& p) { ++p.a.ld; }},
-      {"b.ld", [](P& p) { ++p.b.ld; }},
-      {"ldd", [](P& p) { ++p.ldd; }},
-      {"a.batch_stride", [](P& p) { ++p.a.batch_stride; }},
-      {"b.batch_stride", [](P& p) { ++p.b.batch_stride; }},
-      {"batch_stride_d", [](P& p) { ++p.batch_stride_d; }},
-      {"batch", [](P& p) { p.batch = 1; }},
-      {"alpha", [](P& p) { p.alpha = 1; }},
-      {"beta", [](P& p) { p.beta = 0; }},
-      {"epilogue", [](P& p) { p.epilogue = ProductEpilogue::kNone; }},
-      {"Relu",
-       [](P& p) {
-         if (p.epilogue == ProductEpilogue::kReluBias) p.epilogue = ProductEpilogue::kBias;
-       }},
-      {"bias",
-       [](P& p) {
-         if (p.epilogue == ProductEpilogue::kReluBias) p.epilogue = ProductEpilogue::kRelu;
-       }},
-      {"sums",
-       [](P& p) {
-         if (HasSums(p.epilogue)) p.epilogue = ProductEpilogue::kNone;
-       }},
-      {"the summed factor",
-       [](P& p) {
-         if (p.epilogue == ProductEpilogue::kSumA) p.epilogue = ProductEpilogue::kSumB;
-       }},
-      {"the other summed factor",
-       [](P& p) {
-         if (p.epilogue == ProductEpilogue::kSumB) p.epilogue = ProductEpilogue::kSumA;
-       }},
-      {"arithmetic",
-       [](P& p) {
-         if (p.factors == FloatType::kFloat32) p.arithmetic = Arithmetic::kTf32;
-       }},
-      {"the half type",
-       [](P& p) {
-         if (p.factors == FloatType::kBFloat16) p.factors = FloatType::kFloat16;
-         if (p.result == FloatType::kBFloat16) p.result = FloatType::kFloat16;
-       }},
-      {"the type of the result",
-       [](P& p) {
-         if (p.factors != FloatType::kFloat32) p.result = FloatType::kFloat32;
-       }},
-      {"the type of an intermediate result",
-       [](P& p) {
-         if (p.factors != FloatType::kFloat32) p.result = p.factors;
-       }},
-      {"alignment", [](P& p) { p.alignment = 16; }}};
+void ExpectFoundInDescriptions(
+    const std::vector<std::pair<const char*, PlantedProducts::Plant>>& mistakes) {
   for (const auto& [field, plant] : mistakes) {
     EXPECT_TRUE(IsFound([&plant = plant](uint64_t seed) {
       GpuAccess gpu = EmulatedGpu(seed);
@@ -128,7 +73,76 @@ TEST(Mistakes, InEachFieldOfADescriptionAreFound) {
       return gpu;
     })) << field;
   }
+}
+
+TEST(Mistakes, InEachFieldOfADescriptionAreFound) {
+  using P = ProductDescription;
+  ExpectFoundInDescriptions({{"m", [](P& p) { --p.m; }},
+                             {"n", [](P& p) { --p.n; }},
+                             {"k", [](P& p) { --p.k; }},
+                             {"m and n", [](P& p) { std::swap(p.m, p.n); }},
+                             {"a.transposed", [](P& p) { p.a.transposed = !p.a.transposed; }},
+                             {"b.transposed", [](P& p) { p.b.transposed = !p.b.transposed; }},
+                             {"a.ld", [](P& p) { ++p.a.ld; }},
+                             {"b.ld", [](P& p) { ++p.b.ld; }},
+                             {"ldd", [](P& p) { ++p.ldd; }},
+                             {"a.batch_stride", [](P& p) { ++p.a.batch_stride; }},
+                             {"b.batch_stride", [](P& p) { ++p.b.batch_stride; }},
+                             {"batch_stride_d", [](P& p) { ++p.batch_stride_d; }},
+                             {"batch", [](P& p) { p.batch = 1; }},
+                             {"alpha", [](P& p) { p.alpha = 1; }},
+                             {"beta", [](P& p) { p.beta = 0; }},
+                             {"epilogue", [](P& p) { p.epilogue = ProductEpilogue::kNone; }},
+                             {"Relu",
+                              [](P& p) {
+                                if (p.epilogue == ProductEpilogue::kReluBias)
+                                  p.epilogue = ProductEpilogue::kBias;
+                              }},
+                             {"bias",
+                              [](P& p) {
+                                if (p.epilogue == ProductEpilogue::kReluBias)
+                                  p.epilogue = ProductEpilogue::kRelu;
+                              }},
+                             {"arithmetic",
+                              [](P& p) {
+                                if (p.factors == FloatType::kFloat32)
+                                  p.arithmetic = Arithmetic::kTf32;
+                              }},
+                             {"the half type",
+                              [](P& p) {
+                                if (p.factors == FloatType::kBFloat16)
+                                  p.factors = FloatType::kFloat16;
+                                if (p.result == FloatType::kBFloat16)
+                                  p.result = FloatType::kFloat16;
+                              }},
+                             {"the type of the result",
+                              [](P& p) {
+                                if (p.factors != FloatType::kFloat32)
+                                  p.result = FloatType::kFloat32;
+                              }},
+                             {"the type of an intermediate result",
+                              [](P& p) {
+                                if (p.factors != FloatType::kFloat32) p.result = p.factors;
+                              }},
+                             {"alignment", [](P& p) { p.alignment = 16; }}});
   EXPECT_FALSE(IsFound([](uint64_t seed) { return EmulatedGpu(seed); })) << "without a mistake";
+}
+
+TEST(Mistakes, InTheSumsOfAFactorAreFound) {
+  using P = ProductDescription;
+  ExpectFoundInDescriptions({{"sums",
+                              [](P& p) {
+                                if (HasSums(p.epilogue)) p.epilogue = ProductEpilogue::kNone;
+                              }},
+                             {"the summed factor",
+                              [](P& p) {
+                                if (p.epilogue == ProductEpilogue::kSumA)
+                                  p.epilogue = ProductEpilogue::kSumB;
+                              }},
+                             {"the other summed factor", [](P& p) {
+                                if (p.epilogue == ProductEpilogue::kSumB)
+                                  p.epilogue = ProductEpilogue::kSumA;
+                              }}});
 }
 
 // The functions of the library, without the mistakes that are planted below.

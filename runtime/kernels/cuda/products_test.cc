@@ -78,15 +78,20 @@ TEST(Products, AreRefusedIfOperandsDoNotFit) {
             "float64");
 }
 
+// Returns two products of a 4 x 6 by a 6 x 5 matrix.
+ProductDescription SmallBatch() {
+  return {.m = 4,
+          .n = 5,
+          .k = 6,
+          .a = {.ld = 4, .batch_stride = 24},
+          .b = {.ld = 6, .batch_stride = 30},
+          .ldd = 4,
+          .batch_stride_d = 20,
+          .batch = 2};
+}
+
 TEST(Products, AreRefusedIfTheManualForbidsThem) {
-  const ProductDescription good{.m = 4,
-                                .n = 5,
-                                .k = 6,
-                                .a = {.ld = 4, .batch_stride = 24},
-                                .b = {.ld = 6, .batch_stride = 30},
-                                .ldd = 4,
-                                .batch_stride_d = 20,
-                                .batch = 2};
+  const ProductDescription good = SmallBatch();
   EXPECT_EQ(CheckProduct(good), OkStatus());
   using P = ProductDescription;
   const std::pair<std::function<void(P&)>, const char*> cases[] = {
@@ -124,15 +129,17 @@ TEST(Products, AreRefusedIfTheManualForbidsThem) {
          p.factors = FloatType::kBFloat16;
          p.arithmetic = Arithmetic::kTf32;
        },
-       "a product of bfloat16 numbers with TF32"},
-      {[](P& p) { p.epilogue = ProductEpilogue::kSumA; },
-       "the sums of the factors of a batch of 2 products"}};
+       "a product of bfloat16 numbers with TF32"}};
   const GpuAccess gpu = EmulatedGpu(0);
   for (const auto& [change, message] : cases) {
     ProductDescription product = good;
     change(product);
     EXPECT_EQ(gpu.products->Prepare(product).status(), InvalidArgument(message));
   }
+  ProductDescription sums = good;
+  sums.epilogue = ProductEpilogue::kSumA;
+  EXPECT_EQ(gpu.products->Prepare(sums).status(),
+            InvalidArgument("the sums of the factors of a batch of 2 products"));
   // Columns of several matrices may alternate.
   ProductDescription interleaved = good;
   interleaved.ldd = 8;
