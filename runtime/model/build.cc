@@ -119,11 +119,12 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
-// If the loss is scaled and the graph updates the variables, returns the value through a check: if
-// it is not finite, the run fails and changes no variable. `what` names the value in the error.
+// If the graph updates the variables and checks numbers, returns the value through a check: if it
+// is not finite, the run fails and changes no variable. `what` names the value in the error.
 Output Checked(Builder& b, const BuildOptions& options, const Feeds& feeds, Output value,
                const std::string& what) {
-  if (!options.optimizer || !feeds.loss_scale.valid() || !b.ok()) return value;
+  const bool checks = options.check_numbers || feeds.loss_scale.valid();
+  if (!options.optimizer || !checks || !b.ok()) return value;
   return b.Add("CheckNumerics", {value}, {{"message", what}});
 }
 

@@ -67,6 +67,10 @@ struct BuildOptions {
   // and Assign ops, as for training on one device. If unset, the graph has one fetch per
   // contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
+  // kTrain with `optimizer`: if the loss, a gradient before clipping, or the new value of a moving
+  // statistic is not finite, the run fails with Aborted and changes no variable. Models whose loss
+  // is scaled do so in any case.
+  bool check_numbers = false;
   // kTrain: how gradients are clipped before they are applied or fetched. With
   // gradient_accumulation_steps, `optimizer` applies the clipped mean of several gradients.
   optimizer::Clipping clipping = {};
