@@ -25,6 +25,7 @@
 #include "runtime/cmd/verb.h"
 #include "runtime/config/training_config.h"
 #include "runtime/exec/device.h"
+#include "runtime/selftest/selftest.h"
 #include "runtime/train/task.h"
 #include "runtime/wire/job_key.h"
 
@@ -38,6 +39,7 @@ struct Flags {
   std::vector<std::string> set;
   std::string print;
   std::string profile, profile_file;
+  std::string self_test;
   std::string log_level = "info";
   std::string log_format = "text";
 };
@@ -137,6 +139,12 @@ Status Run(const Flags& flags, StopSource& stop) {
   return train::RunTask(context);
 }
 
+// Runs a self-test, and returns the exit code.
+int RunSelfTest(const std::string& name, const StopSource& stop) {
+  const StatusOr<int> code = selftest::RunSelfTest(name, std::cout);
+  return code.ok() ? *code : Report(Annotate(code.status(), "--selftest"), stop);
+}
+
 Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   StopOnSignals(stop);
   const StopGuard guard(
@@ -165,6 +173,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--profile-file", flags.profile_file,
                  "The trace that --profile writes. Default: <model_dir>/profile/<task>.json")
       ->needs(profile);
+  app.add_option("--selftest", flags.self_test,
+                 "cuda: instead of training, compares a GPU of this machine with the CPU, measures "
+                 "its speed and prints a table. cuda/FAMILY: a part of it. See docs/gpu.md");
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")
@@ -188,7 +199,7 @@ int Main(int argc, char** argv) {
   }
   // Flags before a subcommand belong to training; subcommands do not accept them.
   const auto check_flags = [&] {
-    for (const char* flag : {"--config", "--set", "--print", "--profile"}) {
+    for (const char* flag : {"--config", "--set", "--print", "--profile", "--selftest"}) {
       if (chosen == nullptr || app.count(flag) == 0) continue;
       throw CLI::ValidationError(
           flag, StrCat("belongs to training; the flags of ", chosen->name(),
@@ -211,6 +222,7 @@ int Main(int argc, char** argv) {
   StatusOr<LogLevel> level = ParseLogLevel(flags.log_level);
   if (!level.ok()) return Report(level.status(), stop);
   ConfigureLogging(*level, flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+  if (app.count("--selftest") > 0) return RunSelfTest(flags.self_test, stop);
   return Report(chosen == nullptr ? Run(flags, stop) : RunVerb(*chosen, stop), stop);
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/exec/constants.h"
 #include "runtime/exec/evaluate.h"
+#include "runtime/exec/fuse_bias_gradient.h"
 #include "runtime/exec/fuse_sgd.h"
 #include "runtime/exec/largest_tensors.h"
 #include "runtime/exec/program_state.h"
@@ -193,6 +194,7 @@ StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::Variab
   if (options.optimize) {
     ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels.get())));
     if (CanFuseSgd(chosen, device)) chosen = FuseSgd(chosen);
+    if (device.kernels->Find("MatMulBiasGrad") != nullptr) chosen = FuseBiasGradient(chosen);
   }
   ASSIGN_OR_RETURN(Plan plan, MakePlan(chosen, store, device));
   return Compiler(std::move(plan), device).Run(chosen, options);

@@ -120,12 +120,13 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
-// If the loss is scaled and the graph itself updates the variables, adds a check: if the value is
-// not finite, the run fails without changing any variable. Returns the checked value. `what`
+// If the graph itself updates the variables and checks numbers, adds a check: if the value is not
+// finite, the run fails without changing any variable. Returns the checked value. `what`
 // describes the value in the error message.
 Output Checked(Builder& b, const BuildOptions& options, const Feeds& feeds, Output value,
                const std::string& what) {
-  if (!options.optimizer || !feeds.loss_scale.valid() || !b.ok()) return value;
+  const bool checks = options.check_numbers || feeds.loss_scale.valid();
+  if (!options.optimizer || !checks || !b.ok()) return value;
   return b.Add("CheckNumerics", {value}, {{"message", what}});
 }
 

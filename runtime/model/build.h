@@ -67,6 +67,10 @@ struct BuildOptions {
   // and Assign ops, as in training on a single device. If unset, the graph instead has one fetch
   // per contribution (Contribution).
   std::optional<optimizer::Optimizer> optimizer;
+  // kTrain with `optimizer`: if the loss, a gradient before clipping, or the new value of a moving
+  // statistic is not finite, the run fails with Aborted and changes no variable. Models whose loss
+  // is scaled do so in any case.
+  bool check_numbers = false;
   // kTrain: how gradients are clipped before they are applied or fetched. With
   // gradient_accumulation_steps, the mean of several gradients is clipped instead, before
   // `optimizer` applies it.

@@ -43,26 +43,38 @@ class RowPadding {
   std::vector<Rows> padded_;  // by variable
 };
 
-// The graph of a step contains the updates, unless batches may be skipped. If they may, a separate
-// program applies the contributions once all of them are known to be finite. If the loss is scaled,
-// the graph contains the updates and checks all numbers before it applies them, so that gradients
-// stay on the device.
+// Returns whether the graph of a step checks all numbers before it updates variables. On a device
+// whose memory the host cannot access, gradients and variables then need not be copied to the host.
+bool ChecksInGraph(const StrategyOptions& options) {
+  return ScalesLoss(options.definition) || (RuleOf(options) != config::OnNonFinite::kContinue &&
+                                            !options.device.runtime->immediate());
+}
+
+StrategyOptions WithChecks(StrategyOptions options) {
+  options.definition.build.check_numbers = ChecksInGraph(options);
+  return options;
+}
+
+// The graph of a step contains the updates, unless the host checks numbers and batches may be
+// skipped. If so, a separate program applies the contributions once all of them are known to be
+// finite.
 class OneDevice : public Strategy {
  public:
   OneDevice(rpc::Identity self, StrategyOptions options)
       : self_(std::move(self)),
-        options_(std::move(options)),
+        options_(WithChecks(std::move(options))),
         scales_loss_(ScalesLoss(options_.definition)),
+        checks_in_graph_(ChecksInGraph(options_)),
         store_(options_.device.row_stride, options_.device.runtime),
         check_(RuleOf(options_), "", options_.definition.state.variables, options_.device.pool),
         programs_(options_.definition, model::Mode::kTrain,
-                  /*with_updates=*/!check_.skips() || scales_loss_, store_, options_.device),
+                  /*with_updates=*/!check_.skips() || checks_in_graph_, store_, options_.device),
         padding_(options_.definition.variables.size()) {}
 
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
-    if (check_.skips() && !scales_loss_) {
+    if (check_.skips() && !checks_in_graph_) {
       ASSIGN_OR_RETURN(updates_, UpdatesByRows::Compile(options_.definition, no_clipping_, store_,
                                                         options_.device));
     }
@@ -87,7 +99,7 @@ class OneDevice : public Strategy {
     program->set_loss_scale(loss_scale_.scale);
     check_.Begin();
     const Status ran = program->Run(batch, global_step_, options_.definition.seed);
-    if (!ran.ok() && !(scales_loss_ && absl::IsAborted(ran))) return ran;
+    if (!ran.ok() && !(checks_in_graph_ && absl::IsAborted(ran))) return ran;
     if (!ran.ok()) check_.Refused(std::string(Message(ran)));
     ASSIGN_OR_RETURN(const bool applied, Apply(*program));
     ++drawn_;
@@ -122,7 +134,7 @@ class OneDevice : public Strategy {
   // Checks the program's results, and applies them unless the program has already done so. Returns
   // false if the batch is skipped.
   StatusOr<bool> Apply(const ModelProgram& program) {
-    for (size_t v = 0; v < state_->held().size() && !scales_loss_; ++v) {
+    for (size_t v = 0; v < state_->held().size() && !checks_in_graph_; ++v) {
       const variables::Variable& variable = *state_->held()[v][0];
       const std::span<const int64_t> indices = program.Indices(static_cast<int>(v));
       if (updates_ != nullptr) {
@@ -156,6 +168,7 @@ class OneDevice : public Strategy {
   const rpc::Identity self_;
   const StrategyOptions options_;
   const bool scales_loss_;
+  const bool checks_in_graph_;
   const optimizer::Clipping no_clipping_;  // of contributions: the training graph has clipped them
   variables::VariableStore store_;
   NumberCheck check_;

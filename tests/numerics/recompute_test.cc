@@ -1,5 +1,5 @@
-// Trains the example models with layers that are recomputed for their gradients. The results must
-// have the same bits as without recomputation, in less memory.
+// Trains models with some layers recomputed for their gradients. The results must be bit-identical
+// to those without recomputation, and training must use less memory.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,21 +10,30 @@
 #include "runtime/model/layer_patterns.h"
 #include "runtime/model/nested_model.h"
 #include "runtime/model/shape.h"
+#include "runtime/selftest/example_models.h"
+#include "runtime/selftest/model_check.h"
+#include "tests/numerics/example_model.h"
 #include "tests/numerics/test_device.h"
-#include "tests/numerics/trained_example.h"
 
 namespace tfjob::model {
 namespace {
 
-Model Recomputing(Model model, const std::string& pattern) {
-  EXPECT_EQ(Recompute(model, std::vector{pattern}), OkStatus());
-  return model;
+using selftest::ExampleModel;
+using selftest::Trained;
+
+Trained TrainedWith(const ExampleModel& example, const Model& model) {
+  const auto built = BuildExampleModel(example, model);
+  EXPECT_TRUE(built.ok()) << built.status();
+  const auto trained = selftest::Train(*built, TestDevice(), /*count=*/3);
+  EXPECT_TRUE(trained.ok()) << trained.status();
+  return *trained;
 }
 
-// Returns how much memory the program with recomputation takes, in percent of the program without.
-double TrainsAlikeIn(const Example& example, const Model& model, const std::string& pattern) {
-  const Trained expected = Train(BuildExample(example, model), TestDevice());
-  const Trained actual = Train(BuildExample(example, Recomputing(model, pattern)), TestDevice());
+// Returns the memory of the program with recomputation, in percent of the program without.
+double TrainsAlikeIn(const ExampleModel& example, Model model, const std::string& pattern) {
+  const Trained expected = TrainedWith(example, model);
+  EXPECT_EQ(Recompute(model, std::vector{pattern}), OkStatus());
+  const Trained actual = TrainedWith(example, model);
   EXPECT_EQ(actual.losses, expected.losses);
   EXPECT_EQ(actual.changes, expected.changes);
   return 100 * static_cast<double>(actual.arena_bytes) / static_cast<double>(expected.arena_bytes);
@@ -42,8 +51,8 @@ TEST(Recompute, AttentionKeepsNoScores) {
 }
 
 TEST(Recompute, ConvolutionsAndNormalizations) {
-  const Example example{.name = "resnet-small", .batch = 4, .logits = false};
-  TrainsAlikeIn(example, ReadExample(example.name), "*");
+  const ExampleModel example{.name = "resnet-small", .batch = 4, .logits = false};
+  TrainsAlikeIn(example, ReadExample("resnet-small"), "*");
 }
 
 TEST(Recompute, RecurrentLayersKeepNoSteps) {
@@ -96,7 +105,7 @@ layers:
 }
 
 TEST(Recompute, ANestedModelIsRecomputedAsAWhole) {
-  const Example example{"blocks", 64};
+  const ExampleModel example{"blocks", 64};
   EXPECT_LT(TrainsAlikeIn(example, Blocks(8), "block_?"), 45);
 }
 

@@ -42,11 +42,15 @@ inline constexpr unsigned kBlasTransposeA = 3;
 inline constexpr unsigned kBlasTransposeB = 4;
 inline constexpr unsigned kBlasEpilogue = 7;
 inline constexpr unsigned kBlasBiasPointer = 8;
-// The epilogues. The bias has one element per row of the result, of the result's type.
+// The epilogues. The bias has one element per row of the result, of the result's type. The last two
+// write to the bias's address instead: the sums of A over its k columns, one per row of the result,
+// or the sums of B over its k rows, one per column of the result.
 inline constexpr uint32_t kBlasEpilogueNone = 1;
 inline constexpr uint32_t kBlasEpilogueRelu = 2;
 inline constexpr uint32_t kBlasEpilogueBias = 4;
 inline constexpr uint32_t kBlasEpilogueReluBias = 6;
+inline constexpr uint32_t kBlasEpilogueBiasGradientA = 256;
+inline constexpr uint32_t kBlasEpilogueBiasGradientB = 512;
 
 // Attributes of a matrix's layout.
 inline constexpr unsigned kBlasBatchCount = 5;   // int32_t

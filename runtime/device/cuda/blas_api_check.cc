@@ -32,6 +32,8 @@ static_assert(kBlasEpilogueNone == CUBLASLT_EPILOGUE_DEFAULT);
 static_assert(kBlasEpilogueRelu == CUBLASLT_EPILOGUE_RELU);
 static_assert(kBlasEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
 static_assert(kBlasEpilogueReluBias == CUBLASLT_EPILOGUE_RELU_BIAS);
+static_assert(kBlasEpilogueBiasGradientA == CUBLASLT_EPILOGUE_BGRADA);
+static_assert(kBlasEpilogueBiasGradientB == CUBLASLT_EPILOGUE_BGRADB);
 static_assert(kBlasBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 static_assert(kBlasBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(kBlasMaxWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);

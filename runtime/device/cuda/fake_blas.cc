@@ -10,6 +10,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/device/cuda/fake_driver.h"
 #include "runtime/device/cuda/fake_layout.h"
+#include "runtime/device/cuda/fake_product.h"
 
 namespace tfjob::device::cuda {
 namespace {
@@ -17,26 +18,10 @@ namespace {
 constexpr uint64_t kMostElements = 0x7fffffff;  // per dimension
 constexpr size_t kNeededWorkspace = 100;        // of each algorithm, if that much is allowed
 
-struct FakeProduct {
-  unsigned compute = 0;
-  int32_t transpose_a = 0, transpose_b = 0;
-  uint32_t epilogue = kBlasEpilogueNone;
-  const void* bias = nullptr;
-
-  bool has_bias() const { return (epilogue & kBlasEpilogueBias) != 0; }
-  bool has_relu() const { return (epilogue & kBlasEpilogueRelu) != 0; }
-};
-
 struct FakePreference {
   uint64_t workspace = 0;
   uint32_t schemes = 7;
   uint32_t alignments[4] = {256, 256, 256, 256};
-};
-
-// A product with its layouts.
-struct Problem {
-  FakeProduct product;
-  FakeLayout a, b, c, d;
 };
 
 // The problem for which an algorithm was chosen. Stored in the algorithm itself.
@@ -211,7 +196,7 @@ bool AreDistinct(const FakeLayout& d) {
 }
 
 // The manual lists the combinations of types ("cublasLtMatmul"). These are the ones that are used.
-BlasResult CheckTypes(const Problem& p) {
+BlasResult CheckTypes(const FakeProblem& p) {
   const bool half = p.a.type != kBlasFloat32;
   if (p.a.type != p.b.type || (p.d.type != p.a.type && p.d.type != kBlasFloat32))
     return Refuse(kBlasNotSupported, StrCat("factors of types ", p.a.type, " and ", p.b.type,
@@ -222,7 +207,7 @@ BlasResult CheckTypes(const Problem& p) {
   return kBlasSuccess;
 }
 
-BlasResult CheckShapes(const Problem& p) {
+BlasResult CheckShapes(const FakeProblem& p) {
   const auto rows_of = [](const FakeLayout& l, int32_t transposed) {
     return transposed != 0 ? l.cols : l.rows;
   };
@@ -247,19 +232,24 @@ BlasResult CheckShapes(const Problem& p) {
   return kBlasSuccess;
 }
 
-BlasResult CheckEpilogue(const FakeProduct& product) {
-  constexpr uint32_t kKnown[] = {kBlasEpilogueNone, kBlasEpilogueRelu, kBlasEpilogueBias,
-                                 kBlasEpilogueReluBias};
+BlasResult CheckEpilogue(const FakeProblem& problem) {
+  const FakeProduct& product = problem.product;
+  constexpr uint32_t kKnown[] = {kBlasEpilogueNone,          kBlasEpilogueRelu,
+                                 kBlasEpilogueBias,          kBlasEpilogueReluBias,
+                                 kBlasEpilogueBiasGradientA, kBlasEpilogueBiasGradientB};
   if (std::ranges::find(kKnown, product.epilogue) == std::end(kKnown))
     return Refuse(kBlasNotSupported, StrCat("epilogue ", product.epilogue));
-  if (product.has_bias() != (product.bias != nullptr))
-    return Invalid("epilogue ", product.epilogue,
-                   product.has_bias() ? " without a bias" : " with a bias");
+  const bool needs_bias = product.has_bias() || product.has_sums();
+  if (needs_bias != (product.bias != nullptr))
+    return Invalid("epilogue ", product.epilogue, needs_bias ? " without a bias" : " with a bias");
+  // Each product of a batch would need its own sums, and thus an attribute that is not simulated.
+  if (product.has_sums() && problem.d.batch != 1)
+    return Invalid("epilogue ", product.epilogue, " of a batch");
   return kBlasSuccess;
 }
 
 // Returns a hash of everything on which the choice of an algorithm depends.
-uint64_t Digest(const Problem& p) {
+uint64_t Digest(const FakeProblem& p) {
   uint64_t digest = 1469598103934665603U;  // FNV-1a
   const auto add = [&digest](int64_t value) {
     digest = (digest ^ static_cast<uint64_t>(value)) * 1099511628211U;
@@ -279,8 +269,8 @@ uint32_t AlignmentOf(const void* address) {
   return number == 0 ? 256 : std::min(256U, 1U << std::min(std::countr_zero(number), 8));
 }
 
-Problem ProblemOf(BlasProductHandle product, BlasLayoutHandle a, BlasLayoutHandle b,
-                  BlasLayoutHandle c, BlasLayoutHandle d) {
+FakeProblem ProblemOf(BlasProductHandle product, BlasLayoutHandle a, BlasLayoutHandle b,
+                      BlasLayoutHandle c, BlasLayoutHandle d) {
   return {Get<FakeProduct>(product), Get<FakeLayout>(a), Get<FakeLayout>(b), Get<FakeLayout>(c),
           Get<FakeLayout>(d)};
 }
@@ -289,10 +279,10 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
                                   BlasLayoutHandle b, BlasLayoutHandle c, BlasLayoutHandle d,
                                   BlasPreferenceHandle preference, int requested,
                                   BlasHeuristic* results, int* returned) {
-  const Problem p = ProblemOf(product, a, b, c, d);
+  const FakeProblem p = ProblemOf(product, a, b, c, d);
   const auto& wanted = Get<FakePreference>(preference);
   *returned = 0;
-  for (const BlasResult result : {CheckTypes(p), CheckShapes(p), CheckEpilogue(p.product)})
+  for (const BlasResult result : {CheckTypes(p), CheckShapes(p), CheckEpilogue(p)})
     if (result != kBlasSuccess) return result;
   if (requested < 1) return Invalid("no algorithm is requested");
   if (wanted.schemes != kBlasReduceInComputeType)
@@ -307,17 +297,8 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
   return kBlasSuccess;
 }
 
-// The arguments of a call, with the addresses at which the contents are stored when the call runs.
-struct Call {
-  Problem problem;
-  float alpha = 1, beta = 0;
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* bias = nullptr;
-  void* d = nullptr;
-};
-
-BlasResult CheckCall(const Call& call, const Choice& choice, const void* workspace, size_t bytes) {
+BlasResult CheckCall(const FakeCall& call, const Choice& choice, const void* workspace,
+                     size_t bytes) {
   if (choice.problem != Digest(call.problem))
     return Invalid("the algorithm was chosen for other descriptors");
   if (bytes < choice.workspace)
@@ -337,76 +318,19 @@ BlasResult CheckCall(const Call& call, const Choice& choice, const void* workspa
   return kBlasSuccess;
 }
 
-// TF32 has 10 bits of mantissa.
-float Rounded(float value, unsigned compute) {
-  if (compute != kBlasComputeTf32 || value != value) return value;
-  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000) & ~0x1fffU);
-}
-
-void NoteReads(const void* matrix, const FakeLayout& layout, int64_t number) {
-  if (!library->options.reads) return;
-  for (int64_t col = 0; col < layout.cols; ++col)
-    library->options.reads(layout.At(matrix, number * layout.stride + col * layout.ld),
-                           layout.bytes(layout.rows));
-}
-
-// Computes one element of the result before the epilogue.
-double Element(const Call& call, int64_t number, int64_t row, int64_t col) {
-  const auto& [product, a, b, c, d] = call.problem;
-  const int64_t inner = product.transpose_a != 0 ? a.rows : a.cols;
-  double sum = 0;
-  for (int64_t i = 0; i < inner; ++i) {
-    const float x =
-        ValueAt(call.a, a,
-                number * a.stride + (product.transpose_a != 0 ? row * a.ld + i : i * a.ld + row));
-    const float y =
-        ValueAt(call.b, b,
-                number * b.stride + (product.transpose_b != 0 ? i * b.ld + col : col * b.ld + i));
-    sum += static_cast<double>(Rounded(x, product.compute)) * Rounded(y, product.compute);
-  }
-  sum *= call.alpha;
-  // If beta is 0, C is not read, so it may contain NaN.
-  if (call.beta != 0)
-    sum +=
-        static_cast<double>(call.beta) * ValueAt(call.d, d, number * d.stride + col * d.ld + row);
-  return sum;
-}
-
-void Compute(const Call& call) {
-  const auto& [product, a, b, c, d] = call.problem;
-  for (int64_t number = 0; number < d.batch; ++number) {
-    NoteReads(call.a, a, number);
-    NoteReads(call.b, b, number);
-    if (call.beta != 0) NoteReads(call.d, d, number);
-  }
-  if (call.bias != nullptr && library->options.reads)
-    library->options.reads(call.bias, d.bytes(d.rows));
-  for (int64_t number = 0; number < d.batch; ++number) {
-    for (int64_t col = 0; col < d.cols; ++col) {
-      std::byte* const to =
-          static_cast<std::byte*>(call.d) + d.bytes(number * d.stride + col * d.ld);
-      for (int64_t row = 0; row < d.rows; ++row) {
-        double value = Element(call, number, row, col);
-        if (call.bias != nullptr) value += ValueAt(call.bias, d, row);
-        StoreValue(to + d.bytes(row), d,
-                   static_cast<float>(product.has_relu() && value < 0 ? 0 : value));
-      }
-      if (library->options.wrote) library->options.wrote(to, d.bytes(d.rows));
-    }
-  }
-}
-
-Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes) {
-  const Problem& p = call.problem;
+Operation OperationOf(const FakeCall& call, void* workspace, size_t workspace_bytes) {
+  const FakeProblem& p = call.problem;
   Operation operation{.name = "cublasLtMatmul",
                       .accesses = {{call.a, p.a.bytes(), false},
                                    {call.b, p.b.bytes(), false},
                                    {call.d, p.d.bytes(), true}},
                       .run = {}};
-  if (call.bias != nullptr) operation.accesses.push_back({call.bias, p.d.bytes(p.d.rows), false});
+  if (call.bias != nullptr) {
+    operation.accesses.push_back({call.bias, p.d.bytes(call.bias_count()), p.product.has_sums()});
+  }
   if (workspace_bytes > 0) operation.accesses.push_back({workspace, workspace_bytes, true});
   operation.run = [call, workspace_bytes](std::span<void* const> storage) {
-    Call here = call;
+    FakeCall here = call;
     here.a = storage[0];
     here.b = storage[1];
     here.d = storage[2];
@@ -414,7 +338,7 @@ Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes)
     // Overwrites the workspace, because callers must not depend on its contents before or after the
     // call.
     if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
-    Compute(here);
+    ComputeFakeProduct(here, {library->options.reads, library->options.wrote});
   };
   return operation;
 }
@@ -433,16 +357,16 @@ BlasResult Matmul(BlasHandle, BlasProductHandle product, const void* alpha, cons
                   const void* beta, const void* c, BlasLayoutHandle c_layout, void* d,
                   BlasLayoutHandle d_layout, const BlasAlgorithm* algorithm, void* workspace,
                   size_t workspace_bytes, StreamHandle stream) {
-  Call call{.problem = ProblemOf(product, a_layout, b_layout, c_layout, d_layout),
-            .alpha = *static_cast<const float*>(alpha),
-            .beta = *static_cast<const float*>(beta),
-            .a = a,
-            .b = b,
-            .bias = Get<FakeProduct>(product).bias,
-            .d = d};
+  FakeCall call{.problem = ProblemOf(product, a_layout, b_layout, c_layout, d_layout),
+                .alpha = *static_cast<const float*>(alpha),
+                .beta = *static_cast<const float*>(beta),
+                .a = a,
+                .b = b,
+                .bias = Get<FakeProduct>(product).bias,
+                .d = d};
   if (c != d) return Refuse(kBlasNotSupported, "C and D at different addresses");
   for (const BlasResult result :
-       {CheckTypes(call.problem), CheckShapes(call.problem), CheckEpilogue(call.problem.product)})
+       {CheckTypes(call.problem), CheckShapes(call.problem), CheckEpilogue(call.problem)})
     if (result != kBlasSuccess) return result;
   Choice choice;
   std::memcpy(static_cast<void*>(&choice), algorithm, sizeof choice);

@@ -91,7 +91,7 @@ class FakeBlasTest : public testing::Test {
   alignas(256) float a_[8] = {1, 2, 3, 4, 5, 6};  // columns of 2
   alignas(256) float b_[24] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1};
   alignas(256) float d_[32] = {};
-  alignas(256) float bias_[2] = {10, 20};
+  alignas(256) float bias_[4] = {10, 20};
   alignas(256) std::byte workspace_[1024 + 64];
 };
 
@@ -99,6 +99,31 @@ TEST_F(FakeBlasTest, ComputesTheProduct) {
   EXPECT_EQ(Refusal(Right()), "");
   const float expected[] = {11, 22, 13, 24, 15, 26, 19, 32};
   EXPECT_TRUE(std::equal(expected, expected + 8, d_));
+}
+
+TEST_F(FakeBlasTest, AddsTheElementsOfAFactor) {
+  Call call = Right();
+  call.epilogue = kBlasEpilogueBiasGradientA;
+  EXPECT_EQ(Refusal(call), "");
+  const float expected[] = {1, 2, 3, 4, 5, 6, 9, 12};
+  EXPECT_TRUE(std::equal(expected, expected + 8, d_));
+  EXPECT_EQ(bias_[0], 9);
+  EXPECT_EQ(bias_[1], 12);
+  call.epilogue = kBlasEpilogueBiasGradientB;
+  EXPECT_EQ(Refusal(call), "");
+  const float sums[] = {1, 1, 1, 3};
+  EXPECT_TRUE(std::equal(sums, sums + 4, bias_));
+}
+
+TEST_F(FakeBlasTest, RefusesSumsThatTheManualForbids) {
+  Call call = Right();
+  call.epilogue = kBlasEpilogueBiasGradientA;
+  call.bias = nullptr;
+  EXPECT_EQ(Refusal(call), "epilogue 256 without a bias");
+  call.epilogue = kBlasEpilogueBiasGradientB;
+  call.bias = bias_;
+  call.batch = call.d_batch = 2;
+  EXPECT_EQ(Refusal(call), "epilogue 512 of a batch");
 }
 
 TEST_F(FakeBlasTest, RefusesWhatTheManualForbids) {

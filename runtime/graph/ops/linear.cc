@@ -56,6 +56,20 @@ InferResult InferMatMulAccumulate(InferenceContext& context) {
   return InferWrite(context);
 }
 
+// The first output is the product. The second one adds the rows of one of the factors, whose rows
+// must be those over which the product sums.
+InferResult InferMatMulBiasGrad(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferMatMul(context));
+  const int64_t summed = context.attributes.Get("summed", int64_t{1});
+  if (summed != 0 && summed != 1) return InvalidArgument("expected summed 0 or 1, got ", summed);
+  const bool rows = summed == 0 ? context.attributes.Get("transpose_a", false)
+                                : !context.attributes.Get("transpose_b", false);
+  if (!rows) return InvalidArgument("expected a product over the rows of input ", summed);
+  const TensorType& factor = context.inputs[static_cast<size_t>(summed)];
+  types.push_back({factor.dtype, {factor.shape.dim(-1)}});
+  return types;
+}
+
 InferResult InferFusedMatMul(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferMatMul(context));
   if (context.attributes.Get("bias", false) != (context.inputs.size() == 3)) {
@@ -186,6 +200,7 @@ std::vector<Op> LinearOps() {
       {"MatMul", 2, 2, InferMatMul, MatMulGradient},
       {"MatMulAccumulate", 2, 2, InferMatMulAccumulate, nullptr, Effect::kWrite},
       {"FusedMatMul", 2, 3, InferFusedMatMul, nullptr},
+      {"MatMulBiasGrad", 2, 2, InferMatMulBiasGrad, nullptr},
       {"BiasAdd", 2, 2, InferBiasAdd, BiasAddGradient},
       {"BiasAddGrad", 1, 1, InferBiasAddGrad, nullptr},
       {"Softmax", 1, 1, InferRows, SoftmaxGradient},

@@ -9,14 +9,6 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-bool IsAligned(const ProductOperands& operands) {
-  uintptr_t addresses = 0;
-  for (const void* address :
-       {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.d)})
-    addresses |= reinterpret_cast<uintptr_t>(address);
-  return addresses % 16 == 0;
-}
-
 // Returns the epilogue that the library can compute if the addresses are aligned.
 ProductEpilogue LibraryPart(const Finish& finish) {
   const bool relu = finish.activation == "Relu";
@@ -37,6 +29,21 @@ bool NeedsExactProduct(const Finish& finish) {
 }
 
 }  // namespace
+
+bool IsAligned(const ProductOperands& operands) {
+  uintptr_t addresses = 0;
+  for (const void* address :
+       {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.d),
+        static_cast<const void*>(operands.sums)})
+    addresses |= reinterpret_cast<uintptr_t>(address);
+  return addresses % 16 == 0;
+}
+
+void* AlignedWorkspace(void* workspace) {
+  constexpr uintptr_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
+  const auto address = reinterpret_cast<uintptr_t>(workspace);
+  return reinterpret_cast<void*>((address + kAlignment - 1) / kAlignment * kAlignment);
+}
 
 ProductDescription DescriptionOf(const cpu::ProductLayout& layout, FloatType type,
                                  Arithmetic arithmetic) {
@@ -106,10 +113,7 @@ size_t FinishedProduct::workspace_bytes() const {
 }
 
 void FinishedProduct::Run(ProductOperands operands, Stream& stream) const {
-  constexpr uintptr_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
-  const auto workspace = reinterpret_cast<uintptr_t>(operands.workspace);
-  operands.workspace =
-      reinterpret_cast<void*>((workspace + kAlignment - 1) / kAlignment * kAlignment);
+  operands.workspace = AlignedWorkspace(operands.workspace);
   void* const out = operands.d;
   if (stored_bytes_ > 0) operands.d = static_cast<std::byte*>(operands.workspace) + library_bytes();
   const Variant& variant = IsAligned(operands) ? aligned_ : unaligned_;

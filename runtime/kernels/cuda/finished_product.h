@@ -27,6 +27,12 @@ struct Finish {
 ProductDescription DescriptionOf(const cpu::ProductLayout& layout, FloatType type,
                                  Arithmetic arithmetic);
 
+// Returns whether all addresses of matrices, bias and sums are multiples of 16.
+bool IsAligned(const ProductOperands& operands);
+// Returns the first address of the workspace that the library accepts: a kernel whose product needs
+// a workspace must ask for kBlasWorkspaceAlignment bytes more.
+void* AlignedWorkspace(void* workspace);
+
 // Computes a product, and then the operations that follow it, in the memory of the result. The
 // library's fast algorithms need aligned addresses. The plan usually aligns them, but a kernel must
 // accept any addresses, so there are two variants of the product.

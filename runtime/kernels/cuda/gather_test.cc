@@ -2,12 +2,11 @@
 // gradients of equal rows.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/cases.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
@@ -17,56 +16,12 @@ namespace {
 
 constexpr uint64_t kSeeds = 12;
 
-int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
-  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
-}
-
-// Values that are read as integers lie in [low, high).
-RandomOperand Ids(int64_t count, DType dtype, int64_t bound) {
-  return {Shape({count}), dtype, 0, static_cast<double>(bound)};
-}
-
 TEST(CudaGather, CopiesRows) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8}) {
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-      PhiloxStream random(seed);
-      const int64_t rows = Draw(random, {1, 7, 100}), cols = Draw(random, {1, 3, 4, 16, 33, 64});
-      const int64_t count = Draw(random, {0, 1, 31, 200});
-      for (const DType ids : {DType::kInt32, DType::kInt64}) {
-        Compare({"Gather",
-                 {},
-                 {{Shape({rows, cols}), dtype, 0, 100}, Ids(count, ids, rows)},
-                 {{Shape({count, cols}), dtype}},
-                 0},
-                seed);
-      }
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(GatherCases(seed), seed);
 }
 
-// The numbers of ids are near the sizes of the parts that are sorted, numbered and added.
 TEST(CudaGather, AddsTheRowsOfEqualIds) {
-  for (const int64_t count : {1, 2, 63, 64, 65, 200, 511, 512, 513, 1024, 1025, 2600}) {
-    for (const int64_t distinct : {int64_t{1}, int64_t{2}, int64_t{40}, int64_t{100000}}) {
-      PhiloxStream random(static_cast<uint64_t>(count + distinct));
-      const int64_t cols = Draw(random, {1, 5, 32, 40});
-      const DType dtype = random.Below(2) == 0 ? DType::kInt32 : DType::kInt64;
-      const RandomOperand values{Shape({count, cols}), DType::kFloat32, 0, 1};  // no cancellation
-      Compare({"DeduplicateIndexedSlices",
-               {},
-               {Ids(count, dtype, distinct), values},
-               {{Shape({count}), DType::kInt64}, values},
-               2e-5},
-              static_cast<uint64_t>(count));
-      const int64_t rows = std::min<int64_t>(distinct, 300);
-      Compare({"UnsortedSegmentSum",
-               {{"num_segments", rows}},
-               {values, Ids(count, dtype, rows)},
-               {{Shape({rows, cols})}},
-               2e-5},
-              static_cast<uint64_t>(count));
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(SumOfEqualIdsCases(seed), seed);
   for (const char* op : {"DeduplicateIndexedSlices", "UnsortedSegmentSum"}) {
     const bool sums = std::string_view(op) == "UnsortedSegmentSum";
     const RandomOperand none{Shape({0, 3})}, ids{Shape({0}), DType::kInt64};

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/cases.h"
+#include "runtime/kernels/cuda/checks/draw.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
@@ -16,46 +17,8 @@ namespace {
 
 constexpr uint64_t kSeeds = 12;
 
-int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
-  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
-}
-
-// Returns a shape of up to 20,000 elements. Some shapes are empty, have one element, have an odd
-// number of elements, or have about the size of a warp or a block.
-Shape DrawShape(PhiloxStream& random) {
-  const int64_t rows = Draw(random, {1, 2, 5, 17, 31}),
-                cols = Draw(random, {1, 3, 31, 32, 33, 257});
-  switch (random.Below(6)) {
-    case 0:
-      return Shape({});
-    case 1:
-      return Shape({0, 3});
-    case 2:
-      return Shape({Draw(random, {1, 255, 256, 257, 5000})});
-    case 3:
-      return Shape({3, rows, cols});
-    default:
-      return Shape({rows, cols});
-  }
-}
-
-Shape DrawMatrix(PhiloxStream& random) {
-  return Shape({Draw(random, {1, 2, 5, 17, 31}), Draw(random, {1, 3, 31, 32, 33, 127, 129, 1000})});
-}
-
 TEST(CudaKernels, ElementwiseOpsWithOneInput) {
-  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Sin", "Cos",
-                         "Relu", "Sigmoid", "Tanh", "ClipByValue"}) {
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-      PhiloxStream random(seed);
-      const Shape shape = DrawShape(random);
-      Attributes attributes;
-      if (std::string_view(op) == "ClipByValue")
-        attributes = {{"clip_value_min", -1.25}, {"clip_value_max", 0.1}};
-      // Roots and logarithms of negative numbers are NaN.
-      Compare({op, attributes, {{shape, DType::kFloat32, -1, 5, true}}, {{shape}}}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(UnaryCases(seed), seed);
 }
 
 TEST(CudaKernels, SineAndCosineOfLargeNumbers) {
@@ -64,27 +27,11 @@ TEST(CudaKernels, SineAndCosineOfLargeNumbers) {
 }
 
 TEST(CudaKernels, ElementwiseOpsWithTwoInputs) {
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
-                         "SigmoidGrad", "TanhGrad"}) {
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-      PhiloxStream random(seed);
-      const Shape shape = DrawShape(random);
-      Compare({op, {}, {{shape, DType::kFloat32, 0.5, 3, true}, {shape}}, {{shape}}, 4e-6}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(BinaryCases(seed), seed);
 }
 
 TEST(CudaKernels, BroadcastsTheLastDimensionTheOthersAndScalars) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const Shape shape = DrawMatrix(random);
-    Compare({"Sub", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}, seed);
-    Compare({"Sub", {}, {{Shape({})}, {shape}}, {{shape}}}, seed);
-    Compare({"Sub", {}, {{Shape({shape.dim(0), 1})}, {shape}}, {{shape}}}, seed);
-    for (const Shape& from : {Shape({shape.dim(0), 1}), Shape({shape.dim(1)}), Shape({})})
-      Compare({"BroadcastTo", {}, {{from}}, {{shape}}}, seed);
-    Compare({"BiasAdd", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}, seed);
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(BroadcastCases(seed), seed);
 }
 
 // Both devices must treat subnormal numbers as zero, even if the sum of two of them is a normal
@@ -99,17 +46,7 @@ TEST(CudaKernels, SubnormalNumbersCountAsZero) {
 }
 
 TEST(CudaKernels, FusedPrograms) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const Shape shape = DrawMatrix(random);
-    const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
-    for (const char* program :
-         {"Mul i0 0.5; Add t0 i1; Relu t1", "Sub i0 i2; Mul t0 t0; Maximum t1 i1; Tanh t2",
-          "ClipByValue i0 -1 i2", "Minimum i0 inf; Sigmoid t0; SigmoidGrad t1 i1",
-          "Mul i0 0.5; Add t0 i1; Sub t1 t0; Maximum t2 t1; Add t3 t0"}) {
-      Compare({"FusedElementwise", {{"program", std::string(program)}}, inputs, {{shape}}}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(ProgramCases(seed), seed);
 }
 
 // Returns a program of 24 steps, whose operands are any inputs and any earlier results.
@@ -147,29 +84,25 @@ TEST(CudaKernels, ProgramsWhoseResultsAreNeededLater) {
 }
 
 TEST(CudaKernels, CopiesOfAllTypes) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
-                            DType::kUInt8, DType::kBool}) {
-    for (uint64_t seed = 0; seed < 4; ++seed) {
-      PhiloxStream random(seed);
-      const RandomOperand matrix{DrawMatrix(random), dtype, 0, 100, true};
-      const int64_t count = matrix.shape.num_elements();
-      Compare({"Identity", {}, {matrix}, {matrix}, 0}, seed);
-      Compare({"Assign", {}, {matrix, matrix}, {matrix}, 0}, seed);
-      Compare({"Reshape", {}, {matrix}, {{Shape({count}), dtype}}, 0}, seed);
-      Compare({"Reshape", {}, {{Shape({count}), dtype, 0, 100}}, {matrix}, 0}, seed);
-    }
-  }
-  for (uint64_t seed = 0; seed < 4; ++seed) {
-    PhiloxStream random(seed);
-    const RandomOperand matrix{DrawMatrix(random)};
-    Compare({"AssignAdd", {}, {matrix, matrix}, {matrix}}, seed);
-  }
+  for (uint64_t seed = 0; seed < 4; ++seed) CompareAll(CopyCases(seed), seed);
 }
 
 TEST(CudaKernels, AreAllNamed) {
   std::set<std::string> named(KernelNames().begin(), KernelNames().end()), linked;
   for (const Entry* entry : AllEntries()) linked.insert(entry->name);
   EXPECT_EQ(named, linked);
+}
+
+TEST(CudaKernels, AreInAFamilyOfCases) {
+  std::set<std::string> compared;
+  for (const CaseFamily& family : CaseFamilies())
+    for (const auto cases : family.cases)
+      for (uint64_t seed = 0; seed < 2; ++seed)
+        for (const Comparison& comparison : cases(seed)) compared.insert(comparison.op);
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  for (const auto& [op, entry] : table.entries()) {
+    EXPECT_EQ(compared.contains(op), op != "CheckNumerics") << op;
+  }
 }
 
 // Const needs no kernel, because programs store constants before they run.
@@ -180,20 +113,7 @@ TEST(CudaKernels, ExistForEveryOp) {
 }
 
 TEST(CudaKernels, SumsOverTheFirstAndTheLastAxes) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const int64_t rows = Draw(random, {1, 7, 255, 256, 257, 1500});
-    const int64_t cols = Draw(random, {1, 5, 31, 32, 33, 70});
-    const RandomOperand matrix{Shape({rows, cols}), DType::kFloat32, 0, 1};  // no cancellation
-    Compare({"BiasAddGrad", {}, {matrix}, {{Shape({cols})}}, 2e-5}, seed);
-    for (const char* op : {"Sum", "Mean"}) {
-      const auto axes = [](int64_t axis) {
-        return Attributes{{"axes", std::vector<int64_t>{axis}}};
-      };
-      Compare({op, axes(0), {matrix}, {{Shape({cols})}}, 2e-5}, seed);
-      Compare({op, axes(1), {matrix}, {{Shape({rows})}}, 2e-5}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(SumCases(seed), seed);
 }
 
 TEST(CudaKernels, SumsOverSeveralAxes) {
@@ -231,19 +151,7 @@ TEST(CudaKernels, SumsInParts) {
 }
 
 TEST(CudaKernels, Softmax) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const RandomOperand matrix{DrawMatrix(random), DType::kFloat32, -20, 20};
-    // Most outputs are far below 1, so a small floor keeps the comparison relative.
-    Compare({"Softmax", {}, {matrix}, {{matrix.shape}}, 1e-5, 1e-30}, seed);
-    Compare({"LogSoftmax", {}, {matrix}, {{matrix.shape}}}, seed);
-    RandomOperand special = matrix;
-    special.special = true;
-    for (const char* op : {"Softmax", "LogSoftmax"})
-      Compare({op, {}, {special}, {{matrix.shape}}, 1e-5, 1e-30}, seed);
-    const RandomOperand small{matrix.shape, DType::kFloat32, -1, 1};
-    Compare({"SoftmaxGrad", {}, {small, small}, {{matrix.shape}}, 2e-5}, seed);
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(SoftmaxCases(seed), seed);
 }
 
 TEST(CudaKernels, RowsWithoutElements) {
@@ -256,90 +164,20 @@ TEST(CudaKernels, RowsWithoutElements) {
   }
 }
 
-// A label outside the range of the classes makes its row NaN.
 TEST(CudaKernels, SparseCrossEntropy) {
-  for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kUInt8}) {
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-      PhiloxStream random(seed);
-      const Shape shape = DrawMatrix(random);
-      const Shape rows({shape.dim(0)});
-      const double least = dtype == DType::kUInt8 ? 0 : -2;
-      const double most = static_cast<double>(std::min<int64_t>(shape.dim(1) + 1, 255));
-      for (const bool special : {false, true}) {
-        Compare({"SparseSoftmaxCrossEntropyWithLogits",
-                 {},
-                 {{shape, DType::kFloat32, -10, 10, special}, {rows, dtype, least, most}},
-                 {{rows}, {shape}},
-                 4e-6},
-                seed);
-      }
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(SparseCrossEntropyCases(seed), seed);
 }
 
 TEST(CudaKernels, DenseCrossEntropy) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const Shape shape = DrawMatrix(random);
-    const Shape rows({shape.dim(0)});
-    // The labels of a row need not sum to 1.
-    const RandomOperand labels{shape, DType::kFloat32, 0, 2.0 / static_cast<double>(shape.dim(1))};
-    for (const bool special : {false, true}) {
-      Compare({"SoftmaxCrossEntropyWithLogits",
-               {},
-               {{shape, DType::kFloat32, -10, 10, special}, labels},
-               {{rows}, {shape}},
-               1e-5},
-              seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(DenseCrossEntropyCases(seed), seed);
 }
 
-// The random words must be equal bit for bit, and Dropout must keep the same elements.
 TEST(CudaKernels, DropoutAndRandomNumbers) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const Shape shape = DrawShape(random);
-    const RandomOperand number{Shape({}), DType::kInt64, 0, 1e9};
-    const RandomOperand large{Shape({}), DType::kInt64, -9e18, 9e18};
-    const Attributes words = {{"op_id", int64_t{7}}, {"replica", int64_t{3}}};
-    Attributes dropout = words, uniform = words;
-    dropout.Set("rate", 0.3);
-    uniform.Set("minval", -2.0);
-    uniform.Set("maxval", 5.0);
-    for (const char* op : {"Dropout", "DropoutGrad"})
-      Compare({op, dropout, {{shape}, number, large}, {{shape}}, 0}, seed);
-    Compare({"RandomUniform", uniform, {number, large}, {{shape}}, 1e-7}, seed);
-    Attributes normal = words;
-    normal.Set("mean", 0.5);
-    normal.Set("stddev", 3.0);
-    for (const char* op : {"RandomNormal", "TruncatedNormal"})
-      Compare({op, normal, {number, large}, {{shape}}, 1e-6}, seed);
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(RandomNumberCases(seed), seed);
 }
 
 TEST(CudaKernels, CastsBetweenAllTypes) {
-  const DType types[] = {DType::kFloat32, DType::kFloat64, DType::kInt32,    DType::kInt64,
-                         DType::kUInt8,   DType::kBool,    DType::kBFloat16, DType::kFloat16};
-  const auto compare = [](const RandomOperand& from, DType to, uint64_t seed) {
-    const double tolerance = IsHalf(to) ? 0 : 1e-7;
-    const Comparison cast{"Cast", {}, {from}, {{from.shape, to}}, tolerance};
-    EXPECT_EQ(FirstReport(cast, seed, EmulatedGpu(seed)), "");
-  };
-  uint64_t seed = 0;
-  for (const DType from : types) {
-    for (const DType to : types) {
-      for (const double high : {3.0, 250.0}) {
-        PhiloxStream random(++seed);
-        const Shape shape = DrawShape(random);
-        const double low = from == DType::kUInt8 ? 0 : -high;
-        compare({shape, from, low, high}, to, seed);
-      }
-      // The values exceed the range of integers.
-      if (from == DType::kFloat32 || from == DType::kFloat64 || IsHalf(from))
-        compare({Shape({400}), from, -1e20, 1e20, true}, to, seed);
-    }
-  }
+  for (const Comparison& cast : CastCases(0)) EXPECT_EQ(FirstReport(cast, 1, EmulatedGpu(1)), "");
 }
 
 // Subnormal numbers of the half types are not zero in float32, or are kept by a cast.

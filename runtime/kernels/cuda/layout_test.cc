@@ -2,11 +2,9 @@
 // with the kernels for CPUs.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <string_view>
 #include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/cases.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 
@@ -17,48 +15,8 @@ constexpr uint64_t kSeeds = 16;
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32,
                             DType::kInt64,   DType::kUInt8,   DType::kBool};
 
-DType DrawType(PhiloxStream& random) {
-  return kTypes[random.Below(6)];
-}
-
-// Returns dimensions, some of which are 1, odd, or about the size of a warp or a tile. Rarely, one
-// of them is 0. There are at most about `most` elements.
-std::vector<int64_t> DrawDims(PhiloxStream& random, size_t rank, int64_t most = 20000) {
-  constexpr int64_t kSizes[] = {1, 2, 3, 7, 31, 32, 33, 65};
-  std::vector<int64_t> dims;
-  int64_t count = 1;
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t size = kSizes[random.Below(8)];
-    dims.push_back(count * size > most ? 2 : size);
-    count *= dims.back();
-  }
-  if (rank > 0 && random.Below(12) == 0) dims[random.Below(static_cast<uint32_t>(rank))] = 0;
-  return dims;
-}
-
-std::vector<int64_t> DrawOrder(PhiloxStream& random, size_t count) {
-  std::vector<int64_t> order;
-  for (size_t i = 0; i < count; ++i)
-    order.insert(order.begin() + random.Below(static_cast<uint32_t>(i + 1)),
-                 static_cast<int64_t>(i));
-  return order;
-}
-
 TEST(CudaLayout, Transpose) {
-  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const DType dtype = DrawType(random);
-    const std::vector<int64_t> dims = DrawDims(random, random.Below(5));
-    const std::vector<int64_t> perm = DrawOrder(random, dims.size());
-    std::vector<int64_t> permuted;
-    for (const int64_t axis : perm) permuted.push_back(dims[static_cast<size_t>(axis)]);
-    Compare({"Transpose",
-             {{"perm", perm}},
-             {{Shape(dims), dtype, 0, 100}},
-             {{Shape(permuted), dtype}},
-             0},
-            seed);
-  }
+  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) CompareAll(TransposeCases(seed), seed);
   // The last dimension of the output is 1, so neighbours in the input are not neighbours in the
   // output, whose rows are padded.
   const RandomOperand wide{Shape({1, 4, 5}), DType::kFloat32, 0, 100, false, false, 5};
@@ -77,78 +35,21 @@ TEST(CudaLayout, Transpose) {
 }
 
 TEST(CudaLayout, ConcatAndSlice) {
-  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const DType dtype = DrawType(random);
-    const std::vector<int64_t> dims = DrawDims(random, 1 + random.Below(4));
-    const size_t axis = random.Below(static_cast<uint32_t>(dims.size()));
-    std::vector<RandomOperand> inputs;
-    std::vector<int64_t> joined = dims;
-    joined[axis] = 0;
-    for (uint32_t i = 0; i < 1 + random.Below(4); ++i) {
-      std::vector<int64_t> part = dims;
-      part[axis] = random.Below(5);
-      joined[axis] += part[axis];
-      inputs.push_back({Shape(part), dtype, 0, 100});
-    }
-    const auto along = static_cast<int64_t>(axis);
-    Compare({"Concat", {{"axis", along}}, inputs, {{Shape(joined), dtype}}, 0}, seed);
-    std::vector<int64_t> begin, size;
-    for (const int64_t dim : dims) {
-      begin.push_back(random.Below(static_cast<uint32_t>(dim + 1)));
-      size.push_back(random.Below(static_cast<uint32_t>(dim - begin.back() + 1)));
-    }
-    const RandomOperand whole{Shape(dims), dtype, 0, 100};
-    Compare({"Slice", {{"begin", begin}}, {whole}, {{Shape(size), dtype}}, 0}, seed);
-  }
+  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) CompareAll(ConcatAndSliceCases(seed), seed);
 }
 
 TEST(CudaLayout, Pad) {
-  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const DType dtype = DrawType(random);
-    const std::vector<int64_t> dims = DrawDims(random, random.Below(4));
-    std::vector<int64_t> before, padded;
-    for (const int64_t dim : dims) {
-      before.push_back(random.Below(3));
-      padded.push_back(before.back() + dim + random.Below(3));
-    }
-    Compare(
-        {"Pad", {{"before", before}}, {{Shape(dims), dtype, 1, 100}}, {{Shape(padded), dtype}}, 0},
-        seed);
-  }
+  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) CompareAll(PadCases(seed), seed);
 }
 
 TEST(CudaLayout, Fill) {
-  for (const DType dtype : kTypes) {
-    for (uint64_t seed = 0; seed < 4; ++seed) {
-      PhiloxStream random(seed);
-      Compare({"Fill", {{"value", 1.0}}, {}, {{Shape(DrawDims(random, 2)), dtype}}, 0}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < 4; ++seed) CompareAll(FillCases(seed), seed);
   Compare({"Fill", {{"value", -2.5}}, {}, {{Shape({300})}}, 0}, 1);
   Compare({"Fill", {{"value", -7.0}}, {}, {{Shape({300}), DType::kInt64}}, 0}, 1);
 }
 
-// Returns a shape that broadcasts to the given one.
-Shape DrawRepeated(PhiloxStream& random, const std::vector<int64_t>& dims) {
-  const uint32_t missing = random.Below(static_cast<uint32_t>(dims.size() + 1));
-  std::vector<int64_t> repeated(dims.begin() + missing, dims.end());
-  for (int64_t& dim : repeated) dim = random.Below(2) == 0 ? 1 : dim;
-  return Shape(repeated);
-}
-
 TEST(CudaLayout, BroadcastsToAnyShape) {
-  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const std::vector<int64_t> dims = DrawDims(random, random.Below(5));
-    const DType dtype = DrawType(random);
-    const Shape a = DrawRepeated(random, dims), b = DrawRepeated(random, dims);
-    Compare({"BroadcastTo", {}, {{a, dtype, 0, 100}}, {{Shape(dims), dtype}}, 0}, seed);
-    // One of the inputs has the output's shape, so that the result has it, too.
-    Compare({"Sub", {}, {{a}, {Shape(dims)}}, {{Shape(dims)}}}, seed);
-    Compare({"Mul", {}, {{Shape(dims)}, {b}}, {{Shape(dims)}}}, seed);
-  }
+  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) CompareAll(AnyBroadcastCases(seed), seed);
   // Both inputs are broadcast.
   const RandomOperand column{Shape({3, 1, 5, 1})}, row{Shape({1, 4, 1, 6})};
   for (uint64_t seed = 0; seed < 3; ++seed)
@@ -156,56 +57,15 @@ TEST(CudaLayout, BroadcastsToAnyShape) {
 }
 
 TEST(CudaSelect, Comparisons) {
-  for (const char* op : {"Equal", "Greater", "GreaterEqual", "Less"}) {
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-      PhiloxStream random(seed);
-      const std::vector<int64_t> dims = DrawDims(random, random.Below(4));
-      const DType dtype = DrawType(random);
-      if (dtype == DType::kBool && std::string_view(op) != "Equal") continue;
-      const double low = dtype == DType::kUInt8 ? 0 : -2;
-      // The range is small, so that some of the values are equal.
-      const RandomOperand a{Shape(dims), dtype, low, 2, true};
-      const RandomOperand b{DrawRepeated(random, dims), dtype, low, 2, true};
-      Compare({op, {}, {a, b}, {{Shape(dims), DType::kBool}}, 0}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(CompareCases(seed), seed);
 }
 
 TEST(CudaSelect, Select) {
-  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const std::vector<int64_t> dims = DrawDims(random, random.Below(5));
-    const DType dtype = DrawType(random);
-    const RandomOperand condition{DrawRepeated(random, dims), DType::kBool};
-    const RandomOperand a{Shape(dims), dtype, 0, 100}, b{DrawRepeated(random, dims), dtype, 0, 100};
-    Compare({"Select", {}, {condition, a, b}, {{Shape(dims), dtype}}, 0}, seed);
-    Compare({"Select", {}, {condition, b, a}, {{Shape(dims), dtype}}, 0}, seed);
-  }
+  for (uint64_t seed = 0; seed < 2 * kSeeds; ++seed) CompareAll(SelectCases(seed), seed);
 }
 
 TEST(CudaSelect, ArgMax) {
-  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    std::vector<int64_t> dims = DrawDims(random, 1 + random.Below(4));
-    const size_t axis = random.Below(static_cast<uint32_t>(dims.size()));
-    dims[axis] = std::max<int64_t>(dims[axis], 1);
-    std::vector<int64_t> rest = dims;
-    rest.erase(rest.begin() + static_cast<int64_t>(axis));
-    // Some of the elements are NaN, infinite or equal.
-    const RandomOperand input{Shape(dims), DType::kFloat32, -1, 1, seed % 2 == 0};
-    Compare({"ArgMax",
-             {{"axis", static_cast<int64_t>(axis)}},
-             {input},
-             {{Shape(rest), DType::kInt64}},
-             0},
-            seed);
-    Compare({"ArgMax",
-             {{"axis", static_cast<int64_t>(axis)}},
-             {{Shape(dims), DType::kFloat32, 0, 0}},
-             {{Shape(rest), DType::kInt64}},
-             0},
-            seed);
-  }
+  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) CompareAll(ArgMaxCases(seed), seed);
 }
 
 TEST(CudaSelect, ArgMaxRefusesMoreDimensionsThanLoopsHave) {
@@ -225,28 +85,7 @@ TEST(CudaSelect, ArgMaxRefusesMoreDimensionsThanLoopsHave) {
 }
 
 TEST(CudaReduce, ReducesOverAnyAxes) {
-  for (uint64_t seed = 0; seed < 3 * kSeeds; ++seed) {
-    PhiloxStream random(seed);
-    const std::vector<int64_t> dims = DrawDims(random, random.Below(5), 2500);
-    std::vector<int64_t> axes, kept, ones;
-    for (size_t axis = 0; axis < dims.size(); ++axis) {
-      const bool reduced = random.Below(2) == 0;
-      if (reduced) axes.push_back(static_cast<int64_t>(axis));
-      if (!reduced) kept.push_back(dims[axis]);
-      ones.push_back(reduced ? 1 : dims[axis]);
-    }
-    const RandomOperand positive{Shape(dims), DType::kFloat32, 0, 1};  // no cancellation
-    const RandomOperand special{Shape(dims), DType::kFloat32, -3, 3, true};
-    const bool keep = random.Below(2) == 0;
-    const Attributes attributes = {{"axes", axes}, {"keep_dims", keep}};
-    const RandomOperand output{Shape(keep ? ones : kept)};
-    for (const char* op : {"Sum", "Mean"})
-      Compare({op, attributes, {positive}, {output}, 2e-5}, seed);
-    for (const char* op : {"Max", "Min"}) {
-      Compare({op, attributes, {positive}, {output}, 0}, seed);
-      Compare({op, attributes, {special}, {output}, 0}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < 3 * kSeeds; ++seed) CompareAll(ReductionCases(seed), seed);
 }
 
 TEST(CudaReduce, RefusesOutputsOfAnotherShape) {

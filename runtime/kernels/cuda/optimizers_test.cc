@@ -6,7 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/cases.h"
+#include "runtime/kernels/cuda/checks/optimizer_cases.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/optimizer/optimizer.h"
@@ -18,77 +19,8 @@ namespace {
 using optimizer::Kind;
 using optimizer::Optimizer;
 
-constexpr double kTolerance = 1e-5;
-
-int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
-  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
-}
-
-void Add(std::vector<Optimizer>& all, Kind kind, const std::function<void(Optimizer&)>& change) {
-  Optimizer o = Optimizer::Default(kind);
-  // The rate is large, so that the update matters. The epsilon is large, because the random slots
-  // are not those of a real run.
-  o.learning_rate = 0.1;
-  o.epsilon = 1e-2;
-  change(o);
-  all.push_back(o);
-}
-
-// Returns every kind of optimizer with its defaults, and some of them with each of their options.
-std::vector<Optimizer> AllOptimizers() {
-  std::vector<Optimizer> all;
-  for (int kind = 0; kind < optimizer::kKindCount; ++kind)
-    Add(all, static_cast<Kind>(kind), [](Optimizer&) {});
-  Add(all, Kind::kSgd, [](Optimizer& o) { o.momentum = 0.9; });
-  Add(all, Kind::kSgd, [](Optimizer& o) { o.momentum = 0.9, o.nesterov = true; });
-  Add(all, Kind::kAdam, [](Optimizer& o) { o.amsgrad = true; });
-  Add(all, Kind::kRmsprop, [](Optimizer& o) { o.momentum = 0.5; });
-  // The epsilon is large, because the random mean may be larger than the root of the mean square.
-  Add(all, Kind::kRmsprop, [](Optimizer& o) { o.centered = true, o.epsilon = 10; });
-  Add(all, Kind::kRmsprop, [](Optimizer& o) {
-    o.centered = true;
-    o.epsilon = 10;
-    o.momentum = 0.5;
-  });
-  Add(all, Kind::kFtrl, [](Optimizer& o) {
-    o.learning_rate_power = -0.7;
-    o.l1_regularization_strength = 0.01;
-    o.l2_regularization_strength = 0.02;
-    o.l2_shrinkage_regularization_strength = 0.03;
-    o.beta = 0.1;
-  });
-  for (const Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdagrad}) {
-    Add(all, kind, [](Optimizer& o) { o.weight_decay = 0.01; });
-    Add(all, kind, [](Optimizer& o) { o.weight_decay = 0.01, o.momentum = 0.8, o.lazy = true; });
-    Add(all, kind, [](Optimizer& o) { o.use_ema = true, o.ema_momentum = 0.8; });
-    Add(all, kind, [](Optimizer& o) { o.use_ema = true, o.ema_overwrite_frequency = 2; });
-    Add(all, kind, [](Optimizer& o) { o.gradient_accumulation_steps = 3; });
-  }
-  return all;
-}
-
-// Adds slots. Their values are positive, because some slots are means of squares.
-void AddSlots(const Optimizer& o, const Shape& shape, std::vector<RandomOperand>& inputs,
-              std::vector<RandomOperand>& outputs) {
-  for (int slot = 0; slot < SlotCount(o); ++slot) {
-    inputs.push_back({shape, DType::kFloat32, 0.1, 3});
-    outputs.push_back(inputs.back());
-  }
-}
-
 TEST(CudaOptimizers, UpdateAVariable) {
-  for (const Optimizer& o : AllOptimizers()) {
-    SCOPED_TRACE(std::string(Name(o.kind)));
-    for (uint64_t seed = 0; seed < 6; ++seed) {
-      PhiloxStream random(seed);
-      const Shape shape = seed % 2 == 0 ? Shape({Draw(random, {0, 1, 5, 1003, 4097})})
-                                        : Shape({Draw(random, {1, 7}), Draw(random, {1, 33})});
-      const RandomOperand step{Shape({}), DType::kInt64, 0, 5};
-      std::vector<RandomOperand> inputs = {step, {shape}, {shape}}, outputs = {{shape}};
-      AddSlots(o, shape, inputs, outputs);
-      Compare({"ApplyOptimizer", ToAttributes(o), inputs, outputs, kTolerance}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < 6; ++seed) CompareAll(OptimizerCases(seed), seed);
 }
 
 // An update consists of two parts if the accumulated gradient is clipped.
@@ -104,7 +36,7 @@ TEST(CudaOptimizers, UpdateInParts) {
       const Shape shape({300});
       std::vector<RandomOperand> inputs = {step, {shape}, {shape}}, outputs = {{shape}};
       AddSlots(o, shape, inputs, outputs);
-      Compare({"ApplyOptimizer", attributes, inputs, outputs, kTolerance}, 1);
+      Compare({"ApplyOptimizer", attributes, inputs, outputs, kUpdateTolerance}, 1);
     }
   }
 }
@@ -133,27 +65,8 @@ TEST(CudaOptimizers, RefuseOptionsThatTheyLack) {
               testing::HasSubstr("no CUDA kernel for SGD with a constraint"));
 }
 
-// The rows that have a gradient are distinct and ascending, like those that
-// DeduplicateIndexedSlices returns.
 TEST(CudaOptimizers, UpdateRows) {
-  for (const Optimizer& o : AllOptimizers()) {
-    SCOPED_TRACE(std::string(Name(o.kind)));
-    for (uint64_t seed = 0; seed < 6; ++seed) {
-      PhiloxStream random(seed);
-      const int64_t rows = Draw(random, {1, 40, 300}), cols = Draw(random, {1, 5, 33});
-      const int64_t count = std::min<int64_t>(rows, Draw(random, {0, 1, 20, 40}));
-      const RandomOperand step{Shape({}), DType::kInt64, 0, 100};
-      const RandomOperand numbers{.shape = Shape({count}),
-                                  .dtype = DType::kInt64,
-                                  .high = static_cast<double>(rows),
-                                  .ascending = true};
-      const RandomOperand variable{Shape({rows, cols})};
-      std::vector<RandomOperand> inputs = {step, numbers, {Shape({count, cols})}, variable};
-      std::vector<RandomOperand> outputs = {variable};
-      AddSlots(o, variable.shape, inputs, outputs);
-      Compare({"ApplyOptimizerRows", ToAttributes(o), inputs, outputs, kTolerance}, seed);
-    }
-  }
+  for (uint64_t seed = 0; seed < 6; ++seed) CompareAll(OptimizerRowsCases(seed), seed);
 }
 
 TEST(CudaOptimizers, FollowLearningRateSchedules) {

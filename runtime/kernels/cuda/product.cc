@@ -22,6 +22,10 @@ uint32_t EpilogueOf(ProductEpilogue epilogue) {
       return device::cuda::kBlasEpilogueBias;
     case ProductEpilogue::kReluBias:
       return device::cuda::kBlasEpilogueReluBias;
+    case ProductEpilogue::kSumA:
+      return device::cuda::kBlasEpilogueBiasGradientA;
+    case ProductEpilogue::kSumB:
+      return device::cuda::kBlasEpilogueBiasGradientB;
     case ProductEpilogue::kNone:
       break;
   }
@@ -32,10 +36,6 @@ unsigned BlasTypeOf(FloatType type) {
   if (type == FloatType::kBFloat16) return device::cuda::kBlasBFloat16;
   if (type == FloatType::kFloat16) return device::cuda::kBlasFloat16;
   return device::cuda::kBlasFloat32;
-}
-
-bool HasBias(ProductEpilogue epilogue) {
-  return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kReluBias;
 }
 
 // Calls the library's functions, and keeps the first error.
@@ -87,7 +87,7 @@ class BlasProduct final : public Product {
     set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
     // The library uses only the alignment of this address, to choose an algorithm. Each run sets
     // the real address.
-    if (HasBias(p_.epilogue))
+    if (HasBias(p_.epilogue) || HasSums(p_.epilogue))
       set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
     const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;
     const int64_t b_rows = p_.b.transposed ? p_.n : p_.k, b_cols = p_.n + p_.k - b_rows;
@@ -98,7 +98,8 @@ class BlasProduct final : public Product {
     return ChooseAlgorithm();
   }
 
-  // Runs the product once. All matrices share the same memory, because the result is not used.
+  // Runs the product once. All operands share the same memory, because the result is not used. None
+  // is larger than the largest matrix.
   Status Rehearse() {
     if (!gpu_.rehearse) return OkStatus();
     constexpr size_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
@@ -112,7 +113,13 @@ class BlasProduct final : public Product {
                   ElementBytes(p_.result) * extent(p_.batch_stride_d, p_.n, p_.ldd)});
     const size_t bytes = (static_cast<size_t>(largest) + kAlignment - 1) / kAlignment * kAlignment;
     return gpu_.rehearse(bytes + workspace_bytes(), [&](void* memory, Stream& stream) {
-      Run({memory, memory, memory, memory, static_cast<std::byte*>(memory) + bytes}, stream);
+      Run({.a = memory,
+           .b = memory,
+           .bias = memory,
+           .d = memory,
+           .sums = memory,
+           .workspace = static_cast<std::byte*>(memory) + bytes},
+          stream);
     });
   }
 
@@ -121,9 +128,10 @@ class BlasProduct final : public Product {
   void Run(const ProductOperands& operands, Stream& stream) override {
     Calls calls(blas_);
     gpu_.enter();
-    if (HasBias(p_.epilogue)) {
+    const void* const vector = HasSums(p_.epilogue) ? operands.sums : operands.bias;
+    if (HasBias(p_.epilogue) || HasSums(p_.epilogue)) {
       calls.SetAttribute(blas_.MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", product_,
-                         device::cuda::kBlasBiasPointer, operands.bias);
+                         device::cuda::kBlasBiasPointer, vector);
     }
     calls.Check(blas_.Matmul(library_, product_, &p_.alpha, operands.a, a_, operands.b, b_,
                              &p_.beta, operands.d, d_, operands.d, d_, &heuristic_.algorithm,
@@ -247,6 +255,14 @@ Status CheckTypes(const ProductDescription& p) {
 
 }  // namespace
 
+bool HasBias(ProductEpilogue epilogue) {
+  return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kReluBias;
+}
+
+bool HasSums(ProductEpilogue epilogue) {
+  return epilogue == ProductEpilogue::kSumA || epilogue == ProductEpilogue::kSumB;
+}
+
 Status CheckProduct(const ProductDescription& p) {
   for (const auto& [name, size] : {std::pair("m", p.m), {"n", p.n}, {"k", p.k}}) {
     if (size < 1 || size > kMostElements)
@@ -257,6 +273,8 @@ Status CheckProduct(const ProductDescription& p) {
   RETURN_IF_ERROR(CheckFactor("b", p.b, p.b.transposed ? p.n : p.k));
   RETURN_IF_ERROR(CheckFactor("d", {false, p.ldd, p.batch_stride_d}, p.m));
   if (p.batch < 1) return InvalidArgument("a batch of ", p.batch, " products");
+  if (p.batch > 1 && HasSums(p.epilogue))
+    return InvalidArgument("the sums of the factors of a batch of ", p.batch, " products");
   // The matrices of the result must be stored one after another, or their columns must be
   // interleaved.
   const int64_t matrix = (p.n - 1) * p.ldd + p.m;

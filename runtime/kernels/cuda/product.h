@@ -18,7 +18,14 @@ namespace tfjob::kernels::cuda {
 // several times as fast.
 enum class Arithmetic { kFloat32, kTf32 };
 
-enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias };
+// The last two leave the product as it is, and also add the elements of a factor: kSumA adds the k
+// elements of each row of a, kSumB those of each column of b. If that factor is the gradient of a
+// layer's output, the sums are the gradient of the layer's bias.
+enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias, kSumA, kSumB };
+
+// Return whether the epilogue reads a bias, and whether it writes sums.
+bool HasBias(ProductEpilogue epilogue);
+bool HasSums(ProductEpilogue epilogue);
 
 // A factor, as it is stored.
 struct Factor {
@@ -29,7 +36,7 @@ struct Factor {
 
 // Describes d[m,n] = epilogue(alpha · a[m,k] · b[k,n] + beta · d) for a batch of matrices, which
 // are stored column by column. If a factor is transposed, it is stored as [k,m] or [n,k]. The bias
-// has m elements; bias[i] is added to row i.
+// has m elements; bias[i] is added to row i. Of the sums, there are m for kSumA and n for kSumB.
 struct ProductDescription {
   int64_t m = 0, n = 0, k = 0;
   Factor a, b;
@@ -38,9 +45,10 @@ struct ProductDescription {
   float alpha = 1, beta = 0;
   ProductEpilogue epilogue = ProductEpilogue::kNone;
   FloatType factors = FloatType::kFloat32;  // the type of a and b
-  FloatType result = FloatType::kFloat32;   // the type of d and the bias: `factors` or float32
+  // The type of d, the bias and the sums: `factors` or float32.
+  FloatType result = FloatType::kFloat32;
   Arithmetic arithmetic = Arithmetic::kFloat32;
-  uint32_t alignment = 16;  // all addresses, including the bias's, are multiples of this
+  uint32_t alignment = 16;  // all addresses are multiples of this
 };
 
 // Returns the size of an element in bytes.
@@ -58,6 +66,7 @@ struct ProductOperands {
   const void* b = nullptr;
   const void* bias = nullptr;
   void* d = nullptr;
+  void* sums = nullptr;
   void* workspace = nullptr;  // a multiple of kBlasWorkspaceAlignment
 };
 

@@ -3,189 +3,32 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <type_traits>
+#include <string>
+#include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/compared_op.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
-#include "runtime/kernels/flush_denormals.h"
-#include "runtime/optimizer/apply_kernel.h"
-#include "runtime/tensor/half.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Calls body(offset in bytes, bytes) for each row.
-template <typename Body>
-void ForRows(const Operand& operand, const Body& body) {
-  const size_t size = SizeOf(operand.dtype);
-  const size_t bytes = size * static_cast<size_t>(operand.cols());
-  if (bytes == 0) return;
-  for (size_t row = 0; row < static_cast<size_t>(operand.rows()); ++row)
-    body(row * size * static_cast<size_t>(operand.row_stride), bytes);
-}
-
-template <typename T>
-T ValueOf(PhiloxStream& random, double low, double high) {
-  return static_cast<T>(low + (high - low) * random.Uniform());
-}
-
-// Returns `value` or, at random, 0, an infinity or NaN: many functions have a special case at 0,
-// and all must handle infinities and NaN.
-double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double value) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  switch (random.Below(32)) {
-    case 0:
-    case 1:
-      return 0;
-    case 2:
-      return operand.special ? kInfinity : value;
-    case 3:
-      return operand.special ? -kInfinity : value;
-    case 4:
-      return operand.special ? std::numeric_limits<double>::quiet_NaN() : value;
-    default:
-      return value;
-  }
-}
-
-template <typename T>
-T FloatOf(const RandomOperand& operand, PhiloxStream& random) {
-  T value = ValueOf<T>(random, operand.low, operand.high);
-  if (operand.whole) value = std::floor(value);
-  return static_cast<T>(SpecialFloat(operand, random, static_cast<double>(value)));
-}
-
-void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& random) {
-  const auto store = [to](const auto& value) {
-    std::memcpy(to, static_cast<const void*>(&value), sizeof value);
-  };
-  const double low = operand.low, high = operand.high;
-  switch (operand.dtype) {
-    case DType::kFloat32:
-      return store(FloatOf<float>(operand, random));
-    case DType::kFloat64:
-      return store(FloatOf<double>(operand, random));
-    case DType::kBFloat16:
-      return store(BFloat16(FloatOf<float>(operand, random)));
-    case DType::kFloat16:
-      return store(Float16(FloatOf<float>(operand, random)));
-    case DType::kInt32:
-      return store(ValueOf<int32_t>(random, low, high));
-    case DType::kInt64: {  // a double has too few digits for all large numbers
-      const auto least = static_cast<uint64_t>(static_cast<int64_t>(low));
-      return store(static_cast<int64_t>(least + ValueOf<uint64_t>(random, 0, high - low)));
-    }
-    case DType::kUInt8:
-      return store(ValueOf<uint8_t>(random, low, high));
-    default:
-      return store(static_cast<uint8_t>(random.Below(2)));  // bool
-  }
-}
-
-// Writes a list of ascending numbers (RandomOperand::ascending).
-void FillAscending(std::byte* to, const RandomOperand& operand, PhiloxStream& random) {
-  std::vector<int64_t> numbers(static_cast<size_t>(operand.shape.num_elements()), -1);
-  auto next = numbers.begin();
-  const auto bound = static_cast<int64_t>(operand.high);
-  for (int64_t number = 0; number < bound && next != numbers.end(); ++number)
-    if (random.Below(2) == 0) *next++ = number;
-  if (!numbers.empty()) std::memcpy(to, numbers.data(), numbers.size() * sizeof(int64_t));
-}
-
-template <typename Half>
-Half BitsAt(const std::byte* from) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, from, sizeof bits);
-  return Half::FromBits(bits);
-}
-
-double ElementAt(const std::byte* from, DType dtype) {
-  const auto load = [from](auto value) {
-    std::memcpy(&value, from, sizeof value);
-    return static_cast<double>(value);
-  };
-  switch (dtype) {
-    case DType::kFloat32:
-      return load(float{});
-    case DType::kFloat64:
-      return load(double{});
-    case DType::kBFloat16:
-      return static_cast<double>(static_cast<float>(BitsAt<BFloat16>(from)));
-    case DType::kFloat16:
-      return static_cast<double>(static_cast<float>(BitsAt<Float16>(from)));
-    case DType::kInt32:
-      return load(int32_t{});
-    case DType::kInt64:
-      return load(int64_t{});
-    default:
-      return load(uint8_t{});
-  }
-}
-
-// Returns how far an element of an output may be from the expected one. If the numbers before
-// rounding to a half type differ, the results may be neighbours.
-double AllowedError(const Comparison& comparison, DType dtype, double expected) {
-  const double size = std::abs(expected);
-  const double allowed = comparison.tolerance * std::max(comparison.floor, size);
-  if (!IsHalf(dtype) || comparison.tolerance == 0) return allowed;
-  const bool brain = dtype == DType::kBFloat16;
-  return allowed + std::max(size * (brain ? 0x1p-7 : 0x1p-10), brain ? 0x1p-133 : 0x1p-24);
-}
-
-const KernelTable& HostTable() {
-  static const auto* const kTable = new KernelTable(CpuKernels().With(optimizer::CpuKernels()));
-  return *kTable;
-}
-
-// Prepares and runs one op on both devices.
-class ComparedRun {
+// Runs one op on an emulated GPU.
+class EmulatedRun {
  public:
-  ComparedRun(const Comparison& comparison, uint64_t seed)
-      : comparison_(comparison), random_(PhiloxKey(seed, comparison.op)) {
-    request_.op = comparison.op;
-    request_.attributes = comparison.attributes;
-    for (const RandomOperand& input : comparison.inputs) request_.inputs.push_back(Layout(input));
-    for (const RandomOperand& output : comparison.outputs)
-      request_.outputs.push_back(Layout(output));
-    const std::vector<InPlace>& rules = HostTable().Find(comparison.op)->in_place;
-    for (size_t i = 0; i < request_.outputs.size(); ++i) {
-      const int input = UpdatedInput(rules, static_cast<int>(i));
-      if (input >= 0) request_.outputs[i] = request_.inputs[static_cast<size_t>(input)];
-    }
-  }
+  EmulatedRun(const Comparison& comparison, uint64_t seed) : op_(comparison, seed) {}
 
-  Status OnCpu() {
-    FillInputs();
-    ASSIGN_OR_RETURN(const auto kernel, HostTable().Prepare(request_));
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    for (const auto& value : inputs_) inputs.push_back(value->data());
-    for (size_t i = 0; i < request_.outputs.size(); ++i) {
-      expected_.push_back(std::make_unique<Buffer>(request_.outputs[i].bytes() + 64));
-      std::byte* const output = expected_.back()->data();
-      outputs.push_back(output);
-      const int input = UpdatedInput(HostTable().Find(request_.op)->in_place, static_cast<int>(i));
-      if (input < 0) continue;
-      std::memcpy(output, inputs[static_cast<size_t>(input)], request_.outputs[i].bytes());
-      inputs[static_cast<size_t>(input)] = output;
-    }
-    const Buffer workspace(kernel->workspace_bytes() + 64);
-    Stream stream;
-    const FlushDenormals flush;
-    kernel->Run(inputs.data(), outputs.data(), const_cast<std::byte*>(workspace.data()), stream);
-    return stream.TakeStatus();
-  }
+  Status OnCpu() { return op_.RunOnCpu(); }
 
   Status OnGpu(const GpuAccess& gpu) {
     ASSIGN_OR_RETURN(const std::vector<void*> outputs, Submit(gpu, nullptr));
-    for (size_t i = 0; i < outputs.size(); ++i)
-      RETURN_IF_ERROR(CheckOutput(i, static_cast<const std::byte*>(outputs[i])));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto* const actual = static_cast<const std::byte*>(outputs[i]);
+      RETURN_IF_ERROR(CheckWritten(i, actual));
+      RETURN_IF_ERROR(op_.CheckOutput(i, actual));
+    }
     return OkStatus();
   }
 
@@ -199,37 +42,29 @@ class ComparedRun {
     EmulatedMemory::Write(reinterpret_cast<std::byte*>(refused), &refusal, sizeof refusal);
     ASSIGN_OR_RETURN(const std::vector<void*> outputs, Submit(gpu, refused));
     for (size_t i = 0; i < outputs.size(); ++i)
-      RETURN_IF_ERROR(CheckUnchanged(i, static_cast<const std::byte*>(outputs[i])));
+      RETURN_IF_ERROR(op_.CheckUnchanged(i, static_cast<const std::byte*>(outputs[i])));
     return OkStatus();
   }
 
  private:
-  Operand Layout(const RandomOperand& operand) {
-    Operand layout = Operand::Dense(operand.dtype, operand.shape);
-    if (operand.row_stride != 0) {
-      layout.row_stride = operand.row_stride;
-    } else if (operand.shape.rank() >= 2 && random_.Below(2) == 0) {
-      layout.row_stride += random_.Below(6);
-    }
-    return layout;
-  }
+  const KernelRequest& request() const { return op_.request(); }
 
   // Runs the kernel with the inputs, and returns the outputs.
   StatusOr<std::vector<void*>> Submit(const GpuAccess& gpu, Refusal* refusal) {
     const KernelTable table = MakeTable(gpu);
-    ASSIGN_OR_RETURN(const auto kernel, table.Prepare(request_));
+    ASSIGN_OR_RETURN(const auto kernel, table.Prepare(request()));
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
-    for (size_t i = 0; i < request_.inputs.size(); ++i) {
-      inputs.push_back(Allocate(request_.inputs[i], "input " + std::to_string(i)));
+    for (size_t i = 0; i < request().inputs.size(); ++i) {
+      inputs.push_back(Allocate(request().inputs[i], "input " + std::to_string(i)));
       CopyInput(i, static_cast<std::byte*>(const_cast<void*>(inputs.back())));
     }
-    for (size_t i = 0; i < request_.outputs.size(); ++i) {
+    for (size_t i = 0; i < request().outputs.size(); ++i) {
       void* const shared =
-          InPlaceOf(table.Find(request_.op)->in_place, static_cast<int>(i), inputs, outputs);
+          InPlaceOf(table.Find(request().op)->in_place, static_cast<int>(i), inputs, outputs);
       outputs.push_back(shared != nullptr
                             ? shared
-                            : Allocate(request_.outputs[i], "output " + std::to_string(i)));
+                            : Allocate(request().outputs[i], "output " + std::to_string(i)));
     }
     // Programs align workspaces to 64 bytes.
     std::byte* const workspace = memory_.Allocate(kernel->workspace_bytes(), "workspace", 64);
@@ -237,7 +72,7 @@ class ComparedRun {
     stream.set_refusal(refusal);
     kernel->Run(inputs.data(), outputs.data(), workspace, stream);
     if (const std::vector<std::string> reports = TakeReports(); !reports.empty())
-      return Internal(request_.ToString(), ": ", reports.size(),
+      return Internal(request().ToString(), ": ", reports.size(),
                       " reports, the first: ", reports[0]);
     return outputs;
   }
@@ -245,44 +80,20 @@ class ComparedRun {
   // Excludes MatMulAccumulate, which is a product of the device's library: programs in which a
   // kernel may refuse its inputs do not contain it.
   bool UpdatesVariables() const {
-    return request_.op != "MatMulAccumulate" &&
-           UpdatedInput(HostTable().Find(request_.op)->in_place, 0) >= 0;
-  }
-
-  void FillInputs() {
-    for (size_t i = 0; i < request_.inputs.size(); ++i) {
-      const Operand& operand = request_.inputs[i];
-      inputs_.push_back(std::make_unique<Buffer>(operand.bytes() + 64));
-      std::memset(inputs_[i]->data(), 0xff, inputs_[i]->size());
-      if (comparison_.inputs[i].ascending) {
-        FillAscending(inputs_[i]->data(), comparison_.inputs[i], random_);
-        continue;
-      }
-      ForRows(operand, [&](size_t offset, size_t bytes) {
-        for (size_t at = 0; at < bytes; at += SizeOf(operand.dtype))
-          FillElement(inputs_[i]->data() + offset + at, comparison_.inputs[i], random_);
-      });
-    }
+    return request().op != "MatMulAccumulate" && op_.UpdatedInput(0) >= 0;
   }
 
   std::byte* Allocate(const Operand& operand, const std::string& name) {
-    const size_t offset = random_.Below(3) == 0 ? SizeOf(operand.dtype) * random_.Below(4) : 0;
+    PhiloxStream& random = op_.random();
+    const size_t offset = random.Below(3) == 0 ? SizeOf(operand.dtype) * random.Below(4) : 0;
     return memory_.Allocate(operand.bytes(), name, offset);
   }
 
   // Does not copy the padding, so that any read of the padding is reported.
   void CopyInput(size_t i, std::byte* to) {
-    ForRows(request_.inputs[i], [&](size_t offset, size_t bytes) {
-      EmulatedMemory::Write(to + offset, inputs_[i]->data() + offset, bytes);
+    ForRows(request().inputs[i], [&](size_t offset, size_t bytes) {
+      EmulatedMemory::Write(to + offset, op_.input(i) + offset, bytes);
     });
-  }
-
-  // Returns the index of the input whose memory the output always uses (InPlace::kAlways), or -1 if
-  // there is none.
-  static int UpdatedInput(const std::vector<InPlace>& rules, int output) {
-    for (const InPlace& rule : rules)
-      if (rule.output == output && rule.rule == InPlace::kAlways) return rule.input;
-    return -1;
   }
 
   // Returns the memory of an input that the output is to share, or null. `used` is the memory of
@@ -292,58 +103,26 @@ class ComparedRun {
     for (const InPlace& rule : rules) {
       const auto input = static_cast<size_t>(rule.input);
       if (rule.output == output && input < inputs.size() &&
-          request_.inputs[input] == request_.outputs[static_cast<size_t>(output)] &&
+          request().inputs[input] == request().outputs[static_cast<size_t>(output)] &&
           std::ranges::find(used, inputs[input]) == used.end() &&
-          (rule.rule == InPlace::kAlways || random_.Below(2) == 0))
+          (rule.rule == InPlace::kAlways || op_.random().Below(2) == 0))
         return const_cast<void*>(inputs[input]);
     }
     return nullptr;
   }
 
-  // Checks that the output still contains the bits of the input whose memory it uses.
-  Status CheckUnchanged(size_t i, const std::byte* actual) const {
-    const int input = UpdatedInput(HostTable().Find(request_.op)->in_place, static_cast<int>(i));
-    const std::byte* const before = inputs_[static_cast<size_t>(input)]->data();
+  Status CheckWritten(size_t i, const std::byte* actual) const {
     Status status;
-    ForRows(request_.outputs[i], [&](size_t offset, size_t bytes) {
-      if (status.ok() && std::memcmp(actual + offset, before + offset, bytes) != 0)
-        status = Internal(request_.ToString(), ": output ", i, " changed after a refusal");
+    ForRows(request().outputs[i], [&](size_t offset, size_t bytes) {
+      if (status.ok() && shadow::Enabled() &&
+          shadow::FirstUninitialised(reinterpret_cast<uintptr_t>(actual + offset), bytes) >= 0)
+        status = Internal(request().ToString(), ": output ", i, " was not written");
     });
     return status;
   }
 
-  Status CheckOutput(size_t i, const std::byte* actual) {
-    const Operand& operand = request_.outputs[i];
-    const size_t size = SizeOf(operand.dtype);
-    Status status;
-    const auto fail = [&](const auto&... what) {
-      if (status.ok()) status = Internal(request_.ToString(), ": output ", i, what...);
-    };
-    ForRows(operand, [&](size_t offset, size_t bytes) {
-      if (shadow::Enabled() &&
-          shadow::FirstUninitialised(reinterpret_cast<uintptr_t>(actual + offset), bytes) >= 0) {
-        return fail(" was not written");
-      }
-      for (size_t at = offset; at < offset + bytes; at += size) {
-        if (operand.dtype == DType::kInt64 &&
-            std::memcmp(actual + at, expected_[i]->data() + at, size) != 0)
-          return fail(" at byte ", at, ": another int64");
-        const double a = ElementAt(actual + at, operand.dtype);
-        const double e = ElementAt(expected_[i]->data() + at, operand.dtype);
-        const bool special = std::isnan(e) || std::isinf(e);
-        const bool equal = special ? (std::isnan(e) ? std::isnan(a) : a == e)
-                                   : std::abs(a - e) <= AllowedError(comparison_, operand.dtype, e);
-        if (!equal) return fail(" at byte ", at, ": ", a, " for ", e);
-      }
-    });
-    return status;
-  }
-
-  const Comparison& comparison_;
-  PhiloxStream random_;
-  KernelRequest request_;
+  ComparedOp op_;
   EmulatedMemory memory_;
-  std::vector<std::unique_ptr<Buffer>> inputs_, expected_;
 };
 
 }  // namespace
@@ -356,33 +135,21 @@ void ExpectNoReports(const std::string& what) {
 
 std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAccess& gpu) {
   TakeReports();
-  ComparedRun run(comparison, seed);
+  EmulatedRun run(comparison, seed);
   Status status = run.OnCpu();
   if (status.ok()) status = run.OnGpu(gpu);
   if (status.ok()) status = run.OnGpuAfterRefusal(gpu);
   return std::string(Message(status));
 }
 
-std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed) {
-  std::vector<Comparison> both = {comparison};
-  if (comparison.op.starts_with("ApplyOptimizer")) return both;
-  Comparison half = comparison;
-  bool floats = false;
-  for (auto* side : {&half.inputs, &half.outputs}) {
-    for (RandomOperand& operand : *side) {
-      if (operand.dtype != DType::kFloat32) continue;
-      floats = true;
-      operand.dtype = seed % 2 == 0 ? DType::kBFloat16 : DType::kFloat16;
-    }
-  }
-  if (floats) both.push_back(half);
-  return both;
-}
-
 void Compare(const Comparison& comparison, uint64_t seed) {
   for (const Comparison& each : WithHalfType(comparison, seed)) {
     EXPECT_EQ(FirstReport(each, seed, EmulatedGpu(seed)), "") << each.op << ", seed " << seed;
   }
+}
+
+void CompareAll(const std::vector<Comparison>& comparisons, uint64_t seed) {
+  for (const Comparison& comparison : comparisons) Compare(comparison, seed);
 }
 
 }  // namespace tfjob::kernels::cuda

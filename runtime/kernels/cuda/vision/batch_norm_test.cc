@@ -2,85 +2,25 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/cases.h"
+#include "runtime/kernels/cuda/checks/vision_cases.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The CPU adds in a different order.
-constexpr double kTolerance = 2e-5;
-
-// Returns attributes with a large epsilon: some variances are 0, and a small epsilon would then
-// multiply rounding errors by a large factor.
-Attributes NormAttributes(bool relu) {
-  Attributes attributes = {{"epsilon", 0.25}};
-  if (relu) attributes.Set("activation", std::string("Relu"));
-  return attributes;
-}
-
-// Returns the ops with all combinations of an activation and a side input.
-std::vector<Comparison> NormsOf(const Shape& shape, double low, double high) {
-  const RandomOperand x{.shape = shape, .low = low, .high = high};
-  const RandomOperand channel{.shape = {shape.dim(-1)}};
-  std::vector<Comparison> all;
-  for (const bool relu : {false, true}) {
-    for (const bool side : {false, true}) {
-      if (side && !relu) continue;
-      Comparison norm{.op = relu ? "FusedBatchNormEx" : "FusedBatchNorm",
-                      .attributes = NormAttributes(relu),
-                      .inputs = {x, channel, channel},
-                      .outputs = {{shape}, channel, channel},
-                      .tolerance = kTolerance};
-      if (side) norm.inputs.push_back({shape});
-      all.push_back(norm);
-    }
-  }
-  return all;
-}
-
-// Returns the gradients with all combinations of an activation, a side input, and a second tensor.
-std::vector<Comparison> GradientsOf(const Shape& shape) {
-  const RandomOperand channel{.shape = {shape.dim(-1)}};
-  const RandomOperand variance{.shape = {shape.dim(-1)}, .low = 0.5};
-  std::vector<Comparison> all;
-  for (int more = -1; more <= 2; ++more) {  // -1: without an activation
-    Comparison gradient{.op = more < 0 ? "FusedBatchNormGrad" : "FusedBatchNormGradEx",
-                        .attributes = NormAttributes(more >= 0),
-                        .inputs = {{shape}, {shape}, channel, channel, channel, variance},
-                        .outputs = {{shape}, channel, channel},
-                        .tolerance = kTolerance,
-                        .floor = 4};
-    for (int i = 0; i < more; ++i) gradient.inputs.push_back({shape});
-    if (more > 0) gradient.outputs.push_back({shape});
-    all.push_back(gradient);
-  }
-  return all;
-}
-
-int64_t DrawNorm(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
-  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
-}
-
 TEST(BatchNorm, EqualsTheCpus) {
-  for (uint64_t seed = 0; seed < 16; ++seed) {
-    PhiloxStream random(seed);
-    const Shape shape = {DrawNorm(random, {1, 2, 3}), DrawNorm(random, {1, 5, 16}),
-                         DrawNorm(random, {1, 3, 11}), DrawNorm(random, {1, 3, 32, 37})};
-    for (const Comparison& norm : NormsOf(shape, -3, 3)) Compare(norm, seed);
-    for (const Comparison& gradient : GradientsOf(shape)) Compare(gradient, seed);
-  }
+  for (uint64_t seed = 0; seed < 16; ++seed) CompareAll(BatchNormCases(seed), seed);
 }
 
 // The cases merge the moments of one part and a single row, of several parts, and of parts in two
 // steps.
 TEST(BatchNorm, OfManyRowsEqualsTheCpus) {
   for (const int64_t rows : {257, 1000, 256 * 256 + 300}) {
-    for (const Comparison& norm : NormsOf({rows, 2}, -3, 3)) Compare(norm, 1);
+    CompareAll(NormsOf({rows, 2}, -3, 3), 1);
     if (rows > 1000) continue;
-    for (const Comparison& gradient : GradientsOf({rows, 2})) Compare(gradient, 1);
+    CompareAll(NormGradientsOf({rows, 2}), 1);
   }
 }
 
@@ -93,8 +33,8 @@ TEST(BatchNorm, KeepsTheVarianceOfValuesFarFromZero) {
 // The mean of no rows is NaN.
 TEST(BatchNorm, OfNoRowsEqualsTheCpus) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
-    for (const Comparison& norm : NormsOf({0, 3}, -3, 3)) Compare(norm, seed);
-    for (const Comparison& gradient : GradientsOf({0, 3})) Compare(gradient, seed);
+    CompareAll(NormsOf({0, 3}, -3, 3), seed);
+    CompareAll(NormGradientsOf({0, 3}), seed);
   }
 }
 

@@ -3,96 +3,20 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/checks/draw.h"
+#include "runtime/kernels/cuda/checks/vision_cases.h"
 #include "runtime/kernels/cuda/emulated/compare.h"
 #include "runtime/kernels/cuda/emulated/emulated_gpu.h"
-#include "runtime/tensor/window.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The library and the CPU add in different orders.
-constexpr double kTolerance = 2e-5;
-
-struct ConvolutionCase {
-  Shape image;  // [images,height,width,channels]
-  Window window;
-  int64_t outputs = 1, groups = 1;
-
-  Shape filter() const {
-    return {window.height.size, window.width.size, image.dim(3) / groups, outputs};
-  }
-  Shape output() const {
-    return {image.dim(0), window.height.Count(image.dim(1)), window.width.Count(image.dim(2)),
-            outputs};
-  }
-  Attributes attributes() const {
-    Attributes attributes;
-    SetWindow(attributes, window);
-    return attributes;
-  }
-};
-
-// Returns the ops of a case: Conv2D, its gradients, and FusedConv2D with each combination of bias
-// and activation.
-std::vector<Comparison> ComparisonsOf(const ConvolutionCase& c) {
-  const Attributes attributes = c.attributes();
-  std::vector<Comparison> all = {
-      {"Conv2D", attributes, {{c.image}, {c.filter()}}, {{c.output()}}, kTolerance},
-      {"Conv2DBackpropInput", attributes, {{c.filter()}, {c.output()}}, {{c.image}}, kTolerance},
-      {"Conv2DBackpropFilter", attributes, {{c.image}, {c.output()}}, {{c.filter()}}, kTolerance}};
-  for (const char* activation : {"", "Relu"}) {
-    for (const bool bias : {false, true}) {
-      Comparison fused{
-          "FusedConv2D", attributes, {{c.image}, {c.filter()}}, {{c.output()}}, kTolerance};
-      fused.attributes.Set("activation", std::string(activation));
-      fused.attributes.Set("bias", bias);
-      if (bias) fused.inputs.push_back({Shape({c.outputs})});
-      all.push_back(fused);
-    }
-  }
-  // The sums over large matrices have larger errors.
-  for (Comparison& comparison : all) comparison.floor = 8;
-  return all;
-}
-
-int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
-  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
-}
-
-WindowAxis DrawAxis(PhiloxStream& random, int64_t inputs) {
-  WindowAxis axis{.size = Draw(random, {1, 2, 3, 5}),
-                  .stride = Draw(random, {1, 1, 2, 3, 7}),
-                  .dilation = Draw(random, {1, 1, 1, 2, 3})};
-  axis.before = random.Below(static_cast<uint32_t>(axis.size));
-  axis.after = random.Below(static_cast<uint32_t>(axis.size));
-  while (inputs + axis.before + axis.after < axis.extent()) {
-    if (axis.dilation > 1) {
-      axis.dilation = 1;
-    } else {
-      axis = {.stride = axis.stride};
-    }
-  }
-  return axis;
-}
-
-// Draws a case with this many channels and outputs per group.
-ConvolutionCase DrawCase(PhiloxStream& random, int64_t groups, int64_t depth, int64_t outputs) {
-  ConvolutionCase c{.image = {Draw(random, {1, 2, 3}), Draw(random, {1, 4, 5, 8}),
-                              Draw(random, {1, 3, 6, 7}), groups * depth},
-                    .outputs = groups * outputs,
-                    .groups = groups};
-  c.window = {DrawAxis(random, c.image.dim(1)), DrawAxis(random, c.image.dim(2))};
-  return c;
-}
-
 // If `window_bytes` is small, pieces are single windows.
-void CompareAll(const ConvolutionCase& c, uint64_t seed, size_t window_bytes) {
+void CompareInPieces(const ConvolutionCase& c, uint64_t seed, size_t window_bytes) {
   GpuAccess gpu = EmulatedGpu(seed);
   gpu.window_bytes = window_bytes;
-  for (const Comparison& comparison : ComparisonsOf(c)) {
+  for (const Comparison& comparison : ConvolutionsOf(c)) {
     for (const Comparison& each : WithHalfType(comparison, seed)) {
       EXPECT_EQ(FirstReport(each, seed, gpu), "")
           << each.op << ", seed " << seed << ", " << window_bytes << " bytes";
@@ -104,7 +28,7 @@ TEST(Convolutions, EqualTheCpus) {
   for (uint64_t seed = 0; seed < 16; ++seed) {
     PhiloxStream random(seed);
     const int64_t depth = Draw(random, {1, 3, 4, 8}), outputs = Draw(random, {1, 3, 4});
-    CompareAll(DrawCase(random, 1, depth, outputs), seed, size_t{32} << 20);
+    CompareInPieces(DrawConvolution(random, 1, depth, outputs), seed, size_t{32} << 20);
   }
 }
 
@@ -112,7 +36,8 @@ TEST(Convolutions, OfGroupsEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed);
     const int64_t groups = Draw(random, {2, 3}), depth = Draw(random, {2, 4});
-    CompareAll(DrawCase(random, groups, depth, Draw(random, {1, 2, 4})), seed, size_t{32} << 20);
+    CompareInPieces(DrawConvolution(random, groups, depth, Draw(random, {1, 2, 4})), seed,
+                    size_t{32} << 20);
   }
 }
 
@@ -121,11 +46,12 @@ TEST(Convolutions, ByDepthEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed);
     const int64_t channels = Draw(random, {2, 5, 33});
-    CompareAll(DrawCase(random, channels, 1, Draw(random, {1, 1, 2, 3})), seed, 0);
+    CompareInPieces(DrawConvolution(random, channels, 1, Draw(random, {1, 1, 2, 3})), seed, 0);
   }
   // The filter's gradient is added in several parts.
   const WindowAxis axis{.size = 3, .before = 1, .after = 1};
-  CompareAll({.image = {2, 17, 16, 3}, .window = {axis, axis}, .outputs = 6, .groups = 3}, 0, 0);
+  CompareInPieces({.image = {2, 17, 16, 3}, .window = {axis, axis}, .outputs = 6, .groups = 3}, 0,
+                  0);
 }
 
 // Depending on the limit, a piece is a single window, several windows, or several images.
@@ -133,8 +59,9 @@ TEST(Convolutions, ByPiecesEqualTheCpus) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     PhiloxStream random(seed + 100);
     const int64_t groups = Draw(random, {1, 1, 2});
-    const ConvolutionCase c = DrawCase(random, groups, Draw(random, {2, 4}), Draw(random, {1, 3}));
-    CompareAll(c, seed, static_cast<size_t>(Draw(random, {1, 100, 700, 3000})));
+    const ConvolutionCase c =
+        DrawConvolution(random, groups, Draw(random, {2, 4}), Draw(random, {1, 3}));
+    CompareInPieces(c, seed, static_cast<size_t>(Draw(random, {1, 100, 700, 3000})));
   }
 }
 
@@ -144,7 +71,7 @@ TEST(Convolutions, OfPixelsNeedNoCopy) {
     for (const int64_t groups : {1, 3}) {
       const ConvolutionCase c{
           .image = {3, 4, 5, 4 * groups}, .outputs = 2 * groups, .groups = groups};
-      CompareAll(c, seed, 1);
+      CompareInPieces(c, seed, 1);
       const auto dense = [](const Shape& shape) { return Operand::Dense(DType::kFloat32, shape); };
       const auto kernel = MakeTable(EmulatedGpu(seed))
                               .Prepare({"Conv2D",

@@ -1,0 +1,20 @@
+// Lists updates of variables for comparisons.
+#pragma once
+
+#include <vector>
+
+#include "runtime/kernels/cuda/checks/comparison.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::kernels::cuda {
+
+inline constexpr double kUpdateTolerance = 1e-5;
+
+// Returns every kind of optimizer with its defaults, and some of them with each of their options.
+std::vector<optimizer::Optimizer> OptimizersToCompare();
+
+// Adds slots to the operands. Their values are positive, because some slots are means of squares.
+void AddSlots(const optimizer::Optimizer& optimizer, const Shape& shape,
+              std::vector<RandomOperand>& inputs, std::vector<RandomOperand>& outputs);
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,31 @@
+// Contains the small example models of deploy/examples/models.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/model/build.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::selftest {
+
+struct ExampleModel {
+  std::string_view name;  // "bert-small"
+  int64_t batch = 0;
+  model::LossKind loss = model::LossKind::kSparseCategoricalCrossentropy;
+  bool logits = true;  // what the model returns, if the loss is sparse
+};
+
+std::span<const ExampleModel> ExampleModels();
+
+// Reads the layers of an example, which is part of the program. Returns NotFound if there is no
+// such example.
+StatusOr<model::Model> ReadExampleModel(std::string_view name);
+
+// Builds a training step with Adam, whose learning rate changes with the step.
+StatusOr<model::BuiltGraph> BuildExampleModel(const ExampleModel& example,
+                                              const model::Model& model);
+
+}  // namespace tfjob::selftest

@@ -1,0 +1,31 @@
+// Defines what a self-test reports.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tfjob::selftest {
+
+enum class Verdict { kRight, kSlow, kWrong };
+
+// The exit codes of the program.
+inline constexpr int kRightCode = 0, kWrongCode = 1, kSlowCode = 2, kNoDeviceCode = 77;
+
+// The result of one check.
+struct Finding {
+  std::string family;  // "softmax"
+  std::string check;   // "120 comparisons"
+  Verdict verdict = Verdict::kRight;
+  std::string detail;  // what is wrong, or what was measured
+};
+
+// Return the first line of the table, and the line of a finding, with a newline.
+std::string TableHeader();
+std::string TableRow(const Finding& finding);
+
+int ExitCodeOf(Verdict verdict);
+// Returns the exit code for the findings: that of the worst verdict.
+int ExitCodeOf(std::span<const Finding> findings);
+
+}  // namespace tfjob::selftest

@@ -1,0 +1,192 @@
+#include "runtime/selftest/kernel_check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "runtime/device/device_runtime.h"
+#include "runtime/kernels/cuda/checks/compared_op.h"
+#include "runtime/kernels/stream.h"
+
+namespace tfjob::selftest {
+namespace {
+
+using device::MemoryKind;
+using kernels::Operand;
+using kernels::cuda::ComparedOp;
+using kernels::cuda::Comparison;
+
+// The bytes before and after each operand, which no kernel may change.
+constexpr size_t kGuardBytes = 1024;
+constexpr std::byte kGuard{0xa5};
+// What outputs and workspaces contain before a run: all floats are NaN.
+constexpr std::byte kUnwritten{0xff};
+
+// Memory of the device for one operand, between two guards.
+class Guarded {
+ public:
+  static StatusOr<Guarded> Make(device::DeviceRuntime& runtime, size_t bytes,
+                                const std::string& name) {
+    Guarded guarded(runtime, bytes);
+    ASSIGN_OR_RETURN(guarded.memory_, runtime.Allocate(MemoryKind::kDevice, guarded.image_.size(),
+                                                       Buffer::Contents::kUndefined, name));
+    return guarded;
+  }
+
+  void* address() const { return static_cast<std::byte*>(memory_.get()) + kGuardBytes; }
+
+  // Writes the guards, and `contents` between them. If it is null, writes kUnwritten instead.
+  Status Fill(const std::byte* contents) {
+    std::ranges::fill(image_, kGuard);
+    if (contents == nullptr) {
+      std::fill_n(content(), bytes_, kUnwritten);
+    } else {
+      std::copy_n(contents, bytes_, content());
+    }
+    return runtime_->Write(memory_.get(), image_.data(), image_.size());
+  }
+
+  // Copies the memory to the host, and checks the guards.
+  Status Read() {
+    RETURN_IF_ERROR(runtime_->Read(image_.data(), memory_.get(), image_.size()));
+    const auto intact = [](const std::byte* begin) {
+      return std::all_of(begin, begin + kGuardBytes, [](std::byte b) { return b == kGuard; });
+    };
+    if (!intact(image_.data())) return Internal("wrote before its first element");
+    if (!intact(content() + bytes_)) return Internal("wrote after its last element");
+    return OkStatus();
+  }
+  // Returns the contents that Read has copied.
+  const std::byte* contents() const { return image_.data() + kGuardBytes; }
+
+ private:
+  Guarded(device::DeviceRuntime& runtime, size_t bytes)
+      : runtime_(&runtime), bytes_(bytes), image_(bytes + 2 * kGuardBytes) {}
+  std::byte* content() { return image_.data() + kGuardBytes; }
+
+  device::DeviceRuntime* runtime_;
+  size_t bytes_;
+  std::vector<std::byte> image_;
+  device::Memory memory_;
+};
+
+// One op with its operands on the device.
+class DeviceRun {
+ public:
+  DeviceRun(ComparedOp& op, const exec::Device& device) : op_(op), device_(device) {}
+
+  Status Prepare() {
+    const kernels::KernelRequest& request = op_.request();
+    ASSIGN_OR_RETURN(kernel_, device_.kernels->Prepare(request));
+    ASSIGN_OR_RETURN(queue_, device_.runtime->NewStream());
+    for (size_t i = 0; i < request.inputs.size(); ++i)
+      RETURN_IF_ERROR(Allocate(request.inputs[i].bytes(), StrCat("input ", i), inputs_));
+    for (size_t i = 0; i < request.outputs.size(); ++i)
+      RETURN_IF_ERROR(Allocate(request.outputs[i].bytes(), StrCat("output ", i), outputs_));
+    return Allocate(kernel_->workspace_bytes(), "workspace", workspace_);
+  }
+
+  // Runs the kernel. Checks the outputs, and that everything else has kept its bits.
+  Status Run() {
+    RETURN_IF_ERROR(Fill());
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (const Guarded& input : inputs_) inputs.push_back(input.address());
+    for (size_t i = 0; i < outputs_.size(); ++i) outputs.push_back(OutputOf(i).address());
+    kernels::Stream stream(nullptr, *device_.runtime, *queue_);
+    kernel_->Run(inputs.data(), outputs.data(), workspace_[0].address(), stream);
+    RETURN_IF_ERROR(device_.runtime->Synchronize());
+    RETURN_IF_ERROR(CheckGuards("input", inputs_));
+    RETURN_IF_ERROR(CheckGuards("output", outputs_));
+    RETURN_IF_ERROR(CheckGuards("workspace", workspace_));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      RETURN_IF_ERROR(op_.CheckOutput(i, OutputOf(i).contents()));
+    return OkStatus();
+  }
+
+  // Returns the bits of all outputs of the last run, without the padding.
+  std::vector<std::byte> Bits() {
+    std::vector<std::byte> bits;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const std::byte* const contents = OutputOf(i).contents();
+      kernels::cuda::ForRows(op_.request().outputs[i], [&](size_t offset, size_t bytes) {
+        bits.insert(bits.end(), contents + offset, contents + offset + bytes);
+      });
+    }
+    return bits;
+  }
+
+ private:
+  Status Allocate(size_t bytes, const std::string& name, std::vector<Guarded>& into) {
+    ASSIGN_OR_RETURN(Guarded guarded, Guarded::Make(*device_.runtime, bytes, name));
+    into.push_back(std::move(guarded));
+    return OkStatus();
+  }
+
+  Status Fill() {
+    for (size_t i = 0; i < inputs_.size(); ++i) RETURN_IF_ERROR(inputs_[i].Fill(op_.input(i)));
+    for (auto* const all : {&outputs_, &workspace_})
+      for (Guarded& guarded : *all) RETURN_IF_ERROR(guarded.Fill(nullptr));
+    return OkStatus();
+  }
+
+  Status CheckGuards(const char* what, std::vector<Guarded>& all) {
+    for (size_t i = 0; i < all.size(); ++i)
+      RETURN_IF_ERROR(
+          Annotate(all[i].Read(), StrCat(op_.request().ToString(), ": ", what, " ", i)));
+    return OkStatus();
+  }
+
+  // Returns the memory of an output, which may be that of an input that the op updates.
+  Guarded& OutputOf(size_t i) {
+    const int input = op_.UpdatedInput(i);
+    return input < 0 ? outputs_[i] : inputs_[static_cast<size_t>(input)];
+  }
+
+  ComparedOp& op_;
+  const exec::Device& device_;
+  std::unique_ptr<kernels::Kernel> kernel_;
+  std::unique_ptr<device::Stream> queue_;
+  std::vector<Guarded> inputs_, outputs_, workspace_;
+};
+
+}  // namespace
+
+Status CheckKernel(const Comparison& comparison, uint64_t seed, const exec::Device& device) {
+  ComparedOp op(comparison, seed);
+  RETURN_IF_ERROR(op.RunOnCpu());
+  DeviceRun run(op, device);
+  RETURN_IF_ERROR(run.Prepare());
+  RETURN_IF_ERROR(run.Run());
+  const std::vector<std::byte> first = run.Bits();
+  RETURN_IF_ERROR(run.Run());
+  if (first != run.Bits()) return Internal(op.request().ToString(), ": two runs differ");
+  return OkStatus();
+}
+
+Finding CheckFamily(const kernels::cuda::CaseFamily& family, uint64_t seeds,
+                    const exec::Device& device) {
+  int64_t compared = 0, failed = 0;
+  Finding finding{.family = family.name, .check = "", .detail = ""};
+  for (const auto cases : family.cases) {
+    for (uint64_t seed = 0; seed < seeds; ++seed) {
+      for (const Comparison& comparison : cases(seed)) {
+        for (const Comparison& each : kernels::cuda::WithHalfType(comparison, seed)) {
+          ++compared;
+          const Status status = CheckKernel(each, seed, device);
+          if (status.ok()) continue;
+          if (failed++ == 0) finding.detail = StrCat("seed ", seed, ": ", Message(status));
+        }
+      }
+    }
+  }
+  finding.check = StrCat(compared, " comparisons");
+  if (failed > 0) {
+    finding.verdict = Verdict::kWrong;
+    finding.detail = StrCat(failed, " differ. The first: ", finding.detail);
+  }
+  return finding;
+}
+
+}  // namespace tfjob::selftest

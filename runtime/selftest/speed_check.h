@@ -1,0 +1,39 @@
+// Measures the speed of kernels, and compares it with what the device's memory allows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/device.h"
+#include "runtime/kernels/kernel.h"
+#include "runtime/selftest/finding.h"
+
+namespace tfjob::selftest {
+
+struct SpeedOptions {
+  int64_t elements = int64_t{1} << 26;  // of each large operand
+  int64_t side = 8192;                  // of the matrices of products
+  int repetitions = 20;
+  std::function<Duration()> now = [] { return RealClock().Monotonic(); };
+};
+
+// A kernel whose speed the memory limits, if it is as fast as it can be.
+struct SpeedCase {
+  kernels::KernelRequest request;
+  // Returns the bytes that must be read or written: each input and output once.
+  int64_t bytes() const;
+};
+std::vector<SpeedCase> SpeedCases(int64_t elements);
+
+// Returns the finding for a kernel that moves this many bytes per second, where a copy moves `roof`
+// bytes per second. A kernel is slow below 60 % of that.
+Finding JudgeBandwidth(const SpeedCase& speed_case, double bytes_per_second, double roof);
+
+// Measures a copy within the device, SpeedCases, and products of large square matrices of all
+// types. Products are not judged, because the device's limit is not known.
+std::vector<Finding> CheckSpeed(const exec::Device& device, const SpeedOptions& options = {});
+
+}  // namespace tfjob::selftest
