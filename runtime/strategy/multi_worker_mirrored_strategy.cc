@@ -68,7 +68,7 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   StatusOr<StepOutcome> Start() override {
-    RETURN_IF_ERROR(Join());
+    if (!std::exchange(trains_on_, false)) RETURN_IF_ERROR(Join());
     return Outcome();
   }
 
@@ -119,6 +119,7 @@ class MultiWorkerMirrored : public Strategy {
     while (!Leads() && replica_->has_state() && left.ok()) {
       left = Join();
       if (left.ok() && global_step_ < reached) {
+        trains_on_ = true;
         return Aborted("the group goes on from step ", global_step_, ", before the last step");
       }
     }
@@ -182,19 +183,29 @@ class MultiWorkerMirrored : public Strategy {
       Status shared = ShareState();
       if (shared.ok()) {
         state_generation_ = generation_.number;
-        if (options_.shrinks) shared = generation_.communicator->Barrier();
-      }
-      if (shared.ok()) {
-        options_.group->StateIsShared();
-        return OkStatus();
+        // A member that joins again ends the generation, so none may do so while others still
+        // receive the state.
+        shared = generation_.communicator->Barrier();
+        if (shared.ok()) {
+          options_.group->StateIsShared();
+          return OkStatus();
+        }
       }
       if (!provided_.ok()) return provided_;
+      if (!kept_out_.ok()) {
+        Drop();
+        (void)options_.group->Depart();
+        return kept_out_;
+      }
       RETURN_IF_ERROR(DropFailed(shared));
+      // The state is complete, and no step has begun.
+      if (state_generation_ == generation_.number) goes_back_ = false;
     }
   }
 
   // Sends the newest state to the tasks that have a different one. Returns the communicator's
-  // error, or the leader's error if it cannot provide a state.
+  // error, the leader's error if it cannot provide a state, or this task's error if the group must
+  // go on without it.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -214,9 +225,14 @@ class MultiWorkerMirrored : public Strategy {
                                        claim_.written ? 1 : 0};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
+    const RunClaim claim{.first_term = position[2], .written = position[3] != 0};
+    if (options_.shrinks && newest >= 0 && receives && claim.written) {
+      kept_out_ = options_.check_shares(claim);
+      RETURN_IF_ERROR(kept_out_);
+    }
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
-    claim_ = {.first_term = position[2], .written = position[3] != 0};
+    claim_ = claim;
     return OkStatus();
   }
 
@@ -305,14 +321,16 @@ class MultiWorkerMirrored : public Strategy {
   // not join again: an exchange has taken longer than strategy.timeout_seconds, or errors other
   // than the loss of a task have occurred in several generations in a row.
   Status DropFailed(const Status& why) {
-    kGroupLog.Warning(options_.goes_back
-                          ? "an exchange has failed; going back to the last checkpoint"
-                          : "an exchange has failed; joining the next generation",
+    // Aborted means that a task was asked to end, and that none was lost.
+    goes_back_ = options_.goes_back && !absl::IsAborted(why);
+    kGroupLog.Warning(goes_back_ ? "an exchange has failed; going back to the last checkpoint"
+                                 : "an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
     Drop();
-    goes_back_ = options_.goes_back;
     if (absl::IsDeadlineExceeded(why)) return why;
-    if (absl::IsUnavailable(why) || absl::IsCancelled(why)) return OkStatus();
+    if (absl::IsUnavailable(why) || absl::IsCancelled(why) || absl::IsAborted(why)) {
+      return OkStatus();
+    }
     constexpr int kMostFailures = 3;
     return ++failures_ < kMostFailures ? OkStatus() : why;
   }
@@ -332,7 +350,9 @@ class MultiWorkerMirrored : public Strategy {
   int64_t state_generation_ = 0;  // see collectives::Joining
   RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
+  Status kept_out_;               // why the group must go on without this task
   bool goes_back_ = false;        // the next generation begins with the last checkpoint
+  bool trains_on_ = false;        // Leave has returned Aborted, in a generation that trains
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
@@ -442,6 +462,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .last_step = task.last_step,
        .agreement = StrCat(LimitsOf(task.config), task.agreement),
        .claim_run = std::move(task.claim_run),
+       .check_shares = std::move(task.check_shares),
        .on_event = std::move(task.on_event)});
 }
 

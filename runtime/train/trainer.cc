@@ -22,6 +22,8 @@ namespace {
 constexpr Duration kShowEvery = 250ms;
 // How long a file that another task has written may take to appear in a shared folder.
 constexpr Duration kSharePatience = 20s;
+// The same for a task that joins a run in progress: the file was written long before.
+constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
@@ -106,6 +108,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
       .claim_run = [this] { return ClaimRun(); },
+      .check_shares =
+          [this](const strategy::RunClaim& claim) { return AwaitClaim(claim, kShareInProgress); },
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
@@ -197,11 +201,10 @@ Status Trainer::CheckHasModelDir() const {
 }
 
 // The folder may be damaged or out of reach at present, which does not mean that it is not shared.
-Status Trainer::CheckSharesModelDir() {
-  const strategy::RunClaim claim = strategy_->Claim();
+Status Trainer::AwaitClaim(const strategy::RunClaim& claim, Duration patience) {
   if (!claim.written) return OkStatus();
   const std::string& folder = context_.config().model_dir;
-  const Duration deadline = context_.clock().Monotonic() + kSharePatience;
+  const Duration deadline = context_.clock().Monotonic() + patience;
   for (;;) {
     const StatusOr<int64_t> seen = ReadClaim(folder);
     if (seen.ok() && *seen >= claim.first_term) return OkStatus();
@@ -213,12 +216,16 @@ Status Trainer::CheckSharesModelDir() {
     if (context_.stop().WaitFor(kShareRetry)) return OkStatus();
     if (context_.clock().Monotonic() >= deadline) break;
   }
-  const std::string task = cluster::ToString(context_.tf_config().task);
-  return state::RunFailure(StrCat(
-      "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ", task,
-      " does not see in ", folder, " what another task has written to group.json there ",
-      FormatDuration(kSharePatience), " ago: mount the same volume in all tasks (ReadWriteMany), ",
-      "or use on_failure: wait"));
+  return FailedPrecondition(
+      "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ",
+      cluster::ToString(context_.tf_config().task), " does not see in ", folder,
+      " what another task has written to group.json there at least ", FormatDuration(patience),
+      " ago: mount the same volume in all tasks (ReadWriteMany), or use on_failure: wait");
+}
+
+Status Trainer::CheckSharesModelDir() {
+  const Status shares = AwaitClaim(strategy_->Claim(), kSharePatience);
+  return shares.ok() ? shares : state::RunFailure(std::string(Message(shares)));
 }
 
 Status Trainer::EndHere() {

@@ -99,8 +99,11 @@ class Trainer {
   StatusOr<strategy::RunClaim> ClaimRun();
   // If any task may take over the chief's duties, returns InvalidArgument if there is no model_dir.
   Status CheckHasModelDir() const;
-  // If any task may take over the chief's duties, waits until model_dir contains what the task that
-  // provided the first state has written. Returns state::RunFailure if it does not appear.
+  // Waits until model_dir contains what the task that provided the first state has written. Returns
+  // FailedPrecondition if it does not appear in time.
+  Status AwaitClaim(const strategy::RunClaim& claim, Duration patience);
+  // Calls AwaitClaim at the beginning of a run in which any task may take over the chief's duties.
+  // Returns state::RunFailure if this task does not share model_dir with the others.
   Status CheckSharesModelDir();
   // Returns whether a worker should stop waiting for others because it was asked to stop or the run
   // is over.

@@ -68,7 +68,7 @@ struct GroupOptions {
   // with Cancelled.
   std::function<bool()> stop_requested;
   // Called on any thread, and must return at once. Returns whether this process was asked to end.
-  // Once it returns true, an operation that waits for another rank ends with Unavailable after
+  // Once it returns true, an operation that waits for another rank ends with Aborted after
   // stop_patience, on this task and on all others. The others then join again.
   std::function<bool()> asked_to_end;
   Duration stop_patience{5s};

@@ -298,9 +298,9 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
 void Endpoint::State::EndBeforeStop(const Waiting& wait, Duration now) {
   if (!asked_at || wait.on < 0 || now - std::max(*asked_at, wait.since) < stop_patience) return;
   const Member& other = member.formation().members[static_cast<size_t>(wait.on)];
-  communicator->Abort(Unavailable(Describe(MemberOf(options.tasks[static_cast<size_t>(task)])),
-                                  " was asked to end, and has waited for ", Describe(other),
-                                  " for ", FormatDuration(stop_patience)));
+  communicator->Abort(Aborted(Describe(MemberOf(options.tasks[static_cast<size_t>(task)])),
+                              " was asked to end, and has waited for ", Describe(other), " for ",
+                              FormatDuration(stop_patience)));
 }
 
 void Endpoint::State::SayStuck() {
@@ -329,7 +329,7 @@ Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& me
   MutexLock lock(mutex);
   // A closed socket may belong to a member that has left because another member was lost, so the
   // leader's reason takes precedence.
-  member.ReportFailure(generation, named);
+  member.ReportFailure(generation, named, /*departs=*/absl::IsAborted(named));
   Pump();
   while (left < generation && changed.WaitUntil(mutex, deadline)) {
   }

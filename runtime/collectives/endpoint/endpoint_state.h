@@ -121,7 +121,7 @@ struct Endpoint::State {
   void SetSink(state::PeerEventSink sink) ABSL_LOCKS_EXCLUDED(sink_mutex);
   // Ends the generation, whose communicator has failed with `why`. Returns the error for the
   // communicator's user: `why` with the names of the ranks or, if `why` is Unavailable, the
-  // leader's reason.
+  // leader's reason. The error is Aborted if no task was lost, but one was asked to end.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
   // Returns the on_change function with which to watch a peer. The function calls `suspected` with

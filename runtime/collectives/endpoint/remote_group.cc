@@ -100,7 +100,7 @@ StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
     StatusOr<Generation> generation =
         begun.ok() ? Begin(*std::move(begun)) : StatusOr<Generation>(begun.status());
     // Wait for the next generation, because this one ended before the caller could use it.
-    if (absl::IsUnavailable(generation.status())) continue;
+    if (absl::IsUnavailable(generation.status()) || absl::IsAborted(generation.status())) continue;
     return generation;
   }
 }

@@ -149,7 +149,7 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
     OnWait(now, *seat, *wait);
   } else if (const auto* failure = std::get_if<FailureReport>(&message)) {
     if (seat->rank >= 0 && failure->generation == number_) {
-      Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why));
+      Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why), failure->departs);
     }
   } else if (const auto* run_failure = std::get_if<RunFailureReport>(&message)) {
     Finish(state::RunFailure(run_failure->words));
@@ -260,7 +260,9 @@ void Leader::OnDepart(Seat& seat) {
   seat.join.reset();
   NoteResigned(seat);
   Send(seat, FarewellReceipt{.departs = true});
-  if (seat.rank >= 0) Withdraw(StrCat(Describe(seat.member), " was asked to end"));
+  if (seat.rank >= 0) {
+    Withdraw(StrCat(Describe(seat.member), " was asked to end"), /*departs=*/true);
+  }
 }
 
 void Leader::NoteResigned(Seat& seat) {
@@ -279,7 +281,9 @@ bool Leader::HasResigned(const Participant& process, int64_t generation) const {
 
 void Leader::HoldBack(Duration now) {
   Seat& own = seats_[self_];
-  if (own.rank >= 0) Withdraw(StrCat(Describe(own.member), " was asked to end"));
+  if (own.rank >= 0) {
+    Withdraw(StrCat(Describe(own.member), " was asked to end"), /*departs=*/true);
+  }
   own.join.reset();
   memory_.reset();
   Proceed(now);
@@ -306,11 +310,11 @@ bool Leader::TaskWaits(Duration now) const {
 
 // ---- generations
 
-void Leader::Withdraw(const std::string& why) {
+void Leader::Withdraw(const std::string& why, bool departs) {
   if (phase_ == Phase::kGathering) return;
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];
-    Send(seat, WithdrawOrder{.generation = number_, .why = why});
+    Send(seat, WithdrawOrder{.generation = number_, .why = why, .departs = departs});
     seat.rank = -1;
     seat.ready = false;
     seat.wait.reset();

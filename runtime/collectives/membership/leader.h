@@ -167,7 +167,8 @@ class Leader {
   void OnDepart(Seat& seat);
   // Ends the seat's session.
   void Lose(Duration now, Seat& seat, const std::string& why);
-  void Withdraw(const std::string& why);
+  // `departs`: see WithdrawOrder.
+  void Withdraw(const std::string& why, bool departs = false);
   // Takes every action whose conditions are now met.
   void Proceed(Duration now);
   void RefuseMisfits();

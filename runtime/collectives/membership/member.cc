@@ -141,8 +141,9 @@ void GroupMember::OnMessage(const ToMember& message) {
     NoteProcesses(formation_);
   } else if (const auto* withdraw = std::get_if<WithdrawOrder>(&message)) {
     if (!IsCurrent(withdraw->generation)) return;
+    const StatusCode code = withdraw->departs ? StatusCode::kAborted : StatusCode::kUnavailable;
     LeaveGeneration(
-        Unavailable("generation ", withdraw->generation, " has ended: ", withdraw->why));
+        Status(code, StrCat("generation ", withdraw->generation, " has ended: ", withdraw->why)));
     AskToJoin();
   } else if (const auto* awaited = std::get_if<AwaitedNotice>(&message)) {
     awaited_ = *awaited;
@@ -209,9 +210,10 @@ void GroupMember::BeReadyIfConnected() {
   messages_.push_back(ReadyReport{formation_.generation});
 }
 
-void GroupMember::ReportFailure(int64_t generation, const Status& why) {
+void GroupMember::ReportFailure(int64_t generation, const Status& why, bool departs) {
   if (!IsCurrent(generation) || !connected_) return;
-  messages_.push_back(FailureReport{.generation = generation, .why = std::string(Message(why))});
+  messages_.push_back(FailureReport{
+      .generation = generation, .why = std::string(Message(why)), .departs = departs});
 }
 
 void GroupMember::Failed(int64_t generation, const Status& why) {

@@ -59,7 +59,8 @@ struct EncodeToLeader {
     return {{"kind", "ready"}, {"generation", m.generation}};
   }
   Json operator()(const FailureReport& m) const {
-    return {{"kind", "failure"}, {"generation", m.generation}, {"why", m.why}};
+    return {
+        {"kind", "failure"}, {"generation", m.generation}, {"why", m.why}, {"departs", m.departs}};
   }
   Json operator()(const WaitReport& m) const {
     return {{"kind", "wait"},
@@ -86,7 +87,8 @@ struct EncodeToMember {
   }
   Json operator()(const GoOrder& m) const { return {{"kind", "go"}, {"generation", m.generation}}; }
   Json operator()(const WithdrawOrder& m) const {
-    return {{"kind", "withdraw"}, {"generation", m.generation}, {"why", m.why}};
+    return {
+        {"kind", "withdraw"}, {"generation", m.generation}, {"why", m.why}, {"departs", m.departs}};
   }
   Json operator()(const RefusalOrder& m) const { return {{"kind", "refusal"}, {"why", m.why}}; }
   Json operator()(const AwaitedNotice& m) const {
@@ -283,6 +285,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     FailureReport failure;
     failure.generation = fields.Number("generation", 1);
     failure.why = fields.Words("why");
+    failure.departs = fields.Flag("departs");
     return fields.Finish<ToLeader>(std::move(failure));
   }
   if (kind == "wait") {
@@ -323,6 +326,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     WithdrawOrder withdraw;
     withdraw.generation = fields.Number("generation", 1);
     withdraw.why = fields.Words("why");
+    withdraw.departs = fields.Flag("departs");
     return fields.Finish<ToMember>(std::move(withdraw));
   }
   if (kind == "refusal") return fields.Finish<ToMember>(RefusalOrder{fields.Words("why")});

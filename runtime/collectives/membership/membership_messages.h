@@ -64,6 +64,8 @@ struct ReadyReport {  // all sockets of the generation are connected
 struct FailureReport {  // an operation of the generation has failed
   int64_t generation = 0;
   std::string why;
+  // The member was asked to end, and ends the operation because the others take too long.
+  bool departs = false;
   bool operator==(const FailureReport&) const = default;
 };
 // Tells the leader which rank a member has been waiting for. Sent during a long wait, and once more
@@ -105,6 +107,7 @@ struct GoOrder {  // all members are connected
 struct WithdrawOrder {  // the generation is void, whether or not it has begun
   int64_t generation = 0;
   std::string why;
+  bool departs = false;  // a member was asked to end; no member was lost
   bool operator==(const WithdrawOrder&) const = default;
 };
 struct RefusalOrder {  // this process does not belong to the group
