@@ -176,7 +176,8 @@ class MultiWorkerMirrored : public Strategy {
       const bool keeps = replica_->has_state() && !goes_back_;
       ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = keeps ? drawn_ : -1,
                                                           .state_generation = state_generation_,
-                                                          .agreement = agreement_}));
+                                                          .agreement = agreement_,
+                                                          .begins_again = options_.begins_again}));
       // Until now, the state could still be saved: the process may be asked to end while it waits.
       if (goes_back_) replica_->Forget();
       goes_back_ = false;
@@ -373,8 +374,9 @@ constexpr auto kKind = config::StrategyKind::kMultiWorkerMirrored;
 Status CheckGroup(const cluster::TfConfig& tf_config) {
   if (tf_config.cluster.sparse()) {
     return Unimplemented(
-        "strategy.name: multi_worker_mirrored needs to know all tasks that train, but "
-        "enableDynamicWorker leaves their number open: remove enableDynamicWorker, or use "
+        "strategy.name: multi_worker_mirrored needs to know the address of the task that leads, "
+        "but enableDynamicWorker hides it: remove enableDynamicWorker. To let tasks join and leave "
+        "while the job trains, set strategy.min_replicas and strategy.max_replicas; or use "
         "parameter_server with ps tasks");
   }
   return CheckNoServers(kKind, tf_config);
@@ -396,6 +398,17 @@ collectives::TransportChoice ChoiceOf(config::CollectiveTransport transport) {
   return collectives::TransportChoice::kAuto;
 }
 
+// Adds the tasks that may join an elastic group, whose addresses are still unknown: further workers.
+void AddFurtherTasks(const config::StrategyConfig& config, collectives::EndpointOptions& options) {
+  if (!config.IsElastic()) return;
+  options.least_tasks = static_cast<int>(*config.min_replicas);
+  options.listed_tasks = static_cast<int>(options.tasks.size());
+  const int chiefs = options.tasks[0].type == "worker" ? 0 : 1;
+  for (auto task = options.listed_tasks; task < *config.max_replicas; ++task) {
+    options.tasks.push_back({.type = "worker", .index = task - chiefs, .address = ""});
+  }
+}
+
 std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& task) {
   collectives::EndpointOptions options{
       .identity = task.identity,
@@ -413,10 +426,24 @@ std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& ta
                              .index = trains.index,
                              .address = task.tf_config.cluster.address(trains)});
   }
+  AddFurtherTasks(task.config, options);
   options.exchange_timeout =
       Duration(static_cast<int64_t>(task.config.timeout_seconds.value_or(0) * 1e6));
   options.shrinks = task.config.on_failure == config::OnFailure::kShrink;
   return std::make_unique<collectives::Endpoint>(std::move(options));
+}
+
+// Compares the number of training tasks with min_replicas and max_replicas. With fewer tasks than
+// min_replicas, an elastic group waits for others to be added.
+Status CheckReplicas(const config::StrategyConfig& config, int tasks) {
+  if (!config.max_replicas) return OkStatus();
+  const bool too_many = tasks > *config.max_replicas;
+  if (!too_many && (config.IsElastic() || tasks == *config.min_replicas)) return OkStatus();
+  return InvalidArgument("strategy.", too_many ? "max_replicas" : "min_replicas", ": expected ",
+                         too_many ? "at least" : "at most",
+                         " the number of tasks that train according to TF_CONFIG, ", tasks,
+                         ", got ", too_many ? *config.max_replicas : *config.min_replicas,
+                         "; the chief counts as one of these tasks");
 }
 
 Status CheckConfig(const config::StrategyConfig& config) {
@@ -436,13 +463,22 @@ Status CheckConfig(const config::StrategyConfig& config) {
 // Returns the settings that do not change the result, but must not differ between tasks.
 std::string LimitsOf(const config::StrategyConfig& config) {
   return StrCat("on failure: ", config::kOnFailureNames[static_cast<size_t>(config.on_failure)],
-                "\ntimeout: ", config.timeout_seconds.value_or(0), " s\n");
+                "\ntimeout: ", config.timeout_seconds.value_or(0), " s",
+                config.max_replicas ? StrCat("\nreplicas: ", *config.min_replicas, " to ",
+                                             *config.max_replicas, "\n")
+                                    : "\n");
 }
 
 StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOptions options) {
   RETURN_IF_ERROR(CheckConfig(task.config));
   ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
   const int tasks = std::max(cluster::TrainingTaskCount(task.tf_config), 1);
+  RETURN_IF_ERROR(CheckReplicas(task.config, tasks));
+  if (task.config.IsElastic() && task.tf_config.cluster.empty()) {
+    kGroupLog.Warning("no other task can join this one, because TF_CONFIG lists no tasks: add a "
+                      "chief to the job, or start it with two workers",
+                      {{"max_replicas", *task.config.max_replicas}});
+  }
   const auto rank = static_cast<int>(options.replica);
   options.definition.build.batch_size = collectives::SliceOf(task.global_batch, rank, tasks).count;
   const cluster::Task leader = cluster::ChiefOf(task.tf_config);
@@ -455,6 +491,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .shrinks = task.config.on_failure == config::OnFailure::kShrink,
+       .begins_again = task.begins_again,
        .goes_back = task.config.on_failure == config::OnFailure::kRestart,
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,

@@ -31,6 +31,7 @@ struct MultiWorkerMirroredOptions {
   ps::TaskId leader;           // the group's leader
   bool leads = false;          // this task is the leader; not used if the group shrinks
   bool shrinks = false;        // the group continues without lost tasks; rank 0 leads
+  bool begins_again = false;   // see collectives::Joining
   bool goes_back = false;      // after a loss, the group continues from the last checkpoint
   int64_t global_batch = 0;    // examples of all tasks in a usual step
   int64_t bytes_per_pack = 0;  // see PlanBuckets

@@ -304,7 +304,7 @@ TEST_F(TakeoverTest, AReplacementThatDoesNotShareTheFolderIsKeptOut) {
   running_[2] = std::make_unique<RunningTask>(config, clusters_[2]);
   ASSERT_TRUE(running_[2]->AwaitEnd());
   const Status end = running_[2]->End();
-  EXPECT_EQ(end.code(), StatusCode::kFailedPrecondition) << end;
+  EXPECT_EQ(end.code(), StatusCode::kUnavailable) << end;
   EXPECT_NE(Message(end).find("worker/task:1 does not see in " + folder_ + "/another what"),
             std::string::npos)
       << end;

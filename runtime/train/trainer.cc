@@ -110,6 +110,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .claim_run = [this] { return ClaimRun(); },
       .check_shares =
           [this](const strategy::RunClaim& claim) { return AwaitClaim(claim, kShareInProgress); },
+      .begins_again = context_.config().strategy.IsElastic() && BeginsAgain(),
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
@@ -182,7 +183,9 @@ StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   if (folder.empty()) return strategy::RunClaim{.first_term = now};  // a task that trains alone
   ASSIGN_OR_RETURN(const int64_t recorded, io::RecordedTerm(folder));
   strategy::RunClaim claim{.first_term = std::max(now, recorded)};
-  const Status written = WriteClaim(folder, claim.first_term, context_.files());
+  const rpc::Identity& self = context_.identity();
+  const Status written = WriteClaim(folder, {claim.first_term, self.job_uid, self.attempt},
+                                    context_.files());
   claim.written = written.ok();
   if (!written.ok()) {
     if (!MayPass(written)) return Annotate(written, "model_dir");
@@ -191,10 +194,20 @@ StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   return claim;
 }
 
+bool Trainer::BeginsAgain() const {
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return false;
+  const StatusOr<Claim> claim = ReadClaim(folder);
+  if (!claim.ok()) return !absl::IsNotFound(claim.status());
+  const rpc::Identity& self = context_.identity();
+  return claim->job_uid == self.job_uid && claim->attempt == self.attempt;
+}
+
 Status Trainer::CheckHasModelDir() const {
   const config::TrainingConfig& config = context_.config();
   const bool shrinks = config.strategy.on_failure == config::OnFailure::kShrink;
-  if (!shrinks || tasks_ == 1 || !config.model_dir.empty()) return OkStatus();
+  const bool alone = tasks_ == 1 && !config.strategy.IsElastic();
+  if (!shrinks || alone || !config.model_dir.empty()) return OkStatus();
   return InvalidArgument("strategy.on_failure: shrink needs a folder that all tasks share, in ",
                          "which a task that returns late finds out that the run has ended: set ",
                          "model_dir (in C++, pass BackupAndRestore), or use on_failure: wait");
@@ -206,8 +219,8 @@ Status Trainer::AwaitClaim(const strategy::RunClaim& claim, Duration patience) {
   const std::string& folder = context_.config().model_dir;
   const Duration deadline = context_.clock().Monotonic() + patience;
   for (;;) {
-    const StatusOr<int64_t> seen = ReadClaim(folder);
-    if (seen.ok() && *seen >= claim.first_term) return OkStatus();
+    const StatusOr<Claim> seen = ReadClaim(folder);
+    if (seen.ok() && seen->first_term >= claim.first_term) return OkStatus();
     if (!seen.ok() && !absl::IsNotFound(seen.status())) {
       kTrainLog.Warning("cannot check whether all tasks share model_dir",
                         {{"error", seen.status()}});
@@ -216,7 +229,7 @@ Status Trainer::AwaitClaim(const strategy::RunClaim& claim, Duration patience) {
     if (context_.stop().WaitFor(kShareRetry)) return OkStatus();
     if (context_.clock().Monotonic() >= deadline) break;
   }
-  return FailedPrecondition(
+  return Unavailable(
       "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ",
       cluster::ToString(context_.tf_config().task), " does not see in ", folder,
       " what another task has written to group.json there at least ", FormatDuration(patience),
@@ -229,7 +242,7 @@ Status Trainer::CheckSharesModelDir() {
 }
 
 Status Trainer::EndHere() {
-  if (tasks_ != 1) {
+  if (tasks_ != 1 || context_.config().strategy.IsElastic()) {
     return Unimplemented("training cannot end before its last step, because the other tasks of ",
                          "the run would continue");
   }
@@ -289,11 +302,12 @@ Status Trainer::Train(StepObserver* observer) {
   if (!again) RETURN_IF_ERROR(CheckSharesModelDir());
   global_step_ = start->global_step;
   Reposition(*start);
+  const int tasks = start->ranks > 0 ? start->ranks : tasks_;  // a group's number may change
   kTrainLog.Info("training", {{"from_step", global_step_},
                               {"to_step", total_steps_},
                               {"from_batch", start->drawn},
                               {"rank", rank_},
-                              {"tasks", tasks_ > 0 ? StrCat(tasks_) : std::string("unknown")}});
+                              {"tasks", tasks > 0 ? StrCat(tasks) : std::string("unknown")}});
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
   context_.board().Update([&](progress::Progress& p) {
     p.state = progress::State::kTraining;

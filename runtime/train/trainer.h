@@ -97,10 +97,13 @@ class Trainer {
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
   // See strategy::TrainingTask::claim_run.
   StatusOr<strategy::RunClaim> ClaimRun();
+  // Returns whether a task of this job's present attempt has provided a first state before, or may
+  // have, because model_dir cannot be read.
+  bool BeginsAgain() const;
   // If any task may take over the chief's duties, returns InvalidArgument if there is no model_dir.
   Status CheckHasModelDir() const;
   // Waits until model_dir contains what the task that provided the first state has written. Returns
-  // FailedPrecondition if it does not appear in time.
+  // Unavailable if it does not appear in time, because the volume may not be mounted yet.
   Status AwaitClaim(const strategy::RunClaim& claim, Duration patience);
   // Calls AwaitClaim at the beginning of a run in which any task may take over the chief's duties.
   // Returns state::RunFailure if this task does not share model_dir with the others.

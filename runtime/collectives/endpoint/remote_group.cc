@@ -287,9 +287,9 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
   MutexLock lock(state_->mutex);
   for (size_t i = 0; i < state_->options.tasks.size(); ++i) {
     const GroupTask& task = state_->options.tasks[i];
-    if (static_cast<int>(i) == state_->task) continue;
+    if (static_cast<int>(i) == state_->task || !state_->IsPresent(static_cast<int>(i))) continue;
     state::PeerState peer = state::PeerOf(task.type, task.index);
-    peer.address = task.address;
+    peer.address = state_->AddressOf(static_cast<int>(i));
     const bool leads = static_cast<int>(i) == state_->leader;
     const rpc::Connection* connection = leads ? state_->to_leader : nullptr;
     bool suspected = state_->leader_suspected;

@@ -215,11 +215,13 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   // only then.
   if (&seat == &seats_[self_] && !std::exchange(has_joined_, true)) {
     for (Seat& other : seats_) other.lost = std::max(other.lost, now);
+    joined_ = now;
   }
   seat.left = seat.departed = false;
   seat.known = std::max(seat.known, join.last_generation);
   seat.join = join;
   memory_.reset();
+  if (rules_.elastic() && !IsListed(seat)) seat.member.address = join.address;
   seat.member.step = join.step;
   seat.member.state_generation = join.state_generation;
 }
@@ -343,7 +345,7 @@ void Leader::Proceed(Duration now) {
   if (phase_ == Phase::kGathering) {
     RefuseMisfits();
     hands_back_ = false;
-    if (Missing(now).empty()) Form(now);
+    if (Missing(now).empty() && MoreTasks(now) == 0 && !AwaitsCall(now)) Form(now);
   }
   if (phase_ == Phase::kConnecting && Missing(now).empty()) {
     phase_ = Phase::kGoing;
@@ -370,7 +372,7 @@ void Leader::Form(Duration now) {
   }
   phase_ = Phase::kConnecting;
   formed_ = now;
-  number_ = std::max(number_, heard_) + 1;
+  number_ = std::max({number_ + 1, heard_ + 1, rules_.first_generation});
   FormOrder order{.generation = number_, .members = {}, .replaced = Replaced()};
   std::vector<int64_t> requests;
   std::vector<size_t> taking_part;

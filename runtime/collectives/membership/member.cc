@@ -33,6 +33,8 @@ void GroupMember::AskToJoin() {
       .step = joining_.step,
       .state_generation = joining_.state_generation,
       .agreement = joining_.agreement,
+      .address = self_.address,
+      .begins_again = joining_.begins_again,
       .last_generation = last_generation_,
       .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses(),
       .past = shrinks_ ? history_.past() : std::vector<PastGeneration>()});

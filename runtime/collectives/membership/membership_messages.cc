@@ -52,8 +52,10 @@ struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
     return {{"kind", "join"},           {"request", m.request},
             {"step", m.step},           {"stateGeneration", m.state_generation},
-            {"agreement", m.agreement}, {"lastGeneration", m.last_generation},
-            {"known", ToJson(m.known)}, {"past", ToJson(m.past)}};
+            {"agreement", m.agreement}, {"address", m.address},
+            {"known", ToJson(m.known)}, {"past", ToJson(m.past)},
+            {"beginsAgain", m.begins_again},
+            {"lastGeneration", m.last_generation}};
   }
   Json operator()(const ReadyReport& m) const {
     return {{"kind", "ready"}, {"generation", m.generation}};
@@ -147,6 +149,12 @@ class Fields {
     if (rank < static_cast<int64_t>(kMostMembers)) return static_cast<int>(rank);
     return Fail<int>(DataLoss(name, ": not a rank"));
   }
+  // Returns "host:port", which may be shown to users.
+  std::string Address(std::string_view name) {
+    std::string address = Text(name, kMostNameBytes);
+    if (address == state::PlainWords(address)) return address;
+    return Fail<std::string>(DataLoss(name, ": not an address"));
+  }
   bool Flag(std::string_view name) {
     StatusOr<bool> flag = root_[name].Bool();
     return flag.ok() ? *flag : Fail<bool>(flag.status());
@@ -161,7 +169,7 @@ class Fields {
     for (const JsonField& element : *elements) {
       Fields fields(element);
       members.push_back({.task = fields.Text("task", kMostNameBytes),
-                         .address = fields.Text("address", kMostNameBytes),
+                         .address = fields.Address("address"),
                          .incarnation = fields.Number("incarnation", 0),
                          .step = fields.Number("step", -1),
                          .state_generation = fields.Number("stateGeneration", 0)});
@@ -273,6 +281,8 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.step = fields.Number("step", -1);
     join.state_generation = fields.Number("stateGeneration", 0);
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
+    join.address = fields.Address("address");
+    join.begins_again = fields.Flag("beginsAgain");
     join.last_generation = fields.Number("lastGeneration", 0, kMostGeneration);
     join.known = fields.Processes("known");
     join.past = fields.Past("past");
@@ -357,6 +367,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
 }
 
 std::string Describe(const Member& member) {
+  if (member.address.empty()) return member.task;
   return StrCat(member.task, " (", member.address, ")");
 }
 

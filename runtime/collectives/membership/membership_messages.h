@@ -51,6 +51,8 @@ struct JoinRequest {    // the member belongs to no generation
   int64_t step = -1;    // see Joining
   int64_t state_generation = 0;
   std::string agreement;
+  std::string address;              // "host:port"
+  bool begins_again = false;        // see Joining
   int64_t last_generation = 0;      // the highest generation that this process has seen
   std::vector<KnownProcess> known;  // set in the first request of a session
   // Set only if the group may shrink.
@@ -145,7 +147,7 @@ std::string Encode(const ToMember& message);
 StatusOr<ToLeader> DecodeToLeader(std::string_view text);
 StatusOr<ToMember> DecodeToMember(std::string_view text);
 
-// Names a task in messages: "worker 1 (10.0.0.1:2222)".
+// Names a task in messages: "worker 1 (10.0.0.1:2222)", or "worker 1" if its address is unknown.
 std::string Describe(const Member& member);
 // Appends the names of all ranks that the message mentions: "… (rank 2 is worker 1 (host:port))".
 std::string NameRanks(const std::string& message, const std::vector<Member>& members);

@@ -53,6 +53,8 @@ TEST(Messages, SurviveTheWire) {
           .step = 3,
           .state_generation = 1,
           .agreement = "a\n\"b\"",
+          .address = "h:1",
+          .begins_again = true,
           .last_generation = 2,
           .known = {{"worker 1", 4, true}},
           .past =
