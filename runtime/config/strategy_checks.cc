@@ -45,9 +45,9 @@ Status CheckElastic(const TrainingConfig& config) {
   const StrategyConfig& strategy = config.strategy;
   RETURN_IF_ERROR(CheckReplicas(strategy));
   if (!strategy.IsElastic()) return OkStatus();
-  const std::string why = StrCat("the number of tasks may change between strategy.min_replicas (",
-                                 *strategy.min_replicas, ") and strategy.max_replicas (",
-                                 *strategy.max_replicas, ")");
+  const std::string why =
+      StrCat("the number of tasks may change between strategy.min_replicas (",
+             *strategy.min_replicas, ") and strategy.max_replicas (", *strategy.max_replicas, ")");
   if (strategy.on_failure != OnFailure::kShrink) {
     return InvalidArgument("strategy.on_failure: expected shrink, because ", why, ", got ",
                            kOnFailureNames[static_cast<size_t>(strategy.on_failure)],

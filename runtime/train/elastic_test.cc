@@ -1,6 +1,7 @@
-// Trains with a group whose number of tasks changes. The tasks are threads of one process, connected
-// over loopback. Each run must end with the variables of a single task that took the same steps: a
-// step that is lost or repeated, or examples that are left out or used twice, would change them.
+// Trains with a group whose number of tasks changes. The tasks are threads of one process,
+// connected over loopback. A run must end with the variables of a single task that took the same
+// steps: a step that is lost or repeated, or examples that are left out or used twice, would change
+// them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -121,8 +122,8 @@ TEST_F(ElasticTest, BelowTheMinimumTheGroupWaitsUntilAnotherTaskJoins) {
   EXPECT_TRUE(chief->AwaitStep(waits + 100));
 }
 
-// A newcomer leads while the chief is away. The chief's TF_CONFIG lists neither of the others when it
-// returns, so the newcomer has to call it.
+// A newcomer leads while the chief is away. The chief's TF_CONFIG lists neither of the others when
+// it returns, so the newcomer has to call it.
 TEST_F(ElasticTest, AChiefThatKnowsNobodyFindsTheGroupThatTrainsWithoutIt) {
   const config::TrainingConfig config = Elastic("taken_over", 1, 100'000'000);
   auto chief = Start(config, 0, 1);

@@ -184,8 +184,8 @@ StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   ASSIGN_OR_RETURN(const int64_t recorded, io::RecordedTerm(folder));
   strategy::RunClaim claim{.first_term = std::max(now, recorded)};
   const rpc::Identity& self = context_.identity();
-  const Status written = WriteClaim(folder, {claim.first_term, self.job_uid, self.attempt},
-                                    context_.files());
+  const Status written =
+      WriteClaim(folder, {claim.first_term, self.job_uid, self.attempt}, context_.files());
   claim.written = written.ok();
   if (!written.ok()) {
     if (!MayPass(written)) return Annotate(written, "model_dir");

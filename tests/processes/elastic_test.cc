@@ -17,10 +17,11 @@ constexpr int kSteps = 20000;
 
 // The settings of a process that starts while the job has this many tasks.
 GroupSettings With(size_t listed) {
-  return {.max_steps = kSteps,
-          .global_batch_size = 24,
-          .listed = listed,
-          .strategy = "multi_worker_mirrored, min_replicas: 2, max_replicas: 4, on_failure: shrink"};
+  return {
+      .max_steps = kSteps,
+      .global_batch_size = 24,
+      .listed = listed,
+      .strategy = "multi_worker_mirrored, min_replicas: 2, max_replicas: 4, on_failure: shrink"};
 }
 
 // Starts a task while `holds` is stopped, so that the job does not end before the task has joined.
@@ -61,7 +62,8 @@ TEST(ElasticProcessTest, TasksJoinAndLeaveAndAreLostWithoutALostStep) {
   alone.Start(kChief, settings);
   alone.AwaitEnd();
   const std::vector<float> weights = GroupJob::Weights(GroupJob::FolderOf("elastic"), kSteps),
-                           expected = GroupJob::Weights(GroupJob::FolderOf("elastic_alone"), kSteps);
+                           expected =
+                               GroupJob::Weights(GroupJob::FolderOf("elastic_alone"), kSteps);
   ASSERT_EQ(weights.size(), expected.size());
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
 }

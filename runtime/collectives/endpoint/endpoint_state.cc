@@ -148,9 +148,8 @@ bool Endpoint::State::IsPresent(int number) const {
   const auto is_session = [number](const auto& session) { return session.second.task == number; };
   if (std::ranges::any_of(sessions, is_session)) return true;
   if (!member.InGeneration()) return number == leader;
-  return std::ranges::any_of(member.formation().members, [&](const Member& other) {
-    return other.task == NameOf(number);
-  });
+  return std::ranges::any_of(member.formation().members,
+                             [&](const Member& other) { return other.task == NameOf(number); });
 }
 
 std::string Endpoint::State::Place(int number) const {
@@ -187,11 +186,10 @@ std::function<void(rpc::Health, Duration)> Endpoint::State::OnHealth(
     }
     if (silent) {
       Say(state::PeerEvent::Kind::kSuspected, name, address,
-          StrCat(place, " has been silent for ", FormatDuration(silence),
-                 ", will be given up at ", FormatDuration(options.liveness.lease)));
+          StrCat(place, " has been silent for ", FormatDuration(silence), ", will be given up at ",
+                 FormatDuration(options.liveness.lease)));
     } else {
-      Say(state::PeerEvent::Kind::kRecovered, name, address,
-          StrCat(place, " responds again"));
+      Say(state::PeerEvent::Kind::kRecovered, name, address, StrCat(place, " responds again"));
     }
   };
 }

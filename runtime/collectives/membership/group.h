@@ -6,8 +6,8 @@
 // generation. While the leader is missing, the others keep their state. They wait for the leader
 // or, if the group may shrink, another task leads until it returns. A generation that lacks tasks
 // needs a majority of the last generation (quorum.h), so two groups never train at the same time.
-// In an elastic group, tasks that were not listed at the beginning may join, and tasks may leave for
-// good.
+// In an elastic group, tasks that were not listed at the beginning may join, and tasks may leave
+// for good.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 // until the members join again. If they cannot connect to it, they continue without it, and try
 // again after a pause.
 //
-// If the rules make the group elastic, tasks that are not listed at the beginning may join, too, and
-// a generation needs only a minimum number of tasks. A task that departs is not awaited.
+// If the rules make the group elastic, tasks that are not listed at the beginning may join, too,
+// and a generation needs only a minimum number of tasks. A task that departs is not awaited.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.

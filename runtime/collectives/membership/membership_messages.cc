@@ -50,10 +50,14 @@ Json ToJson(const std::vector<PastGeneration>& past) {
 
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
-    return {{"kind", "join"},           {"request", m.request},
-            {"step", m.step},           {"stateGeneration", m.state_generation},
-            {"agreement", m.agreement}, {"address", m.address},
-            {"known", ToJson(m.known)}, {"past", ToJson(m.past)},
+    return {{"kind", "join"},
+            {"request", m.request},
+            {"step", m.step},
+            {"stateGeneration", m.state_generation},
+            {"agreement", m.agreement},
+            {"address", m.address},
+            {"known", ToJson(m.known)},
+            {"past", ToJson(m.past)},
             {"beginsAgain", m.begins_again},
             {"lastGeneration", m.last_generation}};
   }

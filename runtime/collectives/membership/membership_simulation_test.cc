@@ -32,8 +32,8 @@ class GroupSimulation : private SimulatedGroup {
       // If the network is divided, a group may begin again while another one is cut off, unless no
       // two groups can have the minimum.
       rules_.least_tasks = Chance(0.5) ? 1 : tasks / 2 + 1;
-      size_ = Chance(0.5) ? rules_.least_tasks
-                          : static_cast<int>(Number(rules_.least_tasks, tasks));
+      size_ =
+          Chance(0.5) ? rules_.least_tasks : static_cast<int>(Number(rules_.least_tasks, tasks));
       After(kFaultsEnd, [this, tasks] { Resize(tasks); });
     }
     for (int task = 0; task < tasks; ++task) {
@@ -103,6 +103,26 @@ class GroupSimulation : private SimulatedGroup {
                                [](const PastGeneration& past) { return past.members.size() > 2; });
   }
 
+  // Changes the number of tasks, as a platform does: asks the processes of further tasks to end,
+  // and starts missing ones.
+  void Resize(int size) {
+    size_ = size;
+    for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
+      const auto& process = processes_[static_cast<size_t>(task)];
+      if (task < size) After(Time(0s, 5s), [this, task] { Start(task); });
+      if (task >= size) listed_[static_cast<size_t>(task)] = 0;
+      if (task < size || !process) continue;
+      In(process->incarnation, [](Process& p) {
+        p.trains = false;
+        p.member->Depart();
+      });
+      After(Time(1s, 5s), [this, task, incarnation = process->incarnation] {
+        const auto& ends = processes_[static_cast<size_t>(task)];
+        if (ends && ends->incarnation == incarnation) Restart(task, 0s);
+      });
+    }
+  }
+
   // Restarts the tasks that the first one knows from its TF_CONFIG. The others may continue, led by
   // a task that the first one does not know.
   void RestartListed() {
@@ -115,8 +135,8 @@ class GroupSimulation : private SimulatedGroup {
 
   void Fault() {
     if (rules_.elastic() && Chance(0.4)) {
-      return Resize(static_cast<int>(
-          Number(rules_.least_tasks, static_cast<int64_t>(tasks_.size()))));
+      return Resize(
+          static_cast<int>(Number(rules_.least_tasks, static_cast<int64_t>(tasks_.size()))));
     }
     if (rules_.elastic() && Chance(0.3)) return RestartListed();
     const int task = static_cast<int>(Number(0, static_cast<int64_t>(tasks_.size()) - 1));

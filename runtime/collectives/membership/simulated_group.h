@@ -173,26 +173,6 @@ class SimulatedGroup : protected SimulatedTime {
     After(after, [this, task] { Start(task); });
   }
 
-  // Changes the number of tasks, as a platform does: asks the processes of further tasks to end, and
-  // starts missing ones.
-  void Resize(int size) {
-    size_ = size;
-    for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
-      const auto& process = processes_[static_cast<size_t>(task)];
-      if (task < size) After(Time(0s, 5s), [this, task] { Start(task); });
-      if (task >= size) listed_[static_cast<size_t>(task)] = 0;
-      if (task < size || !process) continue;
-      In(process->incarnation, [](Process& p) {
-        p.trains = false;
-        p.member->Depart();
-      });
-      After(Time(1s, 5s), [this, task, incarnation = process->incarnation] {
-        const auto& ends = processes_[static_cast<size_t>(task)];
-        if (ends && ends->incarnation == incarnation) Restart(task, 0s);
-      });
-    }
-  }
-
   // The others consider a process lost if it is silent for the length of the lease.
   void Pause(Process& process, Duration time) {
     process.paused_until = std::max(process.paused_until, now_ + time);

@@ -38,8 +38,8 @@ struct Process {
   std::set<int> known;  // the tasks whose addresses the process knows
   Duration next_call{0};
   bool begins_again = false;  // see Joining
-  bool trains = false;  // joins again when its generation ends
-  bool left = false;    // has said that it takes no further steps, so the others do not wait for it
+  bool trains = false;        // joins again when its generation ends
+  bool left = false;  // has said that it takes no further steps, so the others do not wait for it
   Duration paused_until{0};
   std::unique_ptr<Leader> leader;  // set while the process leads
   std::unique_ptr<GroupMember> member;

@@ -16,9 +16,8 @@ std::string ClaimPath(const std::string& folder) {
 
 Status WriteClaim(const std::string& folder, const Claim& claim, FileSystem& files) {
   RETURN_IF_ERROR(MakeDirectories(folder));
-  const Json text = {{"first_term", claim.first_term},
-                     {"job_uid", claim.job_uid},
-                     {"attempt", claim.attempt}};
+  const Json text = {
+      {"first_term", claim.first_term}, {"job_uid", claim.job_uid}, {"attempt", claim.attempt}};
   return WriteFileAtomically(ClaimPath(folder), PrintJson(text) + "\n", files);
 }
 
