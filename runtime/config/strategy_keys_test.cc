@@ -13,7 +13,9 @@ std::string Parsed(const std::string& keys) {
              "optimizer: adagrad\ndata: {train: {format: linear}}\nmax_steps: 10\n",
              keys, "\n"),
       "t.yaml");
-  return config.ok() ? "accepted" : std::string(Message(config.status()));
+  if (!config.ok()) return std::string(Message(config.status()));
+  const Status valid = Validate(*config);
+  return valid.ok() ? "accepted" : std::string(Message(valid));
 }
 
 TEST(StrategyKeys, AnElasticGroupNeedsBothLimitsAndAGlobalBatch) {
@@ -24,34 +26,29 @@ TEST(StrategyKeys, AnElasticGroupNeedsBothLimitsAndAGlobalBatch) {
   };
   EXPECT_EQ(with("min_replicas: 1, max_replicas: 4, on_failure: shrink"), "accepted");
   EXPECT_EQ(with("min_replicas: 3, max_replicas: 3", "batch_size"), "accepted");
-  EXPECT_EQ(
-      with("min_replicas: 3, max_replicas: 2, on_failure: shrink"),
-      "t.yaml: strategy.min_replicas: expected at most strategy.max_replicas, which is 2, got 3");
-  EXPECT_EQ(
-      with("min_replicas: 2"),
-      "t.yaml: strategy.max_replicas: expected a number, because strategy.min_replicas is set; set "
-      "both or neither");
-  EXPECT_EQ(
-      with("max_replicas: 2"),
-      "t.yaml: strategy.min_replicas: expected a number, because strategy.max_replicas is set; set "
-      "both or neither");
+  EXPECT_EQ(with("min_replicas: 3, max_replicas: 2, on_failure: shrink"),
+            "strategy.min_replicas: expected at most strategy.max_replicas, which is 2, got 3");
+  EXPECT_EQ(with("min_replicas: 2"),
+            "strategy.max_replicas: expected a number, because strategy.min_replicas is set; set "
+            "both or neither");
+  EXPECT_EQ(with("max_replicas: 2"),
+            "strategy.min_replicas: expected a number, because strategy.max_replicas is set; set "
+            "both or neither");
   EXPECT_EQ(Parsed("strategy: {name: multi_worker_mirrored, min_replicas: 0}"),
             "t.yaml: strategy.min_replicas: expected a value from 1 to 1024, got 0");
   EXPECT_EQ(with("min_replicas: 1, max_replicas: 2, on_failure: restart"),
-            "t.yaml: strategy.on_failure: expected shrink, because the number of tasks may change "
-            "between "
+            "strategy.on_failure: expected shrink, because the number of tasks may change between "
             "strategy.min_replicas (1) and strategy.max_replicas (2), got restart; set "
             "on_failure: shrink, or remove these two keys");
   EXPECT_EQ(with("min_replicas: 1, max_replicas: 2, on_failure: shrink", "batch_size"),
-            "t.yaml: global_batch_size: expected a number, because the number of tasks may change "
-            "between "
+            "global_batch_size: expected a number, because the number of tasks may change between "
             "strategy.min_replicas (1) and strategy.max_replicas (2); replace batch_size by "
             "global_batch_size");
   EXPECT_EQ(with("min_replicas: 1, max_replicas: 9, on_failure: shrink"),
-            "t.yaml: global_batch_size: expected at least one example for each of the "
+            "global_batch_size: expected at least one example for each of the "
             "strategy.max_replicas (9) tasks, got 8");
   EXPECT_EQ(Parsed("strategy: {name: mirrored, min_replicas: 1, max_replicas: 2}"),
-            "t.yaml: strategy.min_replicas: belongs to strategy.name multi_worker_mirrored, but "
+            "strategy.min_replicas: belongs to strategy.name multi_worker_mirrored, but "
             "strategy.name is mirrored; remove one of the two");
 }
 
