@@ -86,11 +86,35 @@ void AddGroupKeys(std::vector<Key>& keys) {
                   .when_values = {"multi_worker_mirrored"}});
 }
 
+void AddElasticKeys(std::vector<Key>& keys) {
+  keys.push_back({.path = "strategy.min_replicas",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::strategy, &S::min_replicas>(),
+                  .doc = "Least number of tasks that train, including the chief. With fewer tasks, "
+                         "the group waits. If it is below `max_replicas`, tasks may join and leave "
+                         "while the job trains ([guide](guides/all-reduce.md#elastic)); this needs "
+                         "`global_batch_size` and `strategy.on_failure: shrink`.",
+                  .minimum = 1,
+                  .maximum = kMostReplicas,
+                  .when_values = {"multi_worker_mirrored"},
+                  .unset_doc = "the tasks in `TF_CONFIG`"});
+  keys.push_back({.path = "strategy.max_replicas",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::strategy, &S::max_replicas>(),
+                  .doc = "Greatest number of tasks that train, including the chief. Further tasks "
+                         "are refused.",
+                  .minimum = 1,
+                  .maximum = kMostReplicas,
+                  .when_values = {"multi_worker_mirrored"},
+                  .unset_doc = "the tasks in `TF_CONFIG`"});
+}
+
 // Adds the keys of strategies that reduce gradients over several devices.
 void AddReductionKeys(std::vector<Key>& keys) {
   const size_t first = keys.size();
   AddDeviceKeys(keys);
   AddGroupKeys(keys);
+  AddElasticKeys(keys);
   for (size_t i = first; i < keys.size(); ++i) keys[i].when_key = "strategy.name";
 }
 

@@ -256,17 +256,23 @@ inline constexpr int64_t kMostDevices = 256;
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
+inline constexpr int64_t kMostReplicas = 1024;  // the limit of max_replicas
+
 struct StrategyConfig {
   // With kAuto, strategy::Select chooses a strategy suited to the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
-  // The next six fields apply to strategies that reduce gradients over devices.
+  // The next eight fields apply to strategies that reduce gradients over devices.
   int64_t devices = 1;                    // number of devices of this task
   int64_t bytes_per_pack = 0;             // 0 for automatic
   std::optional<double> timeout_seconds;  // per collective operation; no limit if unset or 0
   CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // must be kAuto
   CollectiveTransport transport = CollectiveTransport::kAuto;
   OnFailure on_failure = OnFailure::kWait;  // reaction of the other tasks to a lost task
+  // The least and the most tasks that train. Both are set, or neither.
+  std::optional<int64_t> min_replicas, max_replicas;
+  // Returns whether tasks may join and leave while the job trains.
+  bool IsElastic() const { return min_replicas != max_replicas; }
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;

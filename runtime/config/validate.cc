@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/config/keys.h"
+#include "runtime/config/strategy_checks.h"
 #include "runtime/config/token_keys.h"
 
 namespace tfjob::config {
@@ -359,27 +360,6 @@ Status CheckAveraging(const OptimizerConfig& optimizer) {
                          "remove one of the two");
 }
 
-Status CheckStrategy(const StrategyConfig& strategy) {
-  const bool servers =
-      strategy.kind == StrategyKind::kAuto || strategy.kind == StrategyKind::kParameterServer;
-  if (strategy.max_staleness && !servers) {
-    return InvalidArgument(
-        "strategy.max_staleness: belongs to strategy.name parameter_server, but strategy.name is ",
-        kStrategyNames[static_cast<size_t>(strategy.kind)],
-        ", where no gradient is stale; remove one of the two");
-  }
-  if (strategy.implementation == CollectiveImplementation::kNccl) {
-    return InvalidArgument(
-        "strategy.implementation: nccl needs GPUs, and this version trains on CPUs; use auto");
-  }
-  if (strategy.implementation == CollectiveImplementation::kRing) {
-    return InvalidArgument(
-        "strategy.implementation: ring is not available; use auto, which chooses the algorithm by "
-        "size and gives all tasks the same bits");
-  }
-  return OkStatus();
-}
-
 Status CheckBatchSize(const TrainingConfig& config) {
   if (!config.batch_size || !config.global_batch_size) return OkStatus();
   return InvalidArgument(
@@ -439,6 +419,7 @@ Status Validate(const TrainingConfig& config, const Provided& provided) {
   RETURN_IF_ERROR(CheckAveraging(config.optimizer));
   RETURN_IF_ERROR(CheckStrategy(config.strategy));
   RETURN_IF_ERROR(CheckBatchSize(config));
+  RETURN_IF_ERROR(CheckElastic(config));
   RETURN_IF_ERROR(CheckEnd(config));
   return CheckCheckpoints(config);
 }

@@ -7,11 +7,8 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
-#include "runtime/collectives/transport/task_communicator.h"
-#include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/replica.h"
-#include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -68,7 +65,7 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   StatusOr<StepOutcome> Start() override {
-    RETURN_IF_ERROR(Join());
+    if (!std::exchange(trains_on_, false)) RETURN_IF_ERROR(Join());
     return Outcome();
   }
 
@@ -119,6 +116,7 @@ class MultiWorkerMirrored : public Strategy {
     while (!Leads() && replica_->has_state() && left.ok()) {
       left = Join();
       if (left.ok() && global_step_ < reached) {
+        trains_on_ = true;
         return Aborted("the group goes on from step ", global_step_, ", before the last step");
       }
     }
@@ -175,26 +173,37 @@ class MultiWorkerMirrored : public Strategy {
       const bool keeps = replica_->has_state() && !goes_back_;
       ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = keeps ? drawn_ : -1,
                                                           .state_generation = state_generation_,
-                                                          .agreement = agreement_}));
+                                                          .agreement = agreement_,
+                                                          .begins_again = options_.begins_again}));
       // Until now, the state could still be saved: the process may be asked to end while it waits.
       if (goes_back_) replica_->Forget();
       goes_back_ = false;
       Status shared = ShareState();
       if (shared.ok()) {
         state_generation_ = generation_.number;
-        if (options_.shrinks) shared = generation_.communicator->Barrier();
-      }
-      if (shared.ok()) {
-        options_.group->StateIsShared();
-        return OkStatus();
+        // A member that joins again ends the generation, so none may do so while others still
+        // receive the state.
+        shared = generation_.communicator->Barrier();
+        if (shared.ok()) {
+          options_.group->StateIsShared();
+          return OkStatus();
+        }
       }
       if (!provided_.ok()) return provided_;
+      if (!kept_out_.ok()) {
+        Drop();
+        (void)options_.group->Depart();
+        return kept_out_;
+      }
       RETURN_IF_ERROR(DropFailed(shared));
+      // The state is complete, and no step has begun.
+      if (state_generation_ == generation_.number) goes_back_ = false;
     }
   }
 
   // Sends the newest state to the tasks that have a different one. Returns the communicator's
-  // error, or the leader's error if it cannot provide a state.
+  // error, the leader's error if it cannot provide a state, or this task's error if the group must
+  // go on without it.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -214,9 +223,14 @@ class MultiWorkerMirrored : public Strategy {
                                        claim_.written ? 1 : 0};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
+    const RunClaim claim{.first_term = position[2], .written = position[3] != 0};
+    if (options_.shrinks && newest >= 0 && receives && claim.written) {
+      kept_out_ = options_.check_shares(claim);
+      RETURN_IF_ERROR(kept_out_);
+    }
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
-    claim_ = {.first_term = position[2], .written = position[3] != 0};
+    claim_ = claim;
     return OkStatus();
   }
 
@@ -305,14 +319,16 @@ class MultiWorkerMirrored : public Strategy {
   // not join again: an exchange has taken longer than strategy.timeout_seconds, or errors other
   // than the loss of a task have occurred in several generations in a row.
   Status DropFailed(const Status& why) {
-    kGroupLog.Warning(options_.goes_back
-                          ? "an exchange has failed; going back to the last checkpoint"
-                          : "an exchange has failed; joining the next generation",
+    // Aborted means that a task was asked to end, and that none was lost.
+    goes_back_ = options_.goes_back && !absl::IsAborted(why);
+    kGroupLog.Warning(goes_back_ ? "an exchange has failed; going back to the last checkpoint"
+                                 : "an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
     Drop();
-    goes_back_ = options_.goes_back;
     if (absl::IsDeadlineExceeded(why)) return why;
-    if (absl::IsUnavailable(why) || absl::IsCancelled(why)) return OkStatus();
+    if (absl::IsUnavailable(why) || absl::IsCancelled(why) || absl::IsAborted(why)) {
+      return OkStatus();
+    }
     constexpr int kMostFailures = 3;
     return ++failures_ < kMostFailures ? OkStatus() : why;
   }
@@ -332,7 +348,9 @@ class MultiWorkerMirrored : public Strategy {
   int64_t state_generation_ = 0;  // see collectives::Joining
   RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
+  Status kept_out_;               // why the group must go on without this task
   bool goes_back_ = false;        // the next generation begins with the last checkpoint
+  bool trains_on_ = false;        // Leave has returned Aborted, in a generation that trains
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
@@ -344,116 +362,6 @@ StatusOr<std::unique_ptr<Strategy>> MakeMultiWorkerMirrored(MultiWorkerMirroredO
   auto strategy = std::make_unique<MultiWorkerMirrored>(std::move(options));
   RETURN_IF_ERROR(strategy->Create());
   return std::unique_ptr<Strategy>(std::move(strategy));
-}
-
-namespace {
-
-constexpr auto kKind = config::StrategyKind::kMultiWorkerMirrored;
-
-Status CheckGroup(const cluster::TfConfig& tf_config) {
-  if (tf_config.cluster.sparse()) {
-    return Unimplemented(
-        "strategy.name: multi_worker_mirrored needs to know all tasks that train, but "
-        "enableDynamicWorker leaves their number open: remove enableDynamicWorker, or use "
-        "parameter_server with ps tasks");
-  }
-  return CheckNoServers(kKind, tf_config);
-}
-
-bool SuitsGroup(const cluster::TfConfig& tf_config) {
-  return cluster::TrainingTaskCount(tf_config) > 1 && tf_config.cluster.size("ps") == 0;
-}
-
-collectives::TransportChoice ChoiceOf(config::CollectiveTransport transport) {
-  switch (transport) {
-    case config::CollectiveTransport::kAuto:
-      return collectives::TransportChoice::kAuto;
-    case config::CollectiveTransport::kTcp:
-      return collectives::TransportChoice::kTcp;
-    case config::CollectiveTransport::kSharedMemory:
-      return collectives::TransportChoice::kSharedMemory;
-  }
-  return collectives::TransportChoice::kAuto;
-}
-
-std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& task) {
-  collectives::EndpointOptions options{
-      .identity = task.identity,
-      .credentials = task.credentials,
-      .make_communicator = [transport = ChoiceOf(task.config.transport)](
-                               int rank, std::vector<wire::UniqueFd> sockets,
-                               const collectives::Interrupt& interrupt) {
-        return collectives::MakeTaskCommunicator({.rank = rank,
-                                                  .sockets = std::move(sockets),
-                                                  .transport = transport,
-                                                  .interrupt = interrupt});
-      }};
-  for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config)) {
-    options.tasks.push_back({.type = trains.type,
-                             .index = trains.index,
-                             .address = task.tf_config.cluster.address(trains)});
-  }
-  options.exchange_timeout =
-      Duration(static_cast<int64_t>(task.config.timeout_seconds.value_or(0) * 1e6));
-  options.shrinks = task.config.on_failure == config::OnFailure::kShrink;
-  return std::make_unique<collectives::Endpoint>(std::move(options));
-}
-
-Status CheckConfig(const config::StrategyConfig& config) {
-  if (config.devices > 1) {
-    return Unimplemented("strategy.devices: multi_worker_mirrored trains with one device per task ",
-                         "in this version, got ", config.devices,
-                         ": remove the key, or use mirrored with one task");
-  }
-  if (config.max_staleness) {
-    return InvalidArgument(
-        "strategy.max_staleness: no gradient is stale without parameter servers, and the cluster "
-        "has no ps task; remove the key, or add ps tasks");
-  }
-  return OkStatus();
-}
-
-// Returns the settings that do not change the result, but must not differ between tasks.
-std::string LimitsOf(const config::StrategyConfig& config) {
-  return StrCat("on failure: ", config::kOnFailureNames[static_cast<size_t>(config.on_failure)],
-                "\ntimeout: ", config.timeout_seconds.value_or(0), " s\n");
-}
-
-StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOptions options) {
-  RETURN_IF_ERROR(CheckConfig(task.config));
-  ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
-  const int tasks = std::max(cluster::TrainingTaskCount(task.tf_config), 1);
-  const auto rank = static_cast<int>(options.replica);
-  options.definition.build.batch_size = collectives::SliceOf(task.global_batch, rank, tasks).count;
-  const cluster::Task leader = cluster::ChiefOf(task.tf_config);
-  return MakeMultiWorkerMirrored(
-      {.common = std::move(options),
-       .group = task.endpoint->MakeGroup({.on_event = task.on_event,
-                                          .stop_requested = std::move(task.stop_requested),
-                                          .asked_to_end = std::move(task.asked_to_end),
-                                          .stop_patience = task.stop_patience}),
-       .leader = {leader.type, leader.index},
-       .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
-       .shrinks = task.config.on_failure == config::OnFailure::kShrink,
-       .goes_back = task.config.on_failure == config::OnFailure::kRestart,
-       .global_batch = task.global_batch,
-       .bytes_per_pack = task.config.bytes_per_pack,
-       .transport = task.config.transport,
-       .last_step = task.last_step,
-       .agreement = StrCat(LimitsOf(task.config), task.agreement),
-       .claim_run = std::move(task.claim_run),
-       .on_event = std::move(task.on_event)});
-}
-
-}  // namespace
-
-StrategyEntry MultiWorkerMirroredEntry() {
-  return {.kind = kKind,
-          .suits = SuitsGroup,
-          .check = CheckGroup,
-          .make = MakeOfTask,
-          .make_endpoint = MakeEndpointOfTask,
-          .global_batches = true};
 }
 
 }  // namespace tfjob::strategy

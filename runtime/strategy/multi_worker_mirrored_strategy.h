@@ -31,6 +31,7 @@ struct MultiWorkerMirroredOptions {
   ps::TaskId leader;           // the group's leader
   bool leads = false;          // this task is the leader; not used if the group shrinks
   bool shrinks = false;        // the group continues without lost tasks; rank 0 leads
+  bool begins_again = false;   // see collectives::Joining
   bool goes_back = false;      // after a loss, the group continues from the last checkpoint
   int64_t global_batch = 0;    // examples of all tasks in a usual step
   int64_t bytes_per_pack = 0;  // see PlanBuckets
@@ -44,6 +45,8 @@ struct MultiWorkerMirroredOptions {
   std::string agreement;
   // See TrainingTask::claim_run. Called only if the group shrinks.
   std::function<StatusOr<RunClaim>()> claim_run;
+  // See TrainingTask::check_shares. Called only if the group shrinks.
+  std::function<Status(const RunClaim&)> check_shares;
   state::PeerEventSink on_event;
 };
 

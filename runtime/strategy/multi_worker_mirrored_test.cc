@@ -48,23 +48,23 @@ void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   }
 }
 
-// Sharing the state takes 15 operations, and each of the 4 batches takes 3: announcements,
-// gradients, totals.
+// Sharing the state takes 15 operations and a barrier, and each of the 4 batches takes 3:
+// announcements, gradients, totals.
 TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
-  ExpectThatNoFaultLosesAStep(DenseLayers(), 27);
+  ExpectThatNoFaultLosesAStep(DenseLayers(), 28);
 }
 
-// Sharing the state takes 12 operations, and each of the 4 batches takes 6: announcements, dense
-// gradients, the number of rows, the sizes, the rows, and the totals.
+// Sharing the state takes 12 operations and a barrier, and each of the 4 batches takes 6:
+// announcements, dense gradients, the number of rows, the sizes, the rows, and the totals.
 TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoRowsOfATable) {
-  ExpectThatNoFaultLosesAStep(WithTable(), 36);
+  ExpectThatNoFaultLosesAStep(WithTable(), 37);
 }
 
 // The leader lacks a step that the worker has applied. While taking over the worker's state, the
 // leader loses the worker, and is asked to end before the two connect again. The leader must not
 // save the incomplete state.
 TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
-  constexpr int64_t kTotalsOfTheSecondStep = 21, kFirstVariable = 3;
+  constexpr int64_t kTotalsOfTheSecondStep = 22, kFirstVariable = 3;
   TestJob* running = nullptr;
   TestJob job(2, [&](int64_t generation) -> Meeting::Fault {
     return [&, generation](int64_t operation, int rank) {
@@ -173,6 +173,9 @@ std::vector<double> LossesTo(Task& task, StepOutcome& outcome, int64_t last) {
 void Shrink(MultiWorkerMirroredOptions& options) {
   options.shrinks = true;
   options.claim_run = [] { return StatusOr<RunClaim>({.first_term = 1000, .written = true}); };
+  options.check_shares = [](const RunClaim& claim) {
+    return claim.first_term == 1000 ? OkStatus() : Internal("another run");
+  };
 }
 
 // Three tasks train, then two, then three again. Every step has the same loss as without the fault,
@@ -224,8 +227,8 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   EXPECT_EQ(states[2], states[0]);
 }
 
-// Sharing the state takes 15 operations, and each of the first 4 steps takes 3.
-constexpr int64_t kGradientsOfTheFifthStep = 15 + 4 * 3 + 2;
+// Sharing the state takes 16 operations, and each of the first 4 steps takes 3.
+constexpr int64_t kSharing = 16, kGradientsOfTheFifthStep = kSharing + 4 * 3 + 2;
 
 // An exchange of the fifth step fails. Both tasks then drop their states.
 TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
@@ -296,6 +299,82 @@ TEST(MultiWorkerMirrored, ATaskThatLeavesTrainsOnIfTheGroupGoesBack) {
     EXPECT_EQ(state->global_step, kSteps);
     EXPECT_EQ(rank == 0 ? task.strategy->Finish() : OkStatus(), OkStatus());
     EXPECT_TRUE(task.strategy->Leave().ok());
+  });
+  EXPECT_EQ(job.generations(), 3) << "it trains in the generation in which it has gone back";
+}
+
+// Runs two tasks that go back to the initial state after a loss. In the generation `generation`,
+// the operation `operation` fails on rank 1 with `error`. Returns the number of steps of a task.
+size_t StepsIfFails(int64_t generation, int64_t operation, const Status& error) {
+  TestJob job(2, [&](int64_t number) -> Meeting::Fault {
+    if (number != generation) return {};
+    return [operation](int64_t at, int rank) { return at == operation && rank == 1; };
+  });
+  job.FailWith(error);
+  size_t steps = 0;
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task, 0, [](auto& options) { options.goes_back = true; });
+    StepOutcome outcome = *task.strategy->Start();
+    const size_t taken = LossesTo(task, outcome, 6).size();
+    if (rank == 0) steps = taken;
+  });
+  return steps;
+}
+
+TEST(MultiWorkerMirrored, OnlyALossMakesTheGroupGoBack) {
+  const Status lost = Unavailable("worker 1 was lost"), ends = Aborted("worker 1 ends");
+  EXPECT_EQ(StepsIfFails(1, kGradientsOfTheFifthStep, lost), 4u + 6u);
+  EXPECT_EQ(StepsIfFails(1, kGradientsOfTheFifthStep, ends), 6u);
+}
+
+// Another member may join again, and thereby end the generation, as soon as all have the state.
+TEST(MultiWorkerMirrored, AFailureAfterTheStateIsSharedDoesNotMakeTheGroupGoBack) {
+  TestJob job(2, [](int64_t generation) -> Meeting::Fault {
+    if (generation > 1) return {};
+    return [](int64_t operation, int) { return operation == kSharing; };
+  });
+  int provided = 0;
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task, 0, [&](auto& options) {
+      options.goes_back = true;
+      options.common.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+        ++provided;
+        return InitialState(Define());
+      };
+    });
+    EXPECT_TRUE(TrainTo(task, 2, 3).ok());
+  });
+  EXPECT_EQ(provided, 1);
+}
+
+// A replacement that does not share model_dir is kept out before it receives the state. The others
+// go on.
+TEST(MultiWorkerMirrored, ATaskThatDoesNotShareTheFolderIsKeptOut) {
+  constexpr int64_t kLost = 3, kSteps = 6;
+  TestJob job(2);
+  OnThreads(2, [&](int rank) {
+    auto task = std::make_unique<Task>();
+    Create(job, 2, rank, *task, 0, Shrink);
+    StepOutcome outcome = *task->strategy->Start();
+    LossesTo(*task, outcome, kLost);
+    if (rank == 1) {
+      task = std::make_unique<Task>();
+      Create(job, 2, rank, *task, 0, [](auto& options) {
+        Shrink(options);
+        options.check_shares = [](const RunClaim& claim) {
+          return FailedPrecondition("no group.json with ", claim.first_term);
+        };
+      });
+      EXPECT_EQ(task->strategy->Start().status(), FailedPrecondition("no group.json with 1000"));
+      EXPECT_EQ(job.departures(), 1);
+      job.Lose(1);
+      return;
+    }
+    LossesTo(*task, outcome, kSteps);
+    EXPECT_EQ(outcome.global_step, kSteps);
+    EXPECT_EQ(outcome.ranks, 1);
   });
 }
 

@@ -34,8 +34,9 @@ constexpr char kTwoTasks[] =
     "strategy.name: one_device needs a single task that trains, but the cluster has 2: use auto, "
     "or train with one task";
 constexpr char kOpenNumber[] =
-    "strategy.name: multi_worker_mirrored needs to know all tasks that train, but "
-    "enableDynamicWorker leaves their number open: remove enableDynamicWorker, or use "
+    "strategy.name: multi_worker_mirrored needs to know the address of the task that leads, but "
+    "enableDynamicWorker hides it: remove enableDynamicWorker. To let tasks join and leave while "
+    "the job trains, set strategy.min_replicas and strategy.max_replicas; or use "
     "parameter_server with ps tasks";
 constexpr char kSeveralTasks[] =
     "strategy.name: one_device needs a single task that trains, but the cluster has several: add "

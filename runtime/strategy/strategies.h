@@ -42,6 +42,14 @@ struct TrainingTask {
   // write it to model_dir. Called only by a task that provides the state, and only if another task
   // may take over the chief's duties.
   std::function<StatusOr<RunClaim>()> claim_run;
+  // Returns an error if this task's model_dir lacks what the task that provided the run's first
+  // state has written. Called only by a task that joins a run in progress, before it takes over the
+  // state, and only if another task may take over the chief's duties. The other tasks wait
+  // meanwhile. If it returns an error, they continue without this task, which ends with the error.
+  std::function<Status(const RunClaim&)> check_shares;
+  // A group of this job, in its present attempt, has trained before. Set only if the group is
+  // elastic.
+  bool begins_again = false;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop
   // The settings and properties of the data that determine which examples a step uses, one per

@@ -2,6 +2,7 @@
 // chosen ranks, and a group whose tasks are threads.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -24,8 +25,11 @@ class Meeting {
   // it.
   using Fault = std::function<bool(int64_t operation, int rank)>;
 
-  explicit Meeting(int ranks, Fault fault = {})
-      : size_(ranks), fault_(std::move(fault)), values_(static_cast<size_t>(ranks)) {}
+  explicit Meeting(int ranks, Fault fault = {}, Status error = Unavailable("a fault of the test"))
+      : size_(ranks),
+        fault_(std::move(fault)),
+        error_(std::move(error)),
+        values_(static_cast<size_t>(ranks)) {}
 
   int size() const { return size_; }
 
@@ -46,10 +50,9 @@ class Meeting {
     if (finished_ < operation) return aborted_;
     if (!fault_ || !fault_(operation, rank)) return OkStatus();
     // Another rank may already have left after the operation, and thereby aborted the meeting.
-    const Status fault = Unavailable("a fault of the test");
-    if (aborted_.ok()) aborted_ = fault;
+    if (aborted_.ok()) aborted_ = error_;
     changed_.NotifyAll();
-    return fault;
+    return error_;
   }
   void Abort(const Status& why) {
     MutexLock lock(mutex_);
@@ -60,6 +63,7 @@ class Meeting {
  private:
   const int size_;
   const Fault fault_;
+  const Status error_;
   Mutex mutex_;
   CondVar changed_;
   std::vector<std::span<std::byte>> values_ ABSL_GUARDED_BY(mutex_);
@@ -201,10 +205,17 @@ class TestJob {
     MutexLock lock(mutex_);
     allocation_ = why;
   }
+  // From the next generation on, operations in which a fault occurs return this error.
+  void FailWith(const Status& error) {
+    MutexLock lock(mutex_);
+    error_ = error;
+  }
   int64_t generations() {
     MutexLock lock(mutex_);
     return number_;
   }
+  // The number of processes that have announced their departure.
+  int departures() const { return departures_; }
   // Blocks until a task outside the current generation is waiting to join.
   void AwaitTaskWaits() {
     MutexLock lock(mutex_);
@@ -242,8 +253,9 @@ class TestJob {
       task.member = task.joining;
       if (task.member) members.push_back(&task);
     }
-    auto meeting = std::make_shared<Meeting>(static_cast<int>(members.size()),
-                                             fault_of_ ? fault_of_(number_) : Meeting::Fault());
+    auto meeting =
+        std::make_shared<Meeting>(static_cast<int>(members.size()),
+                                  fault_of_ ? fault_of_(number_) : Meeting::Fault(), error_);
     int source = 0;
     for (size_t r = 0; r < members.size(); ++r)
       if (Age(*members[r]) > Age(*members[static_cast<size_t>(source)]))
@@ -270,6 +282,8 @@ class TestJob {
   std::vector<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
   Status allocation_ ABSL_GUARDED_BY(mutex_);
+  Status error_ ABSL_GUARDED_BY(mutex_) = Unavailable("a fault of the test");
+  std::atomic<int> departures_ = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);
 };
@@ -310,7 +324,10 @@ class TestGroup : public collectives::Group {
   std::function<bool()> WriteGuard() override {
     return [] { return true; };
   }
-  Status Depart() override { return OkStatus(); }
+  Status Depart() override {
+    job_.departures_++;
+    return OkStatus();
+  }
   Status Finish() override { return Fail(OkStatus()); }
   Status Fail(const Status& failure) override {
     MutexLock lock(job_.mutex_);

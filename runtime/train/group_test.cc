@@ -295,6 +295,25 @@ TEST_F(TakeoverTest, EveryTaskMustShareTheFolder) {
   }
 }
 
+// A replacement whose volume is missing ends with an error, and the others go on.
+TEST_F(TakeoverTest, AReplacementThatDoesNotShareTheFolderIsKeptOut) {
+  config::TrainingConfig config = Shrinking("shared", 100'000'000);
+  StartAll(config);
+  ASSERT_TRUE(running_[0]->AwaitStep(100));
+  EXPECT_EQ(running_[2]->Stop().code(), StatusCode::kCancelled);
+  config.model_dir = folder_ + "/another";
+  running_[2] = std::make_unique<RunningTask>(config, clusters_[2]);
+  ASSERT_TRUE(running_[2]->AwaitEnd());
+  const Status end = running_[2]->End();
+  EXPECT_EQ(end.code(), StatusCode::kUnavailable) << end;
+  EXPECT_NE(Message(end).find("worker/task:1 does not see in " + folder_ + "/another what"),
+            std::string::npos)
+      << end;
+  running_.pop_back();
+  for (const auto& task : running_)
+    EXPECT_TRUE(task->AwaitStep(task->Progress().step + 500)) << "the others go on";
+}
+
 TEST_F(TakeoverTest, WithoutAFolderATaskEndsAtOnce) {
   config::TrainingConfig config = Shrinking("none", 100);
   config.model_dir = "";

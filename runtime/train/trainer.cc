@@ -22,6 +22,8 @@ namespace {
 constexpr Duration kShowEvery = 250ms;
 // The maximum delay before a file that another task has written appears in a shared folder.
 constexpr Duration kSharePatience = 20s;
+// The same for a task that joins a run in progress: the file was written long before.
+constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
@@ -106,6 +108,9 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
       .claim_run = [this] { return ClaimRun(); },
+      .check_shares =
+          [this](const strategy::RunClaim& claim) { return AwaitClaim(claim, kShareInProgress); },
+      .begins_again = context_.config().strategy.IsElastic() && BeginsAgain(),
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
@@ -178,7 +183,9 @@ StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   if (folder.empty()) return strategy::RunClaim{.first_term = now};  // a task that trains alone
   ASSIGN_OR_RETURN(const int64_t recorded, io::RecordedTerm(folder));
   strategy::RunClaim claim{.first_term = std::max(now, recorded)};
-  const Status written = WriteClaim(folder, claim.first_term, context_.files());
+  const rpc::Identity& self = context_.identity();
+  const Status written =
+      WriteClaim(folder, {claim.first_term, self.job_uid, self.attempt}, context_.files());
   claim.written = written.ok();
   if (!written.ok()) {
     if (!MayPass(written)) return Annotate(written, "model_dir");
@@ -187,24 +194,33 @@ StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   return claim;
 }
 
+bool Trainer::BeginsAgain() const {
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return false;
+  const StatusOr<Claim> claim = ReadClaim(folder);
+  if (!claim.ok()) return !absl::IsNotFound(claim.status());
+  const rpc::Identity& self = context_.identity();
+  return claim->job_uid == self.job_uid && claim->attempt == self.attempt;
+}
+
 Status Trainer::CheckHasModelDir() const {
   const config::TrainingConfig& config = context_.config();
   const bool shrinks = config.strategy.on_failure == config::OnFailure::kShrink;
-  if (!shrinks || tasks_ == 1 || !config.model_dir.empty()) return OkStatus();
+  const bool alone = tasks_ == 1 && !config.strategy.IsElastic();
+  if (!shrinks || alone || !config.model_dir.empty()) return OkStatus();
   return InvalidArgument("strategy.on_failure: shrink needs a folder that all tasks share, in ",
                          "which a task that returns late finds out that the run has ended: set ",
                          "model_dir (in C++, pass BackupAndRestore), or use on_failure: wait");
 }
 
-// A damaged or temporarily inaccessible folder is not an error, because it may still be shared.
-Status Trainer::CheckSharesModelDir() {
-  const strategy::RunClaim claim = strategy_->Claim();
+// The folder may be damaged or out of reach at present, which does not mean that it is not shared.
+Status Trainer::AwaitClaim(const strategy::RunClaim& claim, Duration patience) {
   if (!claim.written) return OkStatus();
   const std::string& folder = context_.config().model_dir;
-  const Duration deadline = context_.clock().Monotonic() + kSharePatience;
+  const Duration deadline = context_.clock().Monotonic() + patience;
   for (;;) {
-    const StatusOr<int64_t> seen = ReadClaim(folder);
-    if (seen.ok() && *seen >= claim.first_term) return OkStatus();
+    const StatusOr<Claim> seen = ReadClaim(folder);
+    if (seen.ok() && seen->first_term >= claim.first_term) return OkStatus();
     if (!seen.ok() && !absl::IsNotFound(seen.status())) {
       kTrainLog.Warning("cannot check whether all tasks share model_dir",
                         {{"error", seen.status()}});
@@ -213,16 +229,20 @@ Status Trainer::CheckSharesModelDir() {
     if (context_.stop().WaitFor(kShareRetry)) return OkStatus();
     if (context_.clock().Monotonic() >= deadline) break;
   }
-  const std::string task = cluster::ToString(context_.tf_config().task);
-  return state::RunFailure(StrCat(
-      "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ", task,
-      " does not see in ", folder, " what another task has written to group.json there ",
-      FormatDuration(kSharePatience), " ago: mount the same volume in all tasks (ReadWriteMany), ",
-      "or use on_failure: wait"));
+  return Unavailable(
+      "model_dir: strategy.on_failure: shrink needs a folder that all tasks share, but ",
+      cluster::ToString(context_.tf_config().task), " does not see in ", folder,
+      " what another task has written to group.json there at least ", FormatDuration(patience),
+      " ago: mount the same volume in all tasks (ReadWriteMany), or use on_failure: wait");
+}
+
+Status Trainer::CheckSharesModelDir() {
+  const Status shares = AwaitClaim(strategy_->Claim(), kSharePatience);
+  return shares.ok() ? shares : state::RunFailure(std::string(Message(shares)));
 }
 
 Status Trainer::EndHere() {
-  if (tasks_ != 1) {
+  if (tasks_ != 1 || context_.config().strategy.IsElastic()) {
     return Unimplemented("training cannot end before its last step, because the other tasks of ",
                          "the run would continue");
   }
@@ -283,11 +303,12 @@ Status Trainer::Train(StepObserver* observer) {
   if (!again) RETURN_IF_ERROR(CheckSharesModelDir());
   global_step_ = start->global_step;
   Reposition(*start);
+  const int tasks = start->ranks > 0 ? start->ranks : tasks_;  // a group's number may change
   kTrainLog.Info("training", {{"from_step", global_step_},
                               {"to_step", total_steps_},
                               {"from_batch", start->drawn},
                               {"rank", rank_},
-                              {"tasks", tasks_ > 0 ? StrCat(tasks_) : std::string("unknown")}});
+                              {"tasks", tasks > 0 ? StrCat(tasks) : std::string("unknown")}});
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
   context_.board().Update([&](progress::Progress& p) {
     p.state = progress::State::kTraining;

@@ -96,11 +96,16 @@ class Trainer {
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
   // See strategy::TrainingTask::claim_run.
   StatusOr<strategy::RunClaim> ClaimRun();
+  // Returns whether a task of this job's present attempt has provided a first state before, or may
+  // have, because model_dir cannot be read.
+  bool BeginsAgain() const;
   // If any task may take over the chief's duties, returns InvalidArgument if there is no model_dir.
   Status CheckHasModelDir() const;
-  // If any task may take over the chief's duties, waits until model_dir contains the file that the
-  // task that provided the first state has written (run_claim.h). Returns state::RunFailure if the
-  // file does not appear.
+  // Waits until model_dir contains what the task that provided the first state has written. Returns
+  // Unavailable if it does not appear in time, because the volume may not be mounted yet.
+  Status AwaitClaim(const strategy::RunClaim& claim, Duration patience);
+  // Calls AwaitClaim at the beginning of a run in which any task may take over the chief's duties.
+  // Returns state::RunFailure if this task does not share model_dir with the others.
   Status CheckSharesModelDir();
   // Returns whether a worker should stop waiting for other tasks, because it was asked to stop or
   // the run is over.

@@ -266,6 +266,29 @@ class NodeTest(unittest.TestCase):
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         self.remove(name)
 
+    def test_an_elastic_job_is_scaled_while_it_trains(self):
+        """Scales the example's workers 2 → 4 → 1. No step is lost, and the last task saves."""
+        name = "elastic"
+        self.provide_volumes(name)
+        manifest = (EXAMPLES / f"{name}.yaml").read_text()
+        text = manifest.replace("epochs: 8", "epochs: 150").replace("log_step_count_steps: 500", "log_step_count_steps: 50")
+        self.assertNotEqual(text, manifest)
+        self.kubectl("apply", "-f", "-", text=text)
+        log = lambda: self.kubectl("logs", f"{name}-chief-0")  # noqa: E731
+        steps = lambda: [int(step) for step in re.findall(r" step step=(\d+)", log())]  # noqa: E731
+        ranks = lambda: re.findall(r"ranks=(\d+)", log())[-1:]  # noqa: E731
+
+        poll("three tasks train", 120, lambda: ranks() == ["3"] and steps())
+        for replicas in (4, 1):
+            self.kubectl("scale", f"tfjob/{name}", f"--replicas={replicas}")
+            poll(f"{replicas + 1} tasks train", 120, lambda n=replicas + 1: ranks() == [str(n)])
+            before = len(steps())
+            poll("they take steps", 60, lambda n=before: len(steps()) > n)
+        self.kubectl("wait", "--for=condition=Succeeded", f"tfjob/{name}", "--timeout=600s")
+        self.assertEqual(steps(), sorted(set(steps())))
+        self.assertNotIn("rolled back", log())
+        self.remove(name)
+
     def test_each_image_comes_with_a_list_of_its_contents(self):
         for name, program in (("operator", "tfjob-operator"), ("trainer", "tfjob-trainer")):
             listing = json.loads((pathlib.Path(self.images) / f"{name}.spdx.json").read_text())

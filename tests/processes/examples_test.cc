@@ -87,9 +87,11 @@ TEST_F(ExamplesTest, SeveralDevicesReachTheAccuracy) {
 }
 
 TEST_F(ExamplesTest, TasksWithoutServersReachTheAccuracy) {
-  auto job = Start("multi-worker");
-  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
-  EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
+  for (const std::string example : {"multi-worker", "elastic"}) {
+    auto job = Start(example);
+    EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+    EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
+  }
 }
 
 TEST_F(DeepExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {

@@ -28,6 +28,8 @@ struct GroupSettings {
   // The last batch of an epoch has one example, so two of three tasks have none.
   int examples = 481;
   int batch_size = 8;
+  int global_batch_size = 0;  // if set, instead of batch_size
+  size_t listed = 0;          // the number of tasks in the process's TF_CONFIG; 0: all
   bool shuffle = true;
   std::string strategy = "multi_worker_mirrored";  // may have further keys: "NAME, KEY: VALUE"
   std::string eval = {};                           // the section data.eval
@@ -40,10 +42,7 @@ class GroupJob {
     std::filesystem::remove_all(folder_);
     EXPECT_TRUE(MakeDirectories(folder_).ok());
     for (const cluster::Task& task : tasks) {
-      if (config_.cluster.jobs.empty() || config_.cluster.jobs.back().name != task.type) {
-        config_.cluster.jobs.push_back({.name = task.type});
-      }
-      config_.cluster.jobs.back().addresses[task.index] = wire::TestAddress();
+      addresses_[task] = wire::TestAddress();
     }
   }
 
@@ -54,12 +53,12 @@ class GroupJob {
   // Starts a task, or a replacement for a task. The output of a replacement overwrites that of the
   // task's previous process.
   void Start(const cluster::Task& task, const GroupSettings& settings = {}) {
-    config_.task = task;
+    const cluster::TfConfig config = ConfigOf(task, settings.listed);
     const std::string path = StrCat(folder_, "/", task.type, task.index);
     ASSERT_TRUE(WriteFileAtomically(path + ".yaml", TrainingFile(settings)).ok());
     programs_[task] = std::make_unique<Program>(
         Runfile("runtime/cmd/tfjob-trainer"), std::vector{StrCat("--config=", path, ".yaml")},
-        std::map<std::string, std::string>{{"TF_CONFIG", cluster::Print(config_)},
+        std::map<std::string, std::string>{{"TF_CONFIG", cluster::Print(config)},
                                            {"TFJOB_UID", "uid"}},
         path + ".log");
   }
@@ -102,7 +101,7 @@ class GroupJob {
     return at == std::string::npos ? -1 : std::stoll(output.substr(at + key.size()));
   }
   std::string Problem(const cluster::Task& task, const std::string& what) {
-    const auto progress = progress::ProgressClient(config_.cluster.address(task)).Fetch(1s);
+    const auto progress = progress::ProgressClient(addresses_.at(task)).Fetch(1s);
     if (!progress.ok()) return "";
     const auto found = progress->problems.find(what);
     return found == progress->problems.end() ? "" : found->second;
@@ -130,11 +129,11 @@ class GroupJob {
     return files;
   }
   std::vector<float> Weights() const { return Weights(folder_); }
-  // Returns the weights in the last checkpoint of the job in `folder`.
-  static std::vector<float> Weights(const std::string& folder) {
+  // Returns the weights in the checkpoint of this step of the job in `folder`.
+  static std::vector<float> Weights(const std::string& folder,
+                                    int64_t step = GroupSettings().max_steps) {
     std::vector<float> weights;
-    auto reader =
-        io::BundleReader::Open(io::CheckpointPrefix(folder + "/model", GroupSettings().max_steps));
+    auto reader = io::BundleReader::Open(io::CheckpointPrefix(folder + "/model", step));
     EXPECT_TRUE(reader.ok()) << reader.status();
     if (!reader.ok()) return weights;
     for (const char* name : {"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"}) {
@@ -146,6 +145,19 @@ class GroupJob {
   }
 
  private:
+  // Returns the TF_CONFIG of a task, which lists the first `listed` tasks (0: all).
+  cluster::TfConfig ConfigOf(const cluster::Task& task, size_t listed) const {
+    cluster::TfConfig config{.task = task};
+    for (size_t i = 0; i < (listed == 0 ? tasks_.size() : listed); ++i) {
+      std::vector<cluster::Job>& jobs = config.cluster.jobs;
+      if (jobs.empty() || jobs.back().name != tasks_[i].type) {
+        jobs.push_back({.name = tasks_[i].type});
+      }
+      jobs.back().addresses[tasks_[i].index] = addresses_.at(tasks_[i]);
+    }
+    return config;
+  }
+
   std::string TrainingFile(const GroupSettings& settings) const {
     return StrCat(R"(
 model:
@@ -160,7 +172,10 @@ data:
                   settings.examples, "}\n",
                   settings.eval.empty() ? "" : StrCat("  eval: ", settings.eval, "\n"),
                   "  shuffle: ", settings.shuffle ? "true" : "false",
-                  "\nbatch_size: ", settings.batch_size, "\nmax_steps: ", settings.max_steps,
+                  settings.global_batch_size > 0
+                      ? StrCat("\nglobal_batch_size: ", settings.global_batch_size)
+                      : StrCat("\nbatch_size: ", settings.batch_size),
+                  "\nmax_steps: ", settings.max_steps,
                   "\nthreads: 1\nseed: 7\nsave_checkpoints_steps: 1000000\n",
                   "log_step_count_steps: 100\nstrategy: {name: ", settings.strategy,
                   "}\nmodel_dir: ", folder_, "/model\n");
@@ -168,7 +183,7 @@ data:
 
   const std::string folder_;
   const std::vector<cluster::Task> tasks_;
-  cluster::TfConfig config_;
+  std::map<cluster::Task, std::string> addresses_;
   std::map<cluster::Task, std::unique_ptr<Program>> programs_;
 };
 

@@ -13,20 +13,18 @@ class LeaderSession : public rpc::ConnectionHandler {
       : state_(state), connection_(transport, *this), task_(task) {}
 
   void Run(int64_t incarnation) {
-    const GroupTask& task = state_.options.tasks[static_cast<size_t>(task_)];
-    const std::string name = StrCat(task.type, " ", task.index);
-    const std::string place = StrCat(name, " (", task.address, ")");
+    const std::string name = state_.NameOf(task_), place = state_.Place(task_);
     if (!Open(incarnation).ok()) return;
     const auto ticket = state_.watch.Add(
         {.connection = &connection_,
          .peer = place,
          .on_change = state_.OnHealth(task_, [this](bool silent) { SetSuspected(silent); })});
-    state_.Say(state::PeerEvent::Kind::kConnected, name, task.address,
+    state_.Say(state::PeerEvent::Kind::kConnected, name, state_.AddressOf(task_),
                StrCat(place, " is connected with the group"));
     const Status why = connection_.Run();
     state_.watch.Remove(ticket);
     if (Close(why)) {
-      state_.Say(state::PeerEvent::Kind::kLost, name, task.address,
+      state_.Say(state::PeerEvent::Kind::kLost, name, state_.AddressOf(task_),
                  StrCat(place, " was lost: ", Message(why)));
     }
   }

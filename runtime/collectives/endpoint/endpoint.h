@@ -34,7 +34,7 @@ namespace tfjob::collectives {
 struct GroupTask {
   std::string type;  // "worker"
   int32_t index = 0;
-  std::string address;  // "host:port"
+  std::string address;  // "host:port"; "": unknown (EndpointOptions::least_tasks)
 };
 
 // Makes the communicator of a generation. `sockets` has one entry per rank: a connected,
@@ -60,6 +60,12 @@ struct EndpointOptions {
   // without its leader (leader_search.h). If false, the group waits for their replacements. Must be
   // equal in all tasks.
   bool shrinks = false;
+  // If greater than 0, the group is elastic: it waits while it has fewer tasks than this (see
+  // LeaderRules). `tasks` then contains all tasks that may ever join; only the first listed_tasks
+  // of them have addresses. Needs `shrinks`. listed_tasks may differ between the tasks.
+  int least_tasks = 0;
+  int listed_tasks = 0;
+  Duration start_patience{30s};
 };
 
 struct GroupOptions {
@@ -68,7 +74,7 @@ struct GroupOptions {
   // with Cancelled.
   std::function<bool()> stop_requested;
   // Called on any thread, and must return at once. Returns whether this process was asked to end.
-  // Once it returns true, an operation that waits for another rank ends with Unavailable after
+  // Once it returns true, an operation that waits for another rank ends with Aborted after
   // stop_patience, on this task and on all others. The others then join again.
   std::function<bool()> asked_to_end;
   Duration stop_patience{5s};

@@ -27,12 +27,6 @@ Member MemberOf(const GroupTask& task, int64_t incarnation = 0) {
   return {.task = TaskNameOf(task), .address = task.address, .incarnation = incarnation};
 }
 
-std::vector<Member> MembersOf(const std::vector<GroupTask>& tasks) {
-  std::vector<Member> members;
-  for (const GroupTask& task : tasks) members.push_back(MemberOf(task));
-  return members;
-}
-
 std::vector<std::string> NamesOf(const std::vector<GroupTask>& tasks) {
   std::vector<std::string> names;
   for (const GroupTask& task : tasks) names.push_back(TaskNameOf(task));
@@ -47,7 +41,14 @@ int FindTask(const std::vector<GroupTask>& tasks, const rpc::Identity& identity)
 }
 
 LeaderRules Rules(const EndpointOptions& options) {
-  return {.shrinks = options.shrinks};
+  LeaderRules rules{.shrinks = options.shrinks};
+  if (options.least_tasks == 0) return rules;
+  rules.least_tasks = options.least_tasks;
+  rules.listed_tasks = options.listed_tasks;
+  rules.start_patience = options.start_patience;
+  const auto age = RealClock().Now().time_since_epoch();
+  rules.first_generation = std::chrono::duration_cast<std::chrono::seconds>(age).count();
+  return rules;
 }
 
 int RequireTask(const EndpointOptions& options) {
@@ -78,7 +79,7 @@ Endpoint::State::State(EndpointOptions endpoint_options)
 }
 
 void Endpoint::State::StartLeading() {
-  machine = std::make_unique<Leader>(MembersOf(options.tasks), Rules(options), task);
+  machine = std::make_unique<Leader>(DescribeAll(), Rules(options), task);
   leader = task;
   leader_incarnation = options.identity.incarnation;
   const Status connected =
@@ -113,11 +114,42 @@ bool Endpoint::State::HasRightToWrite() {
 }
 
 Member Endpoint::State::DescriptionOf(int number) const {
-  return MemberOf(options.tasks[static_cast<size_t>(number)]);
+  return {.task = NameOf(number), .address = AddressOf(number)};
+}
+
+std::vector<Member> Endpoint::State::DescribeAll() const {
+  std::vector<Member> all;
+  for (size_t i = 0; i < options.tasks.size(); ++i) {
+    all.push_back(DescriptionOf(static_cast<int>(i)));
+  }
+  return all;
 }
 
 std::string Endpoint::State::NameOf(int number) const {
-  return DescriptionOf(number).task;
+  return TaskNameOf(options.tasks[static_cast<size_t>(number)]);
+}
+
+std::string Endpoint::State::AddressOf(int number) const {
+  const std::string& given = options.tasks[static_cast<size_t>(number)].address;
+  if (!given.empty()) return given;
+  MutexLock lock(addresses_mutex);
+  const auto found = addresses.find(NameOf(number));
+  return found == addresses.end() ? "" : found->second;
+}
+
+void Endpoint::State::NoteAddresses(const std::vector<Member>& members) {
+  if (options.least_tasks == 0) return;
+  MutexLock lock(addresses_mutex);
+  for (const Member& member : members) addresses[member.task] = member.address;
+}
+
+bool Endpoint::State::IsPresent(int number) const {
+  if (options.least_tasks == 0) return true;
+  const auto is_session = [number](const auto& session) { return session.second.task == number; };
+  if (std::ranges::any_of(sessions, is_session)) return true;
+  if (!member.InGeneration()) return number == leader;
+  return std::ranges::any_of(member.formation().members,
+                             [&](const Member& other) { return other.task == NameOf(number); });
 }
 
 std::string Endpoint::State::Place(int number) const {
@@ -145,9 +177,8 @@ void Endpoint::State::Say(state::PeerEvent::Kind kind, const std::string& peer,
 
 std::function<void(rpc::Health, Duration)> Endpoint::State::OnHealth(
     int number, std::function<void(bool)> suspected) {
-  const GroupTask& peer = options.tasks[static_cast<size_t>(number)];
-  return [this, name = TaskNameOf(peer), address = peer.address, suspected = std::move(suspected)](
-             rpc::Health health, Duration silence) {
+  return [this, number, suspected = std::move(suspected)](rpc::Health health, Duration silence) {
+    const std::string name = NameOf(number), address = AddressOf(number), place = Place(number);
     const bool silent = health == rpc::Health::kSuspected;
     {
       MutexLock lock(mutex);
@@ -155,11 +186,10 @@ std::function<void(rpc::Health, Duration)> Endpoint::State::OnHealth(
     }
     if (silent) {
       Say(state::PeerEvent::Kind::kSuspected, name, address,
-          StrCat(name, " (", address, ") has been silent for ", FormatDuration(silence),
-                 ", will be given up at ", FormatDuration(options.liveness.lease)));
+          StrCat(place, " has been silent for ", FormatDuration(silence), ", will be given up at ",
+                 FormatDuration(options.liveness.lease)));
     } else {
-      Say(state::PeerEvent::Kind::kRecovered, name, address,
-          StrCat(name, " (", address, ") responds again"));
+      Say(state::PeerEvent::Kind::kRecovered, name, address, StrCat(place, " responds again"));
     }
   };
 }
@@ -191,6 +221,7 @@ bool Endpoint::State::PassOn() {
     channel = {leader_incarnation, member.formation().generation};
     sockets.clear();
     sockets.resize(member.formation().members.size());
+    NoteAddresses(member.formation().members);
     intake.Begin(channel, member.formation().members, member.rank());
   }
   for (auto& [rank, socket] : intake.Take()) {
@@ -298,9 +329,9 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
 void Endpoint::State::EndBeforeStop(const Waiting& wait, Duration now) {
   if (!asked_at || wait.on < 0 || now - std::max(*asked_at, wait.since) < stop_patience) return;
   const Member& other = member.formation().members[static_cast<size_t>(wait.on)];
-  communicator->Abort(Unavailable(Describe(MemberOf(options.tasks[static_cast<size_t>(task)])),
-                                  " was asked to end, and has waited for ", Describe(other),
-                                  " for ", FormatDuration(stop_patience)));
+  communicator->Abort(Aborted(Describe(MemberOf(options.tasks[static_cast<size_t>(task)])),
+                              " was asked to end, and has waited for ", Describe(other), " for ",
+                              FormatDuration(stop_patience)));
 }
 
 void Endpoint::State::SayStuck() {
@@ -329,7 +360,7 @@ Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& me
   MutexLock lock(mutex);
   // A closed socket may belong to a member that has left because another member was lost, so the
   // leader's reason takes precedence.
-  member.ReportFailure(generation, named);
+  member.ReportFailure(generation, named, /*departs=*/absl::IsAborted(named));
   Pump();
   while (left < generation && changed.WaitUntil(mutex, deadline)) {
   }

@@ -35,10 +35,12 @@ struct Endpoint::State {
   const int task;  // this process's index in options.tasks
   static constexpr SessionId kOwnSession = 1;
 
-  // Names a task: "chief 0", "chief 0 (10.0.0.1:2222)".
+  // Name a task: "chief 0", "chief 0 (10.0.0.1:2222)".
   std::string NameOf(int number) const;
-  std::string Place(int number) const;
-  Member DescriptionOf(int number) const;
+  std::string Place(int number) const ABSL_LOCKS_EXCLUDED(addresses_mutex);
+  Member DescriptionOf(int number) const ABSL_LOCKS_EXCLUDED(addresses_mutex);
+  // Returns "" if the address is unknown.
+  std::string AddressOf(int number) const ABSL_LOCKS_EXCLUDED(addresses_mutex);
   TaskView View() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return {.task = task,
             .shrinks = options.shrinks,
@@ -46,6 +48,7 @@ struct Endpoint::State {
             .occupied = occupied,
             .first_follows = machine != nullptr && task != 0 && machine->IsConnected(0),
             .rests = RealClock().Monotonic() < rests_until,
+            .call_due = options.least_tasks > 0 && RealClock().Monotonic() >= next_call,
             .member = &member};
   }
   // Begins to lead, or ends the sessions of the members, which then search for another leader.
@@ -56,9 +59,9 @@ struct Endpoint::State {
   bool HasRightToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Returns the task's index in options.tasks, or -1 if the task does not train.
   int TaskOf(const rpc::Identity& identity) const;
-  const std::string& AddressOf(int number) const {
-    return options.tasks[static_cast<size_t>(number)].address;
-  }
+  // Returns whether the task is part of the group at present: it is connected, or it is a member of
+  // this task's generation. In a group that is not elastic, all tasks are.
+  bool IsPresent(int number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   Mutex mutex;
   CondVar changed;  // notified after every event
@@ -82,6 +85,7 @@ struct Endpoint::State {
   // of a first task to which the others could not connect.
   Duration rests_until ABSL_GUARDED_BY(mutex){0};
   Duration pause ABSL_GUARDED_BY(mutex){0};
+  Duration next_call ABSL_GUARDED_BY(mutex){0};  // see TaskView::call_due
   // The stream to the leader, valid while it is set. Null if there is no stream or this task leads.
   rpc::Connection* to_leader ABSL_GUARDED_BY(mutex) = nullptr;
   bool leader_suspected ABSL_GUARDED_BY(mutex) = false;
@@ -121,7 +125,7 @@ struct Endpoint::State {
   void SetSink(state::PeerEventSink sink) ABSL_LOCKS_EXCLUDED(sink_mutex);
   // Ends the generation, whose communicator has failed with `why`. Returns the error for the
   // communicator's user: `why` with the names of the ranks or, if `why` is Unavailable, the
-  // leader's reason.
+  // leader's reason. The error is Aborted if no task was lost, but one was asked to end.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
   // Returns the on_change function with which to watch a peer. The function calls `suspected` with
@@ -140,6 +144,13 @@ struct Endpoint::State {
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool PassOnOfLeader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // Remembers the addresses of members that TF_CONFIG does not list.
+  void NoteAddresses(const std::vector<Member>& members) ABSL_LOCKS_EXCLUDED(addresses_mutex);
+  std::vector<Member> DescribeAll() const ABSL_LOCKS_EXCLUDED(addresses_mutex);
+
+  mutable Mutex addresses_mutex;  // may be locked while `mutex` is
+  std::map<std::string, std::string> addresses ABSL_GUARDED_BY(addresses_mutex);  // by task's name
 
   Mutex sink_mutex;  // held while an event is passed on
   state::PeerEventSink sink ABSL_GUARDED_BY(sink_mutex);

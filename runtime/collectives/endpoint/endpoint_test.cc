@@ -261,7 +261,7 @@ TEST_F(SocketGroupTest, ATaskThatMustEndWaitsForAMomentAndEndsNoOther) {
   At(1).Stop();
   for (std::thread& thread : waiting) thread.join();
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    EXPECT_EQ(results[i].code(), StatusCode::kUnavailable) << results[i];
+    EXPECT_EQ(results[i].code(), StatusCode::kAborted) << results[i];
     EXPECT_NE(Message(results[i])
                   .find(StrCat("worker 0 (", tasks_[1].address,
                                ") was asked to end, and has waited for ")),

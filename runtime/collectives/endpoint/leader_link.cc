@@ -40,6 +40,7 @@ void LeaderLink::OnFrame(rpc::IncomingFrame& frame) {
 void LeaderLink::Loop() {
   while (Search()) {
     MutexLock lock(state_->mutex);
+    if (state_->View().call_due) state_->next_call = RealClock().Monotonic() + kCallFirst;
     const auto deadline = SteadyNow() + kPause;
     while (!stopping_ && state_->changed.WaitUntil(state_->mutex, deadline)) {
     }
@@ -55,6 +56,7 @@ bool LeaderLink::Search() {
     tasks = TasksToAsk(state_->View(), static_cast<int>(state_->options.tasks.size()));
   }
   for (const int task : tasks) {
+    if (state_->AddressOf(task).empty()) continue;
     const StatusOr<rpc::OpenStream> stream = Ask(task);
     if (stream.ok()) {
       RunOnce(task, *stream->transport, stream->peer.incarnation);
@@ -73,7 +75,7 @@ bool LeaderLink::Search() {
 }
 
 StatusOr<rpc::OpenStream> LeaderLink::Ask(int task) {
-  const std::string& address = state_->AddressOf(task);
+  const std::string address = state_->AddressOf(task);
   ASSIGN_OR_RETURN(rpc::OpenStream stream, connector_->Connect(address, Endpoint::kService,
                                                                state_->options.identity, kAttempt));
   if (state_->TaskOf(stream.peer) != task) {

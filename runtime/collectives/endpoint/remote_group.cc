@@ -100,7 +100,7 @@ StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
     StatusOr<Generation> generation =
         begun.ok() ? Begin(*std::move(begun)) : StatusOr<Generation>(begun.status());
     // Wait for the next generation, because this one ended before the caller could use it.
-    if (absl::IsUnavailable(generation.status())) continue;
+    if (absl::IsUnavailable(generation.status()) || absl::IsAborted(generation.status())) continue;
     return generation;
   }
 }
@@ -287,9 +287,9 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
   MutexLock lock(state_->mutex);
   for (size_t i = 0; i < state_->options.tasks.size(); ++i) {
     const GroupTask& task = state_->options.tasks[i];
-    if (static_cast<int>(i) == state_->task) continue;
+    if (static_cast<int>(i) == state_->task || !state_->IsPresent(static_cast<int>(i))) continue;
     state::PeerState peer = state::PeerOf(task.type, task.index);
-    peer.address = task.address;
+    peer.address = state_->AddressOf(static_cast<int>(i));
     const bool leads = static_cast<int>(i) == state_->leader;
     const rpc::Connection* connection = leads ? state_->to_leader : nullptr;
     bool suspected = state_->leader_suspected;

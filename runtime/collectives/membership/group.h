@@ -6,6 +6,8 @@
 // generation. While the leader is missing, the others keep their state. They wait for the leader
 // or, if the group may shrink, another task leads until it returns. A generation that lacks tasks
 // needs a majority of the last generation (quorum.h), so two groups never train at the same time.
+// In an elastic group, tasks that were not listed at the beginning may join, and tasks may leave
+// for good.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +63,8 @@ struct Joining {
   // buckets. One line per property, "NAME: VALUE", so that an error can name the first one that
   // differs.
   std::string agreement;
+  // A group of this job has trained before. Set only if the group is elastic.
+  bool begins_again = false;
 };
 
 // Owned by one thread, except that any thread may call Peers.

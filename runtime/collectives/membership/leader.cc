@@ -149,7 +149,7 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
     OnWait(now, *seat, *wait);
   } else if (const auto* failure = std::get_if<FailureReport>(&message)) {
     if (seat->rank >= 0 && failure->generation == number_) {
-      Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why));
+      Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why), failure->departs);
     }
   } else if (const auto* run_failure = std::get_if<RunFailureReport>(&message)) {
     Finish(state::RunFailure(run_failure->words));
@@ -215,11 +215,13 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   // only then.
   if (&seat == &seats_[self_] && !std::exchange(has_joined_, true)) {
     for (Seat& other : seats_) other.lost = std::max(other.lost, now);
+    joined_ = now;
   }
   seat.left = seat.departed = false;
   seat.known = std::max(seat.known, join.last_generation);
   seat.join = join;
   memory_.reset();
+  if (rules_.elastic() && !IsListed(seat)) seat.member.address = join.address;
   seat.member.step = join.step;
   seat.member.state_generation = join.state_generation;
 }
@@ -260,7 +262,9 @@ void Leader::OnDepart(Seat& seat) {
   seat.join.reset();
   NoteResigned(seat);
   Send(seat, FarewellReceipt{.departs = true});
-  if (seat.rank >= 0) Withdraw(StrCat(Describe(seat.member), " was asked to end"));
+  if (seat.rank >= 0) {
+    Withdraw(StrCat(Describe(seat.member), " was asked to end"), /*departs=*/true);
+  }
 }
 
 void Leader::NoteResigned(Seat& seat) {
@@ -279,7 +283,9 @@ bool Leader::HasResigned(const Participant& process, int64_t generation) const {
 
 void Leader::HoldBack(Duration now) {
   Seat& own = seats_[self_];
-  if (own.rank >= 0) Withdraw(StrCat(Describe(own.member), " was asked to end"));
+  if (own.rank >= 0) {
+    Withdraw(StrCat(Describe(own.member), " was asked to end"), /*departs=*/true);
+  }
   own.join.reset();
   memory_.reset();
   Proceed(now);
@@ -306,11 +312,11 @@ bool Leader::TaskWaits(Duration now) const {
 
 // ---- generations
 
-void Leader::Withdraw(const std::string& why) {
+void Leader::Withdraw(const std::string& why, bool departs) {
   if (phase_ == Phase::kGathering) return;
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];
-    Send(seat, WithdrawOrder{.generation = number_, .why = why});
+    Send(seat, WithdrawOrder{.generation = number_, .why = why, .departs = departs});
     seat.rank = -1;
     seat.ready = false;
     seat.wait.reset();
@@ -339,7 +345,7 @@ void Leader::Proceed(Duration now) {
   if (phase_ == Phase::kGathering) {
     RefuseMisfits();
     hands_back_ = false;
-    if (Missing(now).empty()) Form(now);
+    if (Missing(now).empty() && MoreTasks(now) == 0 && !AwaitsCall(now)) Form(now);
   }
   if (phase_ == Phase::kConnecting && Missing(now).empty()) {
     phase_ = Phase::kGoing;
@@ -366,7 +372,7 @@ void Leader::Form(Duration now) {
   }
   phase_ = Phase::kConnecting;
   formed_ = now;
-  number_ = std::max(number_, heard_) + 1;
+  number_ = std::max({number_ + 1, heard_ + 1, rules_.first_generation});
   FormOrder order{.generation = number_, .members = {}, .replaced = Replaced()};
   std::vector<int64_t> requests;
   std::vector<size_t> taking_part;

@@ -10,6 +10,9 @@
 // until the members join again. If they cannot connect to it, they continue without it, and try
 // again after a pause.
 //
+// If the rules make the group elastic, tasks that are not listed at the beginning may join, too,
+// and a generation needs only a minimum number of tasks. A task that departs is not awaited.
+//
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
 #pragma once
@@ -50,6 +53,23 @@ struct LeaderRules {
   // could not connect. The pause doubles after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
+  // The group is elastic, and waits while fewer tasks than this have joined. 0: the number of tasks
+  // never changes. An elastic group must be allowed to shrink.
+  int least_tasks = 0;
+  // The number of tasks, from the first one on, for which the first generation of an elastic group
+  // waits, but only for start_patience after the leader's task has joined or the other task was
+  // lost.
+  int listed_tasks = 0;
+  Duration start_patience{30s};
+  // If none of the tasks that have joined an elastic group remembers a generation, although a group
+  // of this job has trained before, that group may continue with tasks that are not listed, led by
+  // one of them. The first generation waits for so long that such a leader can notice the loss of
+  // this task and call it (leader_search.h).
+  Duration call_patience{20s};
+  // The least number of a generation. If an elastic group begins again while processes of an
+  // earlier group are cut off, its generations must have greater numbers than theirs.
+  int64_t first_generation = 1;
+  bool elastic() const { return least_tasks > 0; }
   Duration NextPause(Duration pause) const {
     return std::clamp(2 * pause, pause_after_failure, longest_pause);
   }
@@ -66,7 +86,9 @@ struct LeaderOutput {
 
 class Leader {
  public:
-  // `tasks` contains the names and addresses of all tasks that train; tasks[self] is the leader's.
+  // `tasks` contains the names and addresses of all tasks that may train; tasks[self] is the
+  // leader's. The addresses of tasks that are not listed at the beginning of an elastic group
+  // (LeaderRules::listed_tasks) become known when the tasks join.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {}, int self = 0);
 
   // Decides whether this process may open a session. Returns PermissionDenied if the process has
@@ -167,7 +189,8 @@ class Leader {
   void OnDepart(Seat& seat);
   // Ends the seat's session.
   void Lose(Duration now, Seat& seat, const std::string& why);
-  void Withdraw(const std::string& why);
+  // `departs`: see WithdrawOrder.
+  void Withdraw(const std::string& why, bool departs = false);
   // Takes every action whose conditions are now met.
   void Proceed(Duration now);
   void RefuseMisfits();
@@ -188,6 +211,14 @@ class Leader {
   bool HasStateOf(const PastGeneration& generation) const;
   // Returns whether the next generation waits for this task.
   bool IsAwaited(Duration now, const Seat& seat, bool may_shrink) const;
+  // Returns whether the task is one of LeaderRules::listed_tasks.
+  bool IsListed(const Seat& seat) const { return &seat - seats_.data() < rules_.listed_tasks; }
+  // Returns whether the first generation of an elastic group waits for this task.
+  bool IsAwaitedAtStart(Duration now, const Seat& seat) const;
+  // Returns whether the first generation of an elastic group waits for a call (call_patience).
+  bool AwaitsCall(Duration now) const;
+  // Returns how many more tasks must join an elastic group before a generation can form.
+  int MoreTasks(Duration now) const;
   std::vector<const Seat*> Missing(Duration now) const;
   void NoteMissing(Duration now);
   void NoteStuck();
@@ -211,6 +242,7 @@ class Leader {
   bool steps_aside_ = false;
   Phase phase_ = Phase::kGathering;
   bool has_joined_ = false;    // the leader's task has joined
+  Duration joined_{0};         // when it joined for the first time
   bool has_begun_ = false;     // a generation has begun
   int64_t number_ = 0;         // the number of the latest generation
   int64_t heard_ = 0;          // the highest number that any member knows of

@@ -12,6 +12,7 @@ bool WaitsForOthers(const TaskView& self) {
 }  // namespace
 
 std::vector<int> TasksToAsk(const TaskView& self, int tasks) {
+  if (self.leads && !WaitsForOthers(self)) return {0};
   std::vector<int> all;
   const int most = self.shrinks ? std::min(tasks, kMostLeaders) : 1;
   for (int task = 0; task < most; ++task) {
@@ -22,7 +23,8 @@ std::vector<int> TasksToAsk(const TaskView& self, int tasks) {
 
 bool Searches(const TaskView& self) {
   if (self.rests && self.task == 0) return false;
-  return !self.leads || (self.shrinks && WaitsForOthers(self));
+  if (!self.leads || (self.shrinks && WaitsForOthers(self))) return true;
+  return self.call_due && self.task != 0 && !self.first_follows;
 }
 
 bool MayLead(const TaskView& self) {

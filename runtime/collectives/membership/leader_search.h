@@ -9,6 +9,9 @@
 //   its task is connected there.
 // - A task that leads, but waits for others to join, also asks the other tasks, and follows the
 //   first one that accepts it. If two tasks lead, the later one therefore follows the other.
+// - In an elastic group, another task than the first one that leads also calls the first task every
+//   kCallFirst, because that task may have been restarted without knowing the address of any other.
+//   The group's step is then repeated.
 //
 // These rules only bring the tasks together. The quorum, whichever task leads, determines whether a
 // generation may form (quorum.h).
@@ -28,6 +31,8 @@ namespace tfjob::collectives {
 inline constexpr int kMostLeaders = 16;
 // How long a task that has let the first task lead must not lead itself.
 inline constexpr Duration kHandBack{3s};
+// The interval at which a leader of an elastic group calls the first task.
+inline constexpr Duration kCallFirst{3s};
 
 // A group task's knowledge of itself.
 struct TaskView {
@@ -41,6 +46,7 @@ struct TaskView {
   // It does not lead at present: it has let the first task lead; or it is the first task, and the
   // others could not connect to it. In the second case, it does not search either.
   bool rests = false;
+  bool call_due = false;  // the group is elastic, and kCallFirst has passed since the last call
   const GroupMember* member = nullptr;
 };
 

@@ -86,11 +86,41 @@ bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (seat.join) return false;
   if (&seat == &seats_[self_]) return true;
   if (seat.left) return false;
-  if (!may_shrink) return true;
+  if (!may_shrink) return !rules_.elastic() || IsAwaitedAtStart(now, seat);
   // If the task's process was lost, another process of the task takes part once it has joined.
   if (!IsMember(seat)) return false;
   const Duration patience = seat.seen ? rules_.lost_patience : rules_.gather_patience;
   return seat.session != 0 || now - seat.lost < patience;
+}
+
+// The processes that remember earlier generations are no majority, or there are none. Members of
+// those generations may continue elsewhere, so they are awaited without limit.
+bool Leader::IsAwaitedAtStart(Duration now, const Seat& seat) const {
+  const auto index = static_cast<size_t>(&seat - seats_.data());
+  if (Remembered().members[index] != 0) return true;
+  if (seat.departed) return false;
+  if (seat.session != 0) return true;
+  return IsListed(seat) && now - seat.lost < rules_.start_patience;
+}
+
+bool Leader::AwaitsCall(Duration now) const {
+  if (phase_ != Phase::kGathering || !rules_.elastic()) return false;
+  if (now - joined_ >= rules_.call_patience) return false;
+  const auto remembered = [](int64_t process) { return process != 0; };
+  if (std::ranges::any_of(Remembered().members, remembered)) return false;
+  if (std::ranges::all_of(seats_, [](const Seat& seat) { return seat.join.has_value(); })) {
+    return false;
+  }
+  return std::ranges::any_of(seats_,
+                             [](const Seat& seat) { return seat.join && seat.join->begins_again; });
+}
+
+int Leader::MoreTasks(Duration now) const {
+  if (phase_ != Phase::kGathering || !rules_.elastic()) return 0;
+  const bool may_shrink = MayShrink();
+  const auto joined = std::ranges::count_if(
+      seats_, [&](const Seat& seat) { return TakesPart(now, seat, may_shrink); });
+  return std::max(rules_.least_tasks - static_cast<int>(joined), 0);
 }
 
 std::vector<const Leader::Seat*> Leader::Missing(Duration now) const {
@@ -118,6 +148,14 @@ void Leader::NoteMissing(Duration now) {
   for (const std::string& name : names) notice.peers += (notice.peers.empty() ? "" : ", ") + name;
   if (missing.size() == 1) notice.address = missing[0]->member.address;
   notice.text = Enumerate(descriptions);
+  const int more = MoreTasks(now);
+  if (missing.empty() && more > 0) {
+    notice.text = StrCat(more, more == 1 ? " more task" : " more tasks",
+                         " (strategy.min_replicas is ", rules_.least_tasks, ")");
+    notice.peers = notice.text;
+  } else if (missing.empty() && AwaitsCall(now)) {
+    notice.peers = notice.text = "tasks that may have continued without this one";
+  }
   if (notice == awaited_) return;
   awaited_ = std::move(notice);
   SendToAll(awaited_);

@@ -33,6 +33,8 @@ void GroupMember::AskToJoin() {
       .step = joining_.step,
       .state_generation = joining_.state_generation,
       .agreement = joining_.agreement,
+      .address = self_.address,
+      .begins_again = joining_.begins_again,
       .last_generation = last_generation_,
       .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses(),
       .past = shrinks_ ? history_.past() : std::vector<PastGeneration>()});
@@ -141,8 +143,9 @@ void GroupMember::OnMessage(const ToMember& message) {
     NoteProcesses(formation_);
   } else if (const auto* withdraw = std::get_if<WithdrawOrder>(&message)) {
     if (!IsCurrent(withdraw->generation)) return;
+    const StatusCode code = withdraw->departs ? StatusCode::kAborted : StatusCode::kUnavailable;
     LeaveGeneration(
-        Unavailable("generation ", withdraw->generation, " has ended: ", withdraw->why));
+        Status(code, StrCat("generation ", withdraw->generation, " has ended: ", withdraw->why)));
     AskToJoin();
   } else if (const auto* awaited = std::get_if<AwaitedNotice>(&message)) {
     awaited_ = *awaited;
@@ -209,9 +212,10 @@ void GroupMember::BeReadyIfConnected() {
   messages_.push_back(ReadyReport{formation_.generation});
 }
 
-void GroupMember::ReportFailure(int64_t generation, const Status& why) {
+void GroupMember::ReportFailure(int64_t generation, const Status& why, bool departs) {
   if (!IsCurrent(generation) || !connected_) return;
-  messages_.push_back(FailureReport{.generation = generation, .why = std::string(Message(why))});
+  messages_.push_back(FailureReport{
+      .generation = generation, .why = std::string(Message(why)), .departs = departs});
 }
 
 void GroupMember::Failed(int64_t generation, const Status& why) {

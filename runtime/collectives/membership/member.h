@@ -67,8 +67,8 @@ class GroupMember {
   // An attempt to connect to this rank has failed, and will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
   // Tells the leader why the generation cannot continue. The leader withdraws the generation, with
-  // the first reason that any member has reported.
-  void ReportFailure(int64_t generation, const Status& why);
+  // the first reason that any member has reported. `departs`: see FailureReport.
+  void ReportFailure(int64_t generation, const Status& why, bool departs = false);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
   // Reports which rank this task has been waiting for in an operation of its generation.
@@ -122,7 +122,7 @@ class GroupMember {
   // if there is none. The caller must abort the generation's communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
-    Status why;
+    Status why;  // Aborted if a member was asked to end
   };
   std::optional<Left> TakeLeft() { return std::exchange(left_, std::nullopt); }
 

@@ -50,16 +50,23 @@ Json ToJson(const std::vector<PastGeneration>& past) {
 
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
-    return {{"kind", "join"},           {"request", m.request},
-            {"step", m.step},           {"stateGeneration", m.state_generation},
-            {"agreement", m.agreement}, {"lastGeneration", m.last_generation},
-            {"known", ToJson(m.known)}, {"past", ToJson(m.past)}};
+    return {{"kind", "join"},
+            {"request", m.request},
+            {"step", m.step},
+            {"stateGeneration", m.state_generation},
+            {"agreement", m.agreement},
+            {"address", m.address},
+            {"known", ToJson(m.known)},
+            {"past", ToJson(m.past)},
+            {"beginsAgain", m.begins_again},
+            {"lastGeneration", m.last_generation}};
   }
   Json operator()(const ReadyReport& m) const {
     return {{"kind", "ready"}, {"generation", m.generation}};
   }
   Json operator()(const FailureReport& m) const {
-    return {{"kind", "failure"}, {"generation", m.generation}, {"why", m.why}};
+    return {
+        {"kind", "failure"}, {"generation", m.generation}, {"why", m.why}, {"departs", m.departs}};
   }
   Json operator()(const WaitReport& m) const {
     return {{"kind", "wait"},
@@ -86,7 +93,8 @@ struct EncodeToMember {
   }
   Json operator()(const GoOrder& m) const { return {{"kind", "go"}, {"generation", m.generation}}; }
   Json operator()(const WithdrawOrder& m) const {
-    return {{"kind", "withdraw"}, {"generation", m.generation}, {"why", m.why}};
+    return {
+        {"kind", "withdraw"}, {"generation", m.generation}, {"why", m.why}, {"departs", m.departs}};
   }
   Json operator()(const RefusalOrder& m) const { return {{"kind", "refusal"}, {"why", m.why}}; }
   Json operator()(const AwaitedNotice& m) const {
@@ -145,6 +153,12 @@ class Fields {
     if (rank < static_cast<int64_t>(kMostMembers)) return static_cast<int>(rank);
     return Fail<int>(DataLoss(name, ": not a rank"));
   }
+  // Returns "host:port", which may be shown to users.
+  std::string Address(std::string_view name) {
+    std::string address = Text(name, kMostNameBytes);
+    if (address == state::PlainWords(address)) return address;
+    return Fail<std::string>(DataLoss(name, ": not an address"));
+  }
   bool Flag(std::string_view name) {
     StatusOr<bool> flag = root_[name].Bool();
     return flag.ok() ? *flag : Fail<bool>(flag.status());
@@ -159,7 +173,7 @@ class Fields {
     for (const JsonField& element : *elements) {
       Fields fields(element);
       members.push_back({.task = fields.Text("task", kMostNameBytes),
-                         .address = fields.Text("address", kMostNameBytes),
+                         .address = fields.Address("address"),
                          .incarnation = fields.Number("incarnation", 0),
                          .step = fields.Number("step", -1),
                          .state_generation = fields.Number("stateGeneration", 0)});
@@ -271,6 +285,8 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.step = fields.Number("step", -1);
     join.state_generation = fields.Number("stateGeneration", 0);
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
+    join.address = fields.Address("address");
+    join.begins_again = fields.Flag("beginsAgain");
     join.last_generation = fields.Number("lastGeneration", 0, kMostGeneration);
     join.known = fields.Processes("known");
     join.past = fields.Past("past");
@@ -283,6 +299,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     FailureReport failure;
     failure.generation = fields.Number("generation", 1);
     failure.why = fields.Words("why");
+    failure.departs = fields.Flag("departs");
     return fields.Finish<ToLeader>(std::move(failure));
   }
   if (kind == "wait") {
@@ -323,6 +340,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     WithdrawOrder withdraw;
     withdraw.generation = fields.Number("generation", 1);
     withdraw.why = fields.Words("why");
+    withdraw.departs = fields.Flag("departs");
     return fields.Finish<ToMember>(std::move(withdraw));
   }
   if (kind == "refusal") return fields.Finish<ToMember>(RefusalOrder{fields.Words("why")});
@@ -353,6 +371,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
 }
 
 std::string Describe(const Member& member) {
+  if (member.address.empty()) return member.task;
   return StrCat(member.task, " (", member.address, ")");
 }
 

@@ -51,6 +51,8 @@ struct JoinRequest {    // the member belongs to no generation
   int64_t step = -1;    // see Joining
   int64_t state_generation = 0;
   std::string agreement;
+  std::string address;              // "host:port"
+  bool begins_again = false;        // see Joining
   int64_t last_generation = 0;      // the highest generation that this process has seen
   std::vector<KnownProcess> known;  // set in the first request of a session
   // Set only if the group may shrink.
@@ -64,6 +66,8 @@ struct ReadyReport {  // all sockets of the generation are connected
 struct FailureReport {  // an operation of the generation has failed
   int64_t generation = 0;
   std::string why;
+  // The member was asked to end, and ends the operation because the others take too long.
+  bool departs = false;
   bool operator==(const FailureReport&) const = default;
 };
 // Tells the leader which rank a member has been waiting for. Sent during a long wait, and once more
@@ -105,6 +109,7 @@ struct GoOrder {  // all members are connected
 struct WithdrawOrder {  // the generation is void, whether or not it has begun
   int64_t generation = 0;
   std::string why;
+  bool departs = false;  // a member was asked to end; no member was lost
   bool operator==(const WithdrawOrder&) const = default;
 };
 struct RefusalOrder {  // this process does not belong to the group
@@ -142,7 +147,7 @@ std::string Encode(const ToMember& message);
 StatusOr<ToLeader> DecodeToLeader(std::string_view text);
 StatusOr<ToMember> DecodeToMember(std::string_view text);
 
-// Names a task in messages: "worker 1 (10.0.0.1:2222)".
+// Names a task in messages: "worker 1 (10.0.0.1:2222)", or "worker 1" if its address is unknown.
 std::string Describe(const Member& member);
 // Appends the names of all ranks that the message mentions: "… (rank 2 is worker 1 (host:port))".
 std::string NameRanks(const std::string& message, const std::vector<Member>& members);

@@ -3,7 +3,7 @@
 // crash, pause and restart (the leader's, too), depart, leave and come back; replaced processes
 // wake up again; data connections are lost unnoticed or opened twice; steps or states reach only
 // some members; the network is divided into two parts. If the group may shrink, it goes on without
-// its leader, too.
+// its leader, too. If it is elastic, its number of tasks changes.
 //
 // Checks that two generations never train at the same time, that no step is lost, and that only one
 // process at a time may write checkpoints. After the faults, all tasks must train together, and
@@ -25,12 +25,22 @@ constexpr Duration kFaultsEnd{60s}, kTick{250ms}, kStep{200ms};
 class GroupSimulation : private SimulatedGroup {
  public:
   explicit GroupSimulation(uint64_t seed) : SimulatedGroup(seed) {
-    const int tasks = static_cast<int>(Number(1, 5));
+    const int tasks = static_cast<int>(Number(1, 6));
+    size_ = tasks;
     rules_.shrinks = Chance(0.5);
+    if (rules_.shrinks && Chance(0.4)) {
+      // If the network is divided, a group may begin again while another one is cut off, unless no
+      // two groups can have the minimum.
+      rules_.least_tasks = Chance(0.5) ? 1 : tasks / 2 + 1;
+      size_ =
+          Chance(0.5) ? rules_.least_tasks : static_cast<int>(Number(rules_.least_tasks, tasks));
+      After(kFaultsEnd, [this, tasks] { Resize(tasks); });
+    }
     for (int task = 0; task < tasks; ++task) {
       tasks_.push_back({.task = StrCat("worker ", task), .address = StrCat("w", task, ":2222")});
       names_.push_back(tasks_.back().task);
       processes_.emplace_back();
+      listed_.push_back(0);
       After(Time(0s, 3s), [this, task] { Start(task); });
     }
     const int64_t faults = Number(0, 12);
@@ -56,6 +66,8 @@ class GroupSimulation : private SimulatedGroup {
     }
     return wrong_;
   }
+  // Returns whether generations of at least three different sizes have trained in an elastic group.
+  bool WasResized() const { return rules_.elastic() && sizes_.size() >= 3; }
   // Returns whether a task other than the first one has led a generation that trained.
   bool WasTakenOver() const {
     return std::ranges::any_of(writes_, [](const auto& writes) { return writes.first != 0; });
@@ -81,6 +93,7 @@ class GroupSimulation : private SimulatedGroup {
   // shrinks and the process leads a generation of two. Only the platform could then prevent the old
   // and the new process from both training, as in a job with a single task.
   bool MayWake(const Process& process) const {
+    if (rules_.elastic()) return false;
     if (!rules_.shrinks && process.task != 0) return true;
     if (!process.member->InGeneration()) return false;
     const size_t members = process.member->formation().members.size();
@@ -90,7 +103,42 @@ class GroupSimulation : private SimulatedGroup {
                                [](const PastGeneration& past) { return past.members.size() > 2; });
   }
 
+  // Changes the number of tasks, as a platform does: asks the processes of further tasks to end,
+  // and starts missing ones.
+  void Resize(int size) {
+    size_ = size;
+    for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
+      const auto& process = processes_[static_cast<size_t>(task)];
+      if (task < size) After(Time(0s, 5s), [this, task] { Start(task); });
+      if (task >= size) listed_[static_cast<size_t>(task)] = 0;
+      if (task < size || !process) continue;
+      In(process->incarnation, [](Process& p) {
+        p.trains = false;
+        p.member->Depart();
+      });
+      After(Time(1s, 5s), [this, task, incarnation = process->incarnation] {
+        const auto& ends = processes_[static_cast<size_t>(task)];
+        if (ends && ends->incarnation == incarnation) Restart(task, 0s);
+      });
+    }
+  }
+
+  // Restarts the tasks that the first one knows from its TF_CONFIG. The others may continue, led by
+  // a task that the first one does not know.
+  void RestartListed() {
+    const Duration after = Time(2s, 15s);
+    const int listed = processes_[0] ? processes_[0]->listed : 1;
+    for (int task = 0; task < listed; ++task) {
+      if (task < static_cast<int>(tasks_.size())) Restart(task, after);
+    }
+  }
+
   void Fault() {
+    if (rules_.elastic() && Chance(0.4)) {
+      return Resize(
+          static_cast<int>(Number(rules_.least_tasks, static_cast<int64_t>(tasks_.size()))));
+    }
+    if (rules_.elastic() && Chance(0.3)) return RestartListed();
     const int task = static_cast<int>(Number(0, static_cast<int64_t>(tasks_.size()) - 1));
     std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
     switch (Number(0, rules_.shrinks ? 12 : 7)) {
@@ -123,6 +171,7 @@ class GroupSimulation : private SimulatedGroup {
         lose_sockets_until_ = now_ + 3s;
         return;
       case 8:
+        if (rules_.elastic() && 2 * rules_.least_tasks <= static_cast<int>(tasks_.size())) return;
         return Divide(std::min(Time(1s, 30s), kFaultsEnd - now_));
       case 9:  // the first task comes back, but cannot connect to another one
         blocked_ = task;
@@ -197,10 +246,13 @@ class GroupSimulation : private SimulatedGroup {
     const FormOrder& order = group[0]->member->formation();
     const Member& newest = order.members[static_cast<size_t>(order.source)];
     Variables source = group[static_cast<size_t>(order.source)]->variables;
+    sizes_.insert(group.size());
+    // An elastic group may begin again without tasks that have been cut off for a long time.
+    if (rules_.elastic() && newest.step < 0) committed_ = {};
     source.step = std::max<int64_t>(source.step, 0);
     CheckNoneWasReplaced(group);
     for (Process* process : group) process->left = false;
-    CheckNothingIsLost(source);
+    if (!rules_.elastic() || newest.step >= 0) CheckNothingIsLost(source);
     source.generation = order.generation;
     const bool breaks = now_ < kFaultsEnd && Chance(0.1);
     for (size_t rank = 0; rank < group.size(); ++rank) {
@@ -337,6 +389,7 @@ class GroupSimulation : private SimulatedGroup {
   Variables committed_;           // the last step that all members have applied
   int64_t last_id_ = 0;
   std::map<int, int64_t> writes_;  // by task
+  std::set<size_t> sizes_;         // of the generations that have trained
 };
 
 // TFJOB_SEED=n runs only the simulation with seed n.
@@ -347,13 +400,15 @@ TEST(GroupSimulation, EverySeedEndsWithAllTasksInOneGeneration) {
     return;
   }
   constexpr uint64_t kSeeds = kSanitized ? 50 : 1000;
-  uint64_t taken_over = 0;
+  uint64_t taken_over = 0, resized = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     GroupSimulation simulation(seed);
     ASSERT_EQ(simulation.Run(), "") << "TFJOB_SEED=" << seed;
     taken_over += simulation.WasTakenOver() ? 1 : 0;
+    resized += simulation.WasResized() ? 1 : 0;
   }
-  EXPECT_GT(taken_over, kSeeds / 10);
+  EXPECT_GT(taken_over, kSeeds / 20);
+  EXPECT_GT(resized, kSeeds / 50);
 }
 
 }  // namespace

@@ -53,29 +53,32 @@ TEST(Messages, SurviveTheWire) {
           .step = 3,
           .state_generation = 1,
           .agreement = "a\n\"b\"",
+          .address = "h:1",
+          .begins_again = true,
           .last_generation = 2,
           .known = {{"worker 1", 4, true}},
           .past =
               {{.generation = 2, .shared = true, .resigned = true, .members = {{"worker 1", 4}}}}},
       ReadyReport{4},
-      FailureReport{.generation = 5, .why = "x"},
+      FailureReport{.generation = 5, .why = "x", .departs = true},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
       LeaveNotice(),
       DepartNotice(),
       RunFailureReport{"NaN"}};
   for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
-  const std::vector<ToMember> to_member = {FormOrder{.request = 9,
-                                                     .generation = 1,
-                                                     .source = 0,
-                                                     .members = {{"worker 0", "h:1", 7, 5, 1}},
-                                                     .replaced = {{"worker 0", 6, true}}},
-                                           GoOrder{2},
-                                           WithdrawOrder{.generation = 3, .why = "y"},
-                                           RefusalOrder{"z"},
-                                           AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
-                                           StuckNotice{.peer = "p", .address = "a", .text = "t"},
-                                           FarewellReceipt{.departs = true},
-                                           EndOrder{.failed = true, .words = "NaN"}};
+  const std::vector<ToMember> to_member = {
+      FormOrder{.request = 9,
+                .generation = 1,
+                .source = 0,
+                .members = {{"worker 0", "h:1", 7, 5, 1}},
+                .replaced = {{"worker 0", 6, true}}},
+      GoOrder{2},
+      WithdrawOrder{.generation = 3, .why = "y", .departs = true},
+      RefusalOrder{"z"},
+      AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
+      StuckNotice{.peer = "p", .address = "a", .text = "t"},
+      FarewellReceipt{.departs = true},
+      EndOrder{.failed = true, .words = "NaN"}};
   for (const ToMember& message : to_member) EXPECT_EQ(*DecodeToMember(Encode(message)), message);
 }
 

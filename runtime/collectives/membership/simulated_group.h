@@ -59,10 +59,16 @@ class SimulatedGroup : protected SimulatedTime {
   }
 
   void Start(int task) {
-    if (processes_[static_cast<size_t>(task)]) return;
+    if (processes_[static_cast<size_t>(task)] || task >= size_) return;
     auto process = std::make_unique<Process>();
     process->incarnation = next_incarnation_++;
     process->task = task;
+    // A restarted process has the TF_CONFIG of its pod, which may list an earlier number of tasks.
+    int& listed = listed_[static_cast<size_t>(task)];
+    if (listed == 0 || Chance(0.3)) listed = std::max(size_, task + 1);
+    process->listed = listed;
+    for (int known = 0; known < listed; ++known) process->known.insert(known);
+    process->begins_again = !gone_.empty();
     Member self = tasks_[static_cast<size_t>(task)];
     self.incarnation = process->incarnation;
     process->member = std::make_unique<GroupMember>(self, tasks_[0], rules_.shrinks);
@@ -84,10 +90,14 @@ class SimulatedGroup : protected SimulatedTime {
             .first_follows =
                 process.leader != nullptr && process.task != 0 && process.leader->IsConnected(0),
             .rests = now_ < process.rests_until,
+            .call_due = rules_.elastic() && now_ >= process.next_call,
             .member = process.member.get()};
   }
   void StartLeading(Process& process) {
-    process.leader = std::make_unique<Leader>(tasks_, rules_, process.task);
+    LeaderRules rules = rules_;
+    rules.listed_tasks = process.listed;
+    if (rules.elastic()) rules.first_generation = 1 + now_ / Duration(1s);
+    process.leader = std::make_unique<Leader>(tasks_, rules, process.task);
     EXPECT_EQ(process.leader->Connect(now_, process.task, process.incarnation, kOwnSession),
               OkStatus());
     process.member->Connected(tasks_[static_cast<size_t>(process.task)]);
@@ -137,7 +147,8 @@ class SimulatedGroup : protected SimulatedTime {
     process.trains = true;
     process.member->Join({.step = process.variables.step,
                           .state_generation = process.variables.generation,
-                          .agreement = "model: a\n"});
+                          .agreement = "model: a\n",
+                          .begins_again = process.begins_again});
   }
 
   // If `wakes` is true, the process stays alive, cut off from the others, and wakes up after
@@ -224,6 +235,10 @@ class SimulatedGroup : protected SimulatedTime {
       process.channel = {led_by, member.formation().generation};
       process.dialling_data.clear();
       process.intake->Begin(process.channel, member.formation().members, member.rank());
+      for (const Member& other : member.formation().members) {
+        process.known.insert(
+            static_cast<int>(std::ranges::find(names_, other.task) - names_.begin()));
+      }
     }
     for (auto& [rank, socket] : process.intake->Take()) {
       member.SocketConnected(process.channel.generation, rank);
@@ -257,8 +272,10 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
   void Ask(Process& process, const std::vector<int>& tasks, size_t index) {
+    while (index < tasks.size() && !process.known.contains(tasks[index])) ++index;
     if (index == tasks.size()) {
       process.dialling = false;
+      process.next_call = now_ + kCallFirst;
       if (MayLead(ViewOf(process))) StartLeading(process);
       return;
     }
@@ -454,6 +471,8 @@ class SimulatedGroup : protected SimulatedTime {
   int64_t next_incarnation_ = 1000;
   SessionId next_session_ = 2;
   std::vector<Member> tasks_;
+  int size_ = 0;             // the number of tasks that should run
+  std::vector<int> listed_;  // by task: the number of tasks in its TF_CONFIG
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut

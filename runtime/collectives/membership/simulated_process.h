@@ -34,8 +34,12 @@ struct Variables {
 struct Process {
   int64_t incarnation = 0;
   int task = 0;
-  bool trains = false;  // joins again when its generation ends
-  bool left = false;    // has said that it takes no further steps, so the others do not wait for it
+  int listed = 0;       // the number of tasks in TF_CONFIG
+  std::set<int> known;  // the tasks whose addresses the process knows
+  Duration next_call{0};
+  bool begins_again = false;  // see Joining
+  bool trains = false;        // joins again when its generation ends
+  bool left = false;  // has said that it takes no further steps, so the others do not wait for it
   Duration paused_until{0};
   std::unique_ptr<Leader> leader;  // set while the process leads
   std::unique_ptr<GroupMember> member;

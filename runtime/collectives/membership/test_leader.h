@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,6 +40,11 @@ class LeaderTest : public testing::Test {
 // A group of three that continues without lost members: the leader, in session 1, and two tasks.
 class ShrinkingTest : public testing::Test {
  protected:
+  ShrinkingTest()
+      : ShrinkingTest({{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
+                      {.shrinks = true}) {}
+  // The first three of these tasks form the group.
+  ShrinkingTest(std::vector<Member> tasks, LeaderRules rules) : leader_(std::move(tasks), rules) {}
   void SetUp() override {
     for (int task = 0; task < 3; ++task) {
       ASSERT_EQ(leader_.Connect(now_, task, 10 + task, static_cast<SessionId>(task + 1)),
@@ -82,8 +88,7 @@ class ShrinkingTest : public testing::Test {
   }
 
   Duration now_{100s};
-  Leader leader_{{{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
-                 {.shrinks = true}};
+  Leader leader_;
   int64_t generation_ = 0;
   std::vector<Participant> formed_;   // the members of the latest generation that has formed
   std::vector<PastGeneration> past_;  // what the members remember

@@ -371,12 +371,16 @@ TEST_F(TrainCheckpointTest, ALedgerThatCouldNotBeReadBackIsNotWritten) {
   EXPECT_EQ((*latest)->prefix, io::CheckpointPrefix(folder_, 3));
 }
 
-TEST_F(TrainCheckpointTest, AClaimIsANumberInAFileOfItsOwn) {
+TEST_F(TrainCheckpointTest, AClaimIsInAFileOfItsOwn) {
+  const Claim claim{.first_term = 1'764'000'000'000'000, .job_uid = "u", .attempt = 2};
   EXPECT_TRUE(absl::IsNotFound(ReadClaim(folder_).status()));
-  ASSERT_EQ(WriteClaim(folder_, 5), OkStatus());
-  ASSERT_EQ(WriteClaim(folder_, 1'764'000'000'000'000), OkStatus());
-  EXPECT_EQ(ReadClaim(folder_).value(), 1'764'000'000'000'000);
-  for (const char* text : {"", "{}", "{\"first_term\": \"5\"}", "[5"}) {
+  ASSERT_EQ(WriteClaim(folder_, {.first_term = 5}), OkStatus());
+  ASSERT_EQ(WriteClaim(folder_, claim), OkStatus());
+  EXPECT_EQ(ReadClaim(folder_).value(), claim);
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/group.json", "{\"first_term\": 5}").ok());
+  EXPECT_EQ(ReadClaim(folder_).value(), (Claim{.first_term = 5})) << "of an earlier version";
+  for (const char* text : {"", "{}", "{\"first_term\": \"5\"}", "[5",
+                           "{\"first_term\": 5, \"job_uid\": 6, \"attempt\": 0}"}) {
     ASSERT_TRUE(WriteFileAtomically(folder_ + "/group.json", text).ok());
     EXPECT_TRUE(absl::IsDataLoss(ReadClaim(folder_).status())) << text;
   }

@@ -14,19 +14,30 @@ std::string ClaimPath(const std::string& folder) {
 
 }  // namespace
 
-Status WriteClaim(const std::string& folder, int64_t number, FileSystem& files) {
+Status WriteClaim(const std::string& folder, const Claim& claim, FileSystem& files) {
   RETURN_IF_ERROR(MakeDirectories(folder));
-  return WriteFileAtomically(ClaimPath(folder), PrintJson(Json{{"first_term", number}}) + "\n",
-                             files);
+  const Json text = {
+      {"first_term", claim.first_term}, {"job_uid", claim.job_uid}, {"attempt", claim.attempt}};
+  return WriteFileAtomically(ClaimPath(folder), PrintJson(text) + "\n", files);
 }
 
-StatusOr<int64_t> ReadClaim(const std::string& folder) {
+StatusOr<Claim> ReadClaim(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(ClaimPath(folder)));
-  const StatusOr<Json> document = ParseJson(text, ClaimPath(folder));
-  if (!document.ok()) return DataLoss(Message(document.status()));
-  const StatusOr<int64_t> number = JsonField(*document)["first_term"].Int();
-  if (!number.ok()) return DataLoss(ClaimPath(folder), ": ", Message(number.status()));
-  return number;
+  const auto read = [&]() -> StatusOr<Claim> {
+    ASSIGN_OR_RETURN(const Json document, ParseJson(text, ClaimPath(folder)));
+    const JsonField root(document);
+    Claim claim;
+    ASSIGN_OR_RETURN(claim.first_term, root["first_term"].Int());
+    // Earlier versions wrote only the number.
+    if (!root["job_uid"].present()) return claim;
+    ASSIGN_OR_RETURN(claim.job_uid, root["job_uid"].String());
+    ASSIGN_OR_RETURN(const int64_t attempt, root["attempt"].Int());
+    claim.attempt = static_cast<int32_t>(attempt);
+    return claim;
+  };
+  StatusOr<Claim> claim = read();
+  if (!claim.ok()) return DataLoss(ClaimPath(folder), ": ", Message(claim.status()));
+  return claim;
 }
 
 }  // namespace tfjob::train

@@ -11,10 +11,18 @@
 
 namespace tfjob::train {
 
-// Writes the number. Creates the folder if necessary, and replaces the number of an earlier run.
-Status WriteClaim(const std::string& folder, int64_t number, FileSystem& files = RealFileSystem());
-// Reads the number. Returns NotFound if there is no such file, and DataLoss if its content is
-// invalid.
-StatusOr<int64_t> ReadClaim(const std::string& folder);
+// What the file contains.
+struct Claim {
+  int64_t first_term = 0;  // the number
+  std::string job_uid;     // the job of the run, and its attempt
+  int32_t attempt = 0;
+  bool operator==(const Claim&) const = default;
+};
+
+// Creates the folder if necessary, and replaces the claim of an earlier run.
+Status WriteClaim(const std::string& folder, const Claim& claim,
+                  FileSystem& files = RealFileSystem());
+// Returns NotFound if there is no such file, and DataLoss if its content is not valid.
+StatusOr<Claim> ReadClaim(const std::string& folder);
 
 }  // namespace tfjob::train

@@ -1,0 +1,181 @@
+// Trains with a group whose number of tasks changes. The tasks are threads of one process,
+// connected over loopback. A run must end with the variables of a single task that took the same
+// steps: a step that is lost or repeated, or examples that are left out or used twice, would change
+// them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/train/test_job.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr int kSteps = 30000;
+
+class ElasticTest : public testing::Test, public TestCluster {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    ASSERT_TRUE(MakeDirectories(folder_).ok());
+  }
+
+  // There are 50 examples and 24 per step, so the last batch of an epoch has only 2.
+  config::TrainingConfig Config(const std::string& model_dir, const std::string& more) const {
+    const std::string text = StrCat(R"(
+model: {layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 1}}]}
+loss: mean_squared_error
+optimizer: {name: adam, learning_rate: 0.01}
+data:
+  train: {format: linear, weights: [2.0, -1.0], bias: 1.0, noise: 0.1, examples: 50}
+threads: 1
+seed: 5
+global_batch_size: 24
+save_checkpoints_steps: 1000000
+log_step_count_steps: 0
+model_dir: )",
+                                    folder_, "/", model_dir, "\n", more);
+    StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(text, "training.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return *std::move(config);
+  }
+  config::TrainingConfig Elastic(const std::string& model_dir, int least, int max_steps) const {
+    return Config(model_dir, StrCat("max_steps: ", max_steps,
+                                    "\nstrategy: {name: multi_worker_mirrored, min_replicas: ",
+                                    least, ", max_replicas: 4, on_failure: shrink}\n"));
+  }
+  // Starts task `index` (the chief is task 0) of a job that has `size` tasks by now.
+  std::unique_ptr<RunningTask> Start(const config::TrainingConfig& config, size_t index,
+                                     size_t size) {
+    const std::vector<Task> listed(kTasks.begin(), kTasks.begin() + static_cast<ptrdiff_t>(size));
+    return std::make_unique<RunningTask>(config, Static(kTasks[index], listed));
+  }
+  // Returns the variables of the last checkpoint.
+  std::vector<float> Variables(const std::string& model_dir) const {
+    std::vector<float> values;
+    auto reader = io::BundleReader::Open(io::CheckpointPrefix(folder_ + "/" + model_dir, kSteps));
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    if (!reader.ok()) return values;
+    for (const char* name : {"dense/kernel", "dense/bias"}) {
+      const Tensor tensor = *(*reader)->Read(name);
+      const auto part = tensor.data<float>();
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    return values;
+  }
+  // Waits until the task trains together with `others` other tasks.
+  static bool AwaitOthers(RunningTask& task, size_t others) {
+    return task.Await([others](const progress::Progress& p) { return p.peers.size() == others; });
+  }
+  static bool AwaitFurtherSteps(RunningTask& task) {
+    return task.AwaitStep(task.Progress().step + 200);
+  }
+
+  const std::vector<Task> kTasks = {{"chief", 0}, {"worker", 0}, {"worker", 1}, {"worker", 2}};
+  const std::string folder_ = testing::TempDir() + "/elastic_test";
+};
+
+// The TF_CONFIG of each process lists only the tasks that the job had when the process started.
+TEST_F(ElasticTest, OneTaskThenThreeThenTwoThenFourTakeTheStepsOfOne) {
+  const config::TrainingConfig config = Elastic("resized", 1, kSteps);
+  std::vector<std::unique_ptr<RunningTask>> running(4);
+  running[0] = Start(config, 0, 1);
+  ASSERT_TRUE(running[0]->AwaitStep(100)) << "it does not wait for others";
+  running[1] = Start(config, 1, 3);
+  running[2] = Start(config, 2, 3);
+  ASSERT_TRUE(AwaitOthers(*running[0], 2));
+  ASSERT_TRUE(AwaitFurtherSteps(*running[2]));
+  EXPECT_EQ(running[2]->Stop().code(), StatusCode::kCancelled);
+  ASSERT_TRUE(AwaitOthers(*running[0], 1));
+  ASSERT_TRUE(AwaitFurtherSteps(*running[1]));
+  running[2] = Start(config, 2, 4);
+  running[3] = Start(config, 3, 4);
+  ASSERT_TRUE(AwaitOthers(*running[1], 3));
+  ASSERT_TRUE(AwaitFurtherSteps(*running[3]));
+  EXPECT_LT(running[3]->Progress().step, kSteps) << "the last task has joined too late";
+  for (const auto& task : running) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+    EXPECT_EQ(task->Progress().step, kSteps);
+  }
+  RunningTask alone(Config("alone", StrCat("max_steps: ", kSteps, "\n")), {});
+  ASSERT_TRUE(alone.AwaitEnd());
+  const std::vector<float> values = Variables("resized"), expected = Variables("alone");
+  ASSERT_EQ(values.size(), 3u);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-4) << i;
+}
+
+TEST_F(ElasticTest, BelowTheMinimumTheGroupWaitsUntilAnotherTaskJoins) {
+  const config::TrainingConfig config = Elastic("waits", 2, 100'000'000);
+  const auto chief = Start(config, 0, 2);
+  auto worker = Start(config, 1, 2);
+  ASSERT_TRUE(chief->AwaitStep(100));
+  EXPECT_EQ(worker->Stop().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(chief->Await([](const progress::Progress& p) {
+    return p.waiting_for.find("1 more task (strategy.min_replicas is 2)") != std::string::npos;
+  })) << chief->Progress().waiting_for;
+  const int64_t waits = chief->Progress().step;
+  worker = Start(config, 2, 3);
+  EXPECT_TRUE(chief->AwaitStep(waits + 100));
+}
+
+// A newcomer leads while the chief is away. The chief's TF_CONFIG lists neither of the others when
+// it returns, so the newcomer has to call it.
+TEST_F(ElasticTest, AChiefThatKnowsNobodyFindsTheGroupThatTrainsWithoutIt) {
+  const config::TrainingConfig config = Elastic("taken_over", 1, 100'000'000);
+  auto chief = Start(config, 0, 1);
+  ASSERT_TRUE(chief->AwaitStep(100));
+  const auto first = Start(config, 1, 3), second = Start(config, 2, 3);
+  ASSERT_TRUE(AwaitOthers(*chief, 2));
+  ASSERT_TRUE(AwaitFurtherSteps(*second));
+  EXPECT_EQ(chief->Stop().code(), StatusCode::kCancelled);
+  ASSERT_TRUE(AwaitFurtherSteps(*second));
+  const int64_t without = first->Progress().step;
+  chief = Start(config, 0, 1);
+  EXPECT_TRUE(chief->AwaitStep(without));
+  EXPECT_TRUE(AwaitOthers(*chief, 2));
+  EXPECT_TRUE(AwaitFurtherSteps(*second));
+}
+
+TEST_F(ElasticTest, RefusesMoreTasksThanTheMaximum) {
+  const std::vector<Task> five = {
+      {"chief", 0}, {"worker", 0}, {"worker", 1}, {"worker", 2}, {"worker", 3}};
+  RunningTask task(Elastic("refused", 1, 100), Static(five[4], five));
+  ASSERT_TRUE(task.AwaitEnd());
+  EXPECT_EQ(task.End(),
+            InvalidArgument("strategy.max_replicas: expected at least the number of tasks that "
+                            "train according to TF_CONFIG, 5, got 4; the chief counts as one of "
+                            "these tasks"));
+}
+
+TEST_F(ElasticTest, RefusesANewcomerWithOtherLimits) {
+  const config::TrainingConfig config = Elastic("limits", 1, 100'000'000);
+  const auto chief = Start(config, 0, 1);
+  ASSERT_TRUE(chief->AwaitStep(100));
+  config::TrainingConfig other = config;
+  other.strategy.max_replicas = 5;
+  const auto worker = Start(other, 1, 2);
+  ASSERT_TRUE(worker->AwaitEnd());
+  const Status refused = worker->End();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+  EXPECT_NE(Message(refused).find("'replicas: 1 to 4'"), std::string::npos) << refused;
+  EXPECT_TRUE(AwaitFurtherSteps(*chief));
+}
+
+// A group with a fixed number of tasks may state this number.
+TEST_F(ElasticTest, AFixedNumberMustBeThatOfTheCluster) {
+  config::TrainingConfig config = Elastic("fixed", 3, 100);
+  config.strategy.max_replicas = 3;
+  const auto chief = Start(config, 0, 2);
+  ASSERT_TRUE(chief->AwaitEnd());
+  EXPECT_EQ(chief->End(),
+            InvalidArgument("strategy.min_replicas: expected at most the number of tasks that "
+                            "train according to TF_CONFIG, 2, got 3; the chief counts as one of "
+                            "these tasks"));
+}
+
+}  // namespace
+}  // namespace tfjob::train
