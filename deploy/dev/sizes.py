@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""sizes.py FILE…: lists C++ files of more than 500 lines, functions of more than 60 lines, and
-comment lines of more than 100 columns. Skips files that contain the comment "Longer than the rule:"
+"""sizes.py FILE…: lists C++ files of more than 500 lines, functions of more than 60 lines, comment
+lines of more than 100 columns, and folders with more than 60 of the given C++ files. Skips files that contain the comment "Longer than the rule:"
 followed by a reason. A comment line that contains a URL may be longer.
 
 In Markdown files (*.md), lists lines of more than 120 columns. A row of a table, a line of a code
 block, and a line that consists of one link or one word may be longer. Skips generated pages, which
 contain a comment that begins with "Made from"."""
+import collections
+import os
 import re
 import sys
 
-MAX_FILE, MAX_FUNCTION, MAX_COMMENT, MAX_MARKDOWN = 500, 60, 100, 120
+MAX_FILE, MAX_FUNCTION, MAX_COMMENT, MAX_MARKDOWN, MAX_FOLDER = 500, 60, 100, 120, 60
 # Matches the text before the block of a namespace or type. Any other block directly inside such
 # blocks is a function.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
@@ -85,6 +87,11 @@ def main():
         find = markdown_problems if path.endswith(".md") else code_problems
         for number, problem in find(text):
             print(f"{path}:{number}: {problem}")
+            bad += 1
+    folders = collections.Counter(os.path.dirname(path) for path in sys.argv[1:] if not path.endswith(".md"))
+    for folder, count in folders.items():
+        if count > MAX_FOLDER:
+            print(f"{folder}: {count} files, more than {MAX_FOLDER}: divide the package")
             bad += 1
     return 1 if bad else 0
 

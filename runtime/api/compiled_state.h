@@ -13,8 +13,8 @@
 #include "runtime/cluster/cluster.h"
 #include "runtime/data/source.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/metric_totals.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/metric_totals.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/batch_columns.h"
 #include "runtime/train/task.h"
 

@@ -11,7 +11,7 @@
 #include "runtime/data/source.h"
 #include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/job/job_inputs.h"

@@ -6,7 +6,7 @@
 #include "runtime/ps/placement.h"
 #include "runtime/state/training_state.h"
 #include "runtime/strategy/exchange_text.h"
-#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/model/model_program.h"
 #include "runtime/strategy/parameter_server_strategy.h"
 #include "runtime/train/job/batch_source.h"
 #include "runtime/train/job/data_text.h"

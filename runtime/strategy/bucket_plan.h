@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 namespace tfjob::strategy {
 

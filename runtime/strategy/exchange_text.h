@@ -7,7 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 namespace tfjob::strategy {
 

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/strategy/local_state.h"
 #include "runtime/strategy/loss_scaling.h"
-#include "runtime/strategy/model_program.h"
-#include "runtime/strategy/number_check.h"
+#include "runtime/strategy/model/local_state.h"
+#include "runtime/strategy/model/model_program.h"
+#include "runtime/strategy/model/number_check.h"
+#include "runtime/strategy/model/updates.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
-#include "runtime/strategy/updates.h"
 
 namespace tfjob::strategy {
 namespace {

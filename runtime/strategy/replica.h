@@ -19,11 +19,11 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/state/snapshot_copy.h"
 #include "runtime/strategy/gradient_buckets.h"
-#include "runtime/strategy/local_state.h"
-#include "runtime/strategy/model_program.h"
-#include "runtime/strategy/number_check.h"
+#include "runtime/strategy/model/local_state.h"
+#include "runtime/strategy/model/model_program.h"
+#include "runtime/strategy/model/number_check.h"
+#include "runtime/strategy/model/updates.h"
 #include "runtime/strategy/strategy_options.h"
-#include "runtime/strategy/updates.h"
 
 namespace tfjob::strategy {
 

@@ -16,7 +16,7 @@
 #include "runtime/state/peer.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/state/snapshot_copy.h"
-#include "runtime/strategy/metric_totals.h"
+#include "runtime/strategy/model/metric_totals.h"
 
 namespace tfjob::data {
 struct Batch;

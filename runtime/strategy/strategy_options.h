@@ -8,7 +8,7 @@
 #include "runtime/config/training_config.h"
 #include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 namespace tfjob::strategy {
 

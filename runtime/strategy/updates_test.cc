@@ -1,4 +1,4 @@
-#include "runtime/strategy/updates.h"
+#include "runtime/strategy/model/updates.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/graph/graph_def/graph_def.h"
 #include "runtime/progress/client.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/log.h"

@@ -13,7 +13,7 @@
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/run_mark.h"

@@ -5,7 +5,7 @@
 
 #include "runtime/data/pipeline.h"
 #include "runtime/io/stored_tensor.h"
-#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/model/model_program.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/model_dir/summary_writer.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/base/stop.h"
 #include "runtime/config/training_config.h"
-#include "runtime/strategy/metric_totals.h"
+#include "runtime/strategy/model/metric_totals.h"
 #include "runtime/train/progress_board.h"
 
 namespace tfjob::io {

@@ -6,7 +6,7 @@
 #include "runtime/data/source.h"
 #include "runtime/exec/device.h"
 #include "runtime/rpc/server.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/log.h"

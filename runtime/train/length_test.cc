@@ -9,7 +9,7 @@
 #include "runtime/data/buckets.h"
 #include "runtime/exec/device.h"
 #include "runtime/io/npy.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job/data_text.h"
 #include "runtime/train/job/job_definition.h"

@@ -19,7 +19,7 @@
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/strategy/parameter_server_strategy.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
-#include "runtime/strategy/metric_totals.h"
+#include "runtime/strategy/model/metric_totals.h"
 #include "runtime/strategy/strategy.h"
 
 namespace tfjob::train {

@@ -13,7 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/data/source.h"
 #include "runtime/model/keras.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/task.h"
 #include "runtime/train/trainer.h"

@@ -12,7 +12,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/npz.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/test_job.h"
 

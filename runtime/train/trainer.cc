@@ -6,7 +6,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/state/run_failure.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/strategy/select.h"
 #include "runtime/trace/trace.h"
 #include "runtime/train/evaluation.h"

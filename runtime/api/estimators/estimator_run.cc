@@ -10,7 +10,7 @@
 #include "runtime/api/estimators/local_evaluations.h"
 #include "runtime/api/fit/job_role.h"
 #include "runtime/io/checkpoint_directory.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/job_definition.h"
 
 namespace tfjob::api {

@@ -5,7 +5,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 namespace tfjob::api {
 

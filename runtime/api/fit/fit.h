@@ -12,7 +12,7 @@
 #include "runtime/api/fit/epoch_record.h"
 #include "runtime/api/fit/progress_bar.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/metric_totals.h"
+#include "runtime/strategy/model/metric_totals.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/run_guest.h"
 #include "runtime/train/task.h"

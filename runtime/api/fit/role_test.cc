@@ -12,7 +12,7 @@
 #include "runtime/api/losses.h"
 #include "runtime/api/optimizers.h"
 #include "runtime/io/npy.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/job_definition.h"
 #include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/model_dir/run_mark.h"

@@ -11,7 +11,7 @@
 #include "runtime/api/compiled_state.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/optimizer/optimizer.h"
-#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/model/model_program.h"
 #include "runtime/strategy/strategy.h"
 #include "runtime/train/job/batch_columns.h"
 #include "runtime/train/task.h"

@@ -12,7 +12,7 @@
 #include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/batch_columns.h"
 #include "runtime/train/job/make_optimizer.h"
 #include "runtime/train/model_dir/checkpoint.h"

@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_join.h"
 #include "runtime/config/keys.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job/batch_source.h"
 #include "runtime/train/job/job_definition.h"

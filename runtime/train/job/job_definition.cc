@@ -16,7 +16,7 @@
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
 #include "runtime/model/layer_patterns.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/compiled_model.h"
 #include "runtime/train/job/make_optimizer.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/train/job/job_inputs.h"
 
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/train/job/batch_source.h"
 #include "runtime/train/job/job_definition.h"

@@ -2,7 +2,7 @@
 
 #include "runtime/io/safetensors.h"
 #include "runtime/state/snapshot.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 #include "runtime/train/job/job_definition.h"
 
 namespace tfjob::train {

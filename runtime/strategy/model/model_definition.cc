@@ -1,4 +1,4 @@
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 #include <algorithm>
 

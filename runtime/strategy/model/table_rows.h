@@ -12,7 +12,7 @@
 
 #include "runtime/data/pipeline.h"
 #include "runtime/exec/program.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 namespace tfjob::strategy {
 

@@ -1,4 +1,4 @@
-#include "runtime/strategy/table_rows.h"
+#include "runtime/strategy/model/table_rows.h"
 
 #include <algorithm>
 

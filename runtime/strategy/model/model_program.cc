@@ -1,4 +1,4 @@
-#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/model/model_program.h"
 
 #include <algorithm>
 

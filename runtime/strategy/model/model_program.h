@@ -12,9 +12,9 @@
 #include "absl/functional/function_ref.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/exec/program.h"
-#include "runtime/strategy/metric_totals.h"
-#include "runtime/strategy/model_definition.h"
-#include "runtime/strategy/table_rows.h"
+#include "runtime/strategy/model/metric_totals.h"
+#include "runtime/strategy/model/model_definition.h"
+#include "runtime/strategy/model/table_rows.h"
 
 namespace tfjob::strategy {
 

@@ -1,4 +1,4 @@
-#include "runtime/strategy/number_check.h"
+#include "runtime/strategy/model/number_check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runtime/strategy/local_state.h"
+#include "runtime/strategy/model/local_state.h"
 
 #include <algorithm>
 #include <functional>

@@ -11,7 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "runtime/exec/program.h"
 #include "runtime/optimizer/clipping.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/model/model_definition.h"
 
 namespace tfjob::strategy {
 
