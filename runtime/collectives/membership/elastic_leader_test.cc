@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/leader_search.h"
+#include "runtime/collectives/membership/member.h"
 #include "runtime/collectives/membership/test_leader.h"
 
 namespace tfjob::collectives {
@@ -114,6 +116,48 @@ TEST_F(ElasticStartTest, DoesNotBeginBelowTheMinimum) {
   EXPECT_EQ(leader_.awaited().text, "1 more task (strategy.min_replicas is 2)");
   Arrive(4);
   EXPECT_EQ(leader_.generation(), 1000) << "any task is good enough";
+}
+
+// The group of the first task's predecessor may train elsewhere, led by a task that is not listed.
+TEST_F(ElasticStartTest, AfterARestartWaitsForACallOfAnotherLeader) {
+  for (int task = 0; task < 3; ++task) {
+    const auto session = static_cast<SessionId>(task + 1);
+    ASSERT_EQ(leader_.Connect(now_, task, 10, session), OkStatus());
+    leader_.OnMessage(now_, session, JoinRequest{.begins_again = true});
+  }
+  EXPECT_EQ(leader_.generation(), 0);
+  EXPECT_EQ(leader_.awaited().text, "tasks that may have continued without this one");
+  Wait(kRules.call_patience - 1ms);
+  EXPECT_EQ(leader_.generation(), 0);
+  Wait(1ms);
+  EXPECT_EQ(leader_.generation(), 1000);
+}
+
+TEST_F(ElasticStartTest, AfterARestartOfAllTasksThatMayExistDoesNotWait) {
+  for (int task = 0; task < 5; ++task) {
+    const auto session = static_cast<SessionId>(task + 1);
+    ASSERT_EQ(leader_.Connect(now_, task, 10, session), OkStatus());
+    leader_.OnMessage(now_, session, JoinRequest{.begins_again = true});
+  }
+  EXPECT_EQ(leader_.generation(), 1000);
+}
+
+// Worker 2 leads a generation that trains.
+TEST(Search, ALeaderOfAnElasticGroupCallsTheFirstTask) {
+  const Member self{.task = "worker 2", .incarnation = 1};
+  GroupMember member(self, {.task = "worker 0"}, /*shrinks=*/true);
+  member.Join({});
+  member.Connected(self);
+  member.OnMessage(FormOrder{.request = 1, .generation = 1, .members = {self}});
+  member.OnMessage(GoOrder{1});
+  ASSERT_EQ(member.phase(), GroupMember::Phase::kGoing);
+  TaskView view{.task = 2, .shrinks = true, .leads = true, .member = &member};
+  EXPECT_FALSE(Searches(view));
+  view.call_due = true;
+  EXPECT_TRUE(Searches(view));
+  EXPECT_EQ(TasksToAsk(view, 5), std::vector<int>{0});
+  view.first_follows = true;
+  EXPECT_FALSE(Searches(view));
 }
 
 TEST_F(ElasticStartTest, WaitsForATaskThatReadsItsDataAsLongAsItIsConnected) {
