@@ -1,4 +1,4 @@
-// Sets the sanitizer options and suppressions of every test. All of this file is linked into each
+// Sets the sanitizer options and suppressions of every test. This whole file is linked into each
 // test binary, because ThreadSanitizer reads the options from the executable itself. The
 // suppressions are needed because Debian's gRPC, Abseil and protobuf are not instrumented.
 extern "C" const char* __tsan_default_suppressions() {

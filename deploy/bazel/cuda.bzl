@@ -4,8 +4,8 @@ load("@rules_cc//cc:defs.bzl", "cc_library")
 
 _MISSING = "error: no CUDA toolkit in %s: run deploy/dev/cuda.sh, or set CUDA_HOME to a toolkit of CUDA 13"
 
-# The BUILD file for machines without a toolkit. Bazel may read this repository in every build, so only a build that
-# uses the toolkit may fail.
+# The BUILD file for machines without a toolkit. Every build may read this repository, but only a build that uses the
+# toolkit fails.
 _BUILD_WITHOUT = """
 package(default_visibility = ["//visibility:public"])
 sh_binary(name = "nvcc", srcs = ["nvcc.sh"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """api_reference.py HEADER: prints a header of the C++ API for Doxygen, with its comments as documentation. The comment
-at the beginning of a file describes the file. A comment after code belongs to this code, like those below it that begin
-in the same column; other comments belong to the code that follows them."""
+at the beginning of a file describes the file. A comment after code belongs to that code, and so do the comments below
+it that begin in the same column. Any other comment belongs to the code that follows it."""
 import re
 import sys
 
@@ -39,8 +39,8 @@ def lines_for_doxygen(text):
 
 
 def escape(comment):
-    """Keeps Doxygen from taking parts of a sentence for its commands, for HTML or for references. Code, which is between
-    backquotes, stays as it is."""
+    """Escapes the characters of a comment that Doxygen would take for commands, HTML or references. Code between
+    backquotes stays unchanged."""
     parts = comment.split("`")
     parts[::2] = [re.sub(r"([<>#@\\&])", r"\\\1", part).replace("::", "\\::") for part in parts[::2]]
     return "`".join(parts)

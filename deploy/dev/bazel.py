@@ -5,8 +5,8 @@
   deploy/dev/bazel.py test RESULTS ARGUMENT…
   deploy/dev/bazel.py measure ARGUMENT…
 
-Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left,
-and about how long the rest will take. The exit status is Bazel's.
+Every 10 s, prints how many actions (compilations, links, tests) are done and how many are left, and
+estimates the remaining time. The exit status is Bazel's.
 
 `test` also appends to three files. RESULTS gets one line per test target, "<cases passed> <cases
 failed> <target> <configuration>"; the cases are counted in the target's test.xml. RESULTS.times
@@ -44,7 +44,7 @@ def duration(seconds):
 
 def count_actions(arguments, startup):
     """Returns the largest number of compilations, generated files and tests that the targets may
-    need, or 0 if Bazel does not say. Bazel discovers actions while it works, so the total that it
+    need, or 0 if Bazel does not report it. Bazel discovers actions while it works, so the total that it
     prints is far too low at first."""
     targets = [a for a in arguments if not a.startswith("-")]
     flags = [a for a in arguments if a.startswith(("--config=", "--define="))]

@@ -110,7 +110,8 @@ status() {
   kubectl get nodes
 }
 
-# bin [PROGRAM…]: builds the missing ones of these programs, and prints their folder. The default is all programs.
+# bin [PROGRAM…]: builds those of the given programs that are missing, and prints the folder of all programs. The
+# default is all programs.
 bin() {
   local name
   for name in "$@"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that all files exist to which pages of the documentation link."""
+"""Checks that every file to which the documentation links exists."""
 import pathlib
 import re
 import subprocess

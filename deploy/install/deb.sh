@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes Debian packages:
+# Creates Debian packages:
 #
 #   bazel run --config=release //deploy/install:deb -- FOLDER
 #

@@ -1,7 +1,7 @@
 """Files that the linker reads for -lX in place of Debian's libX.so."""
 
-# Libraries whose code is already in libtfjob.so, because it depends on @debian_sources. Their linker scripts name libc,
-# which is linked anyway, because a linker script cannot be empty.
+# Libraries whose code is already in libtfjob.so, because it depends on @debian_sources. A linker script cannot be
+# empty, so the scripts of these libraries name libc, which is linked anyway.
 _COMPILED = [
     "absl_" + name
     for name in [

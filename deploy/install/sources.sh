@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the sources of the libraries that libtfjob.so contains, from Debian, in the versions that are installed on
-# this machine. Debian's own archives of these libraries cannot become part of a shared library, because their code is
-# compiled for programs only. Skips sources that are already there.
+# this machine. Debian's own archives of these libraries cannot become part of a shared library, because they are not
+# compiled as position-independent code. Skips sources that are already there.
 #
 #   deploy/install/sources.sh           fetches them to ~/.cache/tfjob/sources (15 MB to download, 85 MB on disk)
 #   deploy/install/sources.sh --list    prints a line per library: its name, and the folder of its sources

@@ -23,8 +23,8 @@ struct Quantity {
 StatusOr<Quantity> ParseQuantity(std::string_view text);
 // Adds two quantities. The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);
-// Prints a fraction with the suffix m, u or n, a whole binary quantity with the largest binary
-// suffix that divides it ("12Gi"), and any other quantity as a whole number.
+// Prints a quantity. A fraction gets the suffix m, u or n. A whole binary quantity gets the largest
+// binary suffix that divides it ("12Gi"). Any other quantity is printed as a whole number.
 std::string ToString(const Quantity& quantity);
 
 }  // namespace tfjob::api

@@ -70,8 +70,8 @@ std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
-// `failed` is the number of the type's replicas that failed and are not restarted under their
-// policy.
+// `failed` is the number of replicas of this type that have failed and are not restarted under the
+// type's policy.
 std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
 // Used if a replica exits with a code below 128 under the ExitCode policy.
 std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
@@ -88,8 +88,8 @@ std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
-// `kept` is the pod group's number of pods that start together, which cannot be changed. `wanted`
-// is the number that the spec requests.
+// `kept` is the current number of pods of the pod group that start together; it cannot be changed.
+// `wanted` is the number that the spec requests.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
 // Reports that `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);

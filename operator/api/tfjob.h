@@ -128,10 +128,10 @@ struct ReplicaStatus {
   std::string selector;  // label selector of the type's pods, for the scale subresource
   int32_t restarts = 0;  // recreations of failed pods + container restarts; never decreases
   std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
-  // The sorted UIDs of pods that failed or are being removed. `restarts` already includes those
-  // failures and container restarts of these pods that count. This list prevents a pod from being
-  // counted twice, even by another instance of the operator whose watch still shows the pod minutes
-  // after it is gone.
+  // The sorted UIDs of pods that failed or are being removed. The failures and container restarts
+  // of these pods, if they count at all, are already included in `restarts`. This list prevents a
+  // pod from being counted twice, even by another instance of the operator whose watch still shows
+  // the pod minutes after it is gone.
   std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;
@@ -139,7 +139,7 @@ struct ReplicaStatus {
 
 struct TFJobStatus {
   std::vector<Condition> conditions;  // the most recently changed entry is last
-  // The conditions of types that are not in ConditionType, each as JSON, in their original order.
+  // The conditions whose types are not in ConditionType, each as JSON, in their original order.
   // They were written by other controllers; the operator keeps them unchanged.
   std::vector<std::string> foreign_conditions;
   std::map<ReplicaType, ReplicaStatus> replica_statuses;

@@ -165,7 +165,7 @@ TEST_F(CmdTest, AMissingFileEndsWith2) {
 struct BadManifest {
   const char* what;
   std::string text;
-  const char* error;  // a part of the error, which must have one line
+  const char* error;  // a part of the error message, which must be a single line
 };
 
 std::vector<BadManifest> BadManifests() {

@@ -136,7 +136,7 @@ TEST_F(ClusterFlagsTest, AServerThatIsAwayCompletesNothing) {
   EXPECT_EQ(Completed({"get", ""}), ":4\n");
 }
 
-// Bash must be able to source the script and complete `tfjob get m`. A shell function stands in for
+// Tests that bash can source the script and complete `tfjob get m`. A shell function stands in for
 // the program.
 TEST_F(ClusterFlagsTest, BashUnderstandsItsScript) {
   const std::string folder = StrCat(::testing::TempDir(), "completion.", getpid());

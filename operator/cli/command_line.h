@@ -25,7 +25,8 @@ struct CommandLine {
 CommandLine ParseCommandLine(int argc, const char* const* argv, view::Console& console);
 
 // Runs the verb, if there is one, and returns the program's exit code. The code is kFailed if the
-// output could not be written. A request on `stop` ends a long-running verb.
+// output could not be written. If a stop is requested through `stop`, a long-running verb ends
+// early.
 int RunCommandLine(const CommandLine& line, const Connect& connect, StopSource& stop,
                    view::Console& console);
 

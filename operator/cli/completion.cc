@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Contains the state that the words before the last one determine.
+// Contains the state that results from all words before the last one.
 struct Context {
   const FlagSet* before = nullptr;  // flags before the verb
   const FlagSet* verb = nullptr;

@@ -28,8 +28,8 @@ struct ExplainOptions {
 };
 
 // Prints the stage and returns the exit code. Reads only the files; creates no objects and contacts
-// no cluster. If a job has no UID, takes it from the controller reference of the job's observed
-// pods or services; if there is none, uses a UID of zeros.
+// no cluster. If a job has no UID, uses the UID in the controller reference of the job's observed
+// pods or services or, if there is none, a UID of zeros.
 int Explain(const ExplainOptions& options, view::Console& console);
 
 }  // namespace tfjob::cli

@@ -1,5 +1,5 @@
-// Implements a Client for tests that forwards calls and makes selected calls fail: either before
-// they reach the server or after the server has executed them, as if the response were lost.
+// Implements a Client for tests. It forwards calls, and makes selected calls fail either before
+// they reach the server, or after the server has executed them, as if the response were lost.
 // Thread-safe.
 #pragma once
 

@@ -171,7 +171,8 @@ Status Actor::DeleteOne(const ActContext& context, const plan::Delete& wanted) {
   options.grace_period_seconds = wanted.grace_period_seconds;
   const Status status = dependencies_.client.Delete(key, options);
   if (!absl::IsAborted(status)) return status;
-  // Find out whether another object has the name now or the delete conflicted with another write.
+  // Find out whether the name now belongs to another object, or whether the delete merely
+  // conflicted with another write.
   const StatusOr<client::Object> found = dependencies_.ReadObject(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));

@@ -29,11 +29,12 @@ class Actor {
 
   // Returns the first error. Errors from sending events are not returned, because an unsent event
   // is no reason to retry the reconcile. If the status cannot be written, skips the later actions.
-  // The outcome is then kReadAgain if the decision was based on an old version of the job,
+  // In this case, the outcome is kReadAgain if the decision was based on an old version of the job,
   // kJobIsGone if the job does not exist, and the error otherwise.
   Outcome Act(const ActContext& context);
 
-  // Makes Act stop creating objects after the calls in progress, and then return Cancelled.
+  // Makes Act create no more objects: it completes the calls in progress and then returns
+  // Cancelled.
   void Stop() { creator_.Stop(); }
 
  private:

@@ -10,8 +10,8 @@
 namespace tfjob::control {
 
 struct Admission {
-  // The job with defaults. If the job cannot be decoded, contains only its metadata, its status,
-  // and those of managedBy, cleanPodPolicy and ttlSecondsAfterFinished that can be read.
+  // The job with defaults. If the job cannot be decoded, contains only its metadata and its status
+  // and, as far as they can be read, managedBy, cleanPodPolicy and ttlSecondsAfterFinished.
   api::TFJob job;
   // OK, or InvalidArgument with one problem per line, each beginning with the path of the field. A
   // job that has ended is not validated.

@@ -17,7 +17,8 @@ namespace tfjob::control {
 // difference means that a webhook changed the policy during that call.
 std::string DifferenceOfPolicy(const api::TFJob& job, const client::Object& returned);
 
-// Returns the message about such a difference, which names the policy and says what to change.
+// Returns the message about a difference that DifferenceOfPolicy found. The message names the
+// policy and says what to change.
 std::string ChangedByWebhookMessage(const std::string& policy, const std::string& difference);
 
 }  // namespace tfjob::control

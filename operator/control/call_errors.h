@@ -17,8 +17,8 @@ bool MayHaveBeenExecuted(const Status& error);
 // Returns true if the same call may succeed later.
 bool IsTransient(const Status& error);
 
-// Returns true if the object is gone or now belongs to another controller. The watch will report
-// either.
+// Returns true if the object is gone or now belongs to another controller. In both cases, the watch
+// will report this.
 bool IsGoneOrTaken(const Status& error);
 
 // Turns Aborted into Unavailable and returns any other error unchanged. Aborted would suggest a

@@ -147,7 +147,7 @@ Creator::BatchResult Creator::CreateBatch(const ActContext& context, Wanted want
 
 // If an object of this job already has the name, the create counts as successful: the response to
 // an earlier create was lost, or the watch has not reported the object yet. If the response to this
-// create is lost, reads the object in the same way.
+// create is lost, reads the object to find out whether it was created.
 Creator::CreateResult Creator::CreateOne(const ActContext& context, const DesiredObject& wanted) {
   StatusOr<client::Object> object =
       dependencies_.client.Create(wanted.kind, context.decision.desired.Build(wanted));

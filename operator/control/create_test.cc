@@ -183,9 +183,9 @@ TEST(Creator, AnErrorStopsTheCreatesThatWouldMeetItToo) {
     const char* fails;  // creates of objects whose names begin with this prefix fail
     Status error;
     const char* first;
-    int tried;  // creates of pods
+    int tried;  // number of attempts to create a pod
     size_t created;
-    int failed;  // creates of pods and services
+    int failed;  // number of pods and services that could not be created
   } cases[] = {
       {"a refused type", 20, 9, Kind::kPod, "mnist-ps", bad, "mnist-ps-0", 17, 9, 8},
       {"the second type", 1, 20, Kind::kPod, "mnist-worker", bad, "mnist-worker-0", 8, 1, 7},

@@ -67,7 +67,7 @@ class Manager {
   // Returns only the statistics of the queue, which are cheap to get even if the cache is large.
   QueueNumbers CountQueue();
 
-  // Reconciles one job that is due; returns false if no job is due. For use if `workers` is 0.
+  // Reconciles one job that is due; returns false if no job is due. Used only if `workers` is 0.
   bool Step();
   // Returns the time until the next delayed job is due (0: now); nullopt if no job is delayed.
   std::optional<Duration> NextTimer();

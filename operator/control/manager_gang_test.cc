@@ -13,7 +13,7 @@ using fixtures::CountPods;
 using fixtures::Job;
 using objects::Kind;
 
-// Reconciles 50 times, while the watches report all changes and time passes.
+// Reconciles 50 times. Meanwhile, the watches report all changes, and time passes.
 template <typename Client>
 void Proceed(SteppedManager<Client>& stepped) {
   for (int i = 0; i < 50; ++i) {
@@ -42,7 +42,7 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
   EXPECT_EQ(stepped.Count(client::Verb::kCreate, Kind::kCoschedulingPodGroup), 1);
 }
 
-// Does not report that jobs were deleted, as if the watch of jobs were behind.
+// Suppresses the reports that jobs were deleted, to simulate a watch of jobs that is behind.
 class BehindWithDeletedJobs : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

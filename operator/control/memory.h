@@ -23,16 +23,16 @@ struct Memory {
   // True if the pod group has been created. If the group is gone now, the job may be gone as well,
   // even if the watch has not reported this yet.
   bool had_group = false;
-  bool had_network_policy = false;  // the same for the NetworkPolicy
+  bool had_network_policy = false;  // like had_group, for the NetworkPolicy
 
   // True if no service was missing at the last reconcile. If one is missing now, the job may be
   // gone as well.
   bool had_services = false;
-  // True if the job has just been read from the server, for the reconcile that begins now.
+  // True if the job has just been read from the server for the reconcile that is about to start.
   bool job_is_fresh = false;
 
-  // When the status became out of date (Clock::Monotonic). Set only if no part of the status other
-  // than its counts is out of date.
+  // When the status became out of date (Clock::Monotonic). Set only if nothing but the status's
+  // counts is out of date.
   std::optional<Duration> counts_behind;
 
   // Describes a status write whose response was lost. If the server turns out to have executed the

@@ -12,7 +12,7 @@ namespace tfjob::control {
 
 enum class Next {
   kDone,       // the next step may run; after the last step, nothing is left to do
-  kReadAgain,  // the known version of the job may be old: read the job and start again
+  kReadAgain,  // the known version of the job may be old: read the job and start over
   kJobIsGone,  // the job or its namespace is gone or being deleted: nothing is left to do
   kFailed,     // retry after a backoff
 };

@@ -23,10 +23,10 @@ constexpr Duration kEventRetry = 5s;
 // After an error, a reconcile that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;
 
-// Returns the last slot for which this reconcile creates services, which is at most the
-// (kMaxCreates / 2)-th slot with missing objects. Returns nullopt, for no services, if fewer than
-// kHandfulOfServices services would be created: their watch events would cause another reconcile,
-// which would immediately retry the pods that were just refused.
+// Returns the last slot for which this reconcile creates services. It is at most the (kMaxCreates /
+// 2)-th slot with missing objects. If fewer than kHandfulOfServices services would be created,
+// returns nullopt, and the reconcile creates no services: their watch events would cause another
+// reconcile, which would immediately retry the pods that were just refused.
 std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;

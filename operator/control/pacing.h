@@ -36,9 +36,9 @@ inline constexpr Duration kWatchPatience = 10s;
 inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);
-// How often a job that is waiting for the first list of pod groups or network policies is
-// reconciled, to check whether its time to wait has run out. When the list arrives, the job is
-// reconciled immediately.
+// How often a job is reconciled while it is waiting for the first list of pod groups or network
+// policies. Each of these reconciles checks whether the job's time to wait has run out. When the
+// list arrives, the job is reconciled immediately.
 inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
@@ -93,8 +93,8 @@ struct RequeueReasons {
 // Returns the delay until the next reconcile; nullopt if no reconcile is needed until something
 // changes.
 std::optional<Duration> RequeueAfter(const RequeueReasons& reasons);
-// Returns `again_after`, for a requeue in addition to the backoff after an error; nullopt if
-// `again_after` is so short that it would defeat the backoff.
+// Returns the delay after which to reconcile a job in addition to the backoff after an error. This
+// is `again_after`, or nullopt if `again_after` is so short that it would defeat the backoff.
 std::optional<Duration> BesideBackoff(std::optional<Duration> again_after);
 
 }  // namespace tfjob::control

@@ -46,7 +46,7 @@ void LogDecision(const Observation& observation, const Decision& decision) {
 // outdated.
 std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
-  // If its known spec were outdated, this operator would keep undoing the changes that another
+  // If the known spec were outdated, this operator would keep undoing the changes that another
   // operator makes.
   if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {

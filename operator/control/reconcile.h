@@ -29,7 +29,7 @@ class Reconciler {
   Reconciler(const Dependencies& dependencies, Settings settings);
   ~Reconciler();
 
-  // Reconciles the job. If another writer has changed the job in the meantime, starts again; makes
+  // Reconciles the job. If another writer has changed the job in the meantime, starts over; makes
   // at most kConflictTries attempts.
   Outcome Reconcile(const std::string& key);
 

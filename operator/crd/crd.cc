@@ -13,9 +13,9 @@ namespace {
 using api::Field;
 using api::FieldType;
 
-// Bounds that keep the estimated cost of the rules finite. kMaxReplicaTypes allows more keys than
-// the five replica types, so that a job whose keys differ only in case is rejected by the rule
-// about such keys, whose message is clearer.
+// Bounds that keep the estimated cost of the rules finite. kMaxReplicaTypes is larger than the
+// number of replica types. Therefore, a job whose keys differ only in case is rejected by the rule
+// about such keys, which has a clearer message.
 constexpr int kMaxReplicaTypes = 10;
 constexpr int kMaxContainers = 128;
 constexpr int kMaxContainerName = 63;

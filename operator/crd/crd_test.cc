@@ -62,7 +62,7 @@ TEST(CustomResourceDefinition, EachRuleIsAtItsPlaceWithItsMessage) {
     std::string pointer;
     std::string field;
     std::string reason;   // without "FieldValue"; "" for Invalid
-    std::string message;  // its first part
+    std::string message;  // the beginning of the message
     std::string rule;     // a part of the expression
   } cases[] = {
       {"", ".spec", "Required", "expected an object, but it is missing", "has(self.spec)"},
@@ -157,7 +157,7 @@ TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   EXPECT_EQ(errors_with("/properties/spec/x-kubernetes-validations/0/fieldPath", ".no").size(), 1u);
   Json unbounded = Schema();
   unbounded["properties"]["spec"]["properties"]["tfReplicaSpecs"].erase("maxProperties");
-  // One error is for the replica specs, the other for the containers.
+  // The schema yields one error for the replica specs and one for the containers.
   EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);
 }
 

@@ -21,9 +21,9 @@ std::string RoomForName(const std::string& specs) {
   return StrCat("61 - size(t) - size(string(", ReplicasOf(specs), " - 1))");
 }
 
-// Returns an expression that converts `number`, an expression with a value from kLeastRoom to
-// kMostRoom, to a string. string(n) cannot be used, because the server would assume that the length
-// of its result, and therefore the cost of the message, is unlimited.
+// Returns an expression that converts `number` to a string. `number` is an expression with a value
+// from kLeastRoom to kMostRoom. string(n) cannot be used, because the server would assume that the
+// length of its result, and therefore the cost of the message, is unlimited.
 std::string Digits(const std::string& number) {
   constexpr int kLeastRoom = 47;  // left by -evaluator-99999
   constexpr int kMostRoom = 58;   // left by -ps-0

@@ -1,7 +1,7 @@
 // Defines the validation rules that the API server itself evaluates, without a webhook. The rules
 // are written in the Common Expression Language (CEL), and each rule is attached to a place in the
-// schema. Together with the schema's types, bounds and enums, they reject, before a job is stored,
-// what api::Validate would reject.
+// schema. Together with the schema's types, bounds and enums, they reject whatever api::Validate
+// would reject, before the job is stored.
 //
 // The server prefixes a rule's message with the path of the rule's place, except at the root. A
 // rule at the root accepts an update of a stored object that already violates the rule (because of

@@ -5,11 +5,11 @@
 // The rules are those of client-go's core/v1 recorder, except as noted:
 //  - If an event is repeated (same object, type, reason and message), no new event is created.
 //    Instead, the count and time of the first event are patched.
-//  - From the 10th different message for the same object, type and reason, events are combined if
-//    no more than 10 minutes pass between consecutive events. The count and message of the combined
-//    event, "(combined from similar events): <message>", are patched. If the workers of a job crash
-//    one after another, this results in nine individual events and one combined event, which counts
-//    the remaining crashes.
+//  - From the 10th different message on, events with the same object, type and reason are combined,
+//    as long as no more than 10 minutes pass between consecutive events. The count and message of
+//    the combined event, "(combined from similar events): <message>", are patched. If the workers
+//    of a job crash one after another, this results in nine individual events and one combined
+//    event, which counts the remaining crashes.
 //  - Each combination of object and reason may cause a burst of 25 calls, plus one call every 5
 //    minutes. Events beyond this limit are only counted; the next call reports the count.
 //    (client-go has one such limit per object, for all reasons together. With that limit, events
@@ -83,7 +83,7 @@ class Recorder {
   // Idempotent.
   void Stop(Duration patience);
 
-  // Sends one event that is due; returns false if no event is due. For use if `threads` is 0.
+  // Sends one event that is due; returns false if no event is due. Used only if `threads` is 0.
   bool Step();
 
   Counters counters();

@@ -24,7 +24,7 @@ class KeyRing {
   Status Add(const std::string& name, std::string_view secret);
 
   // Returns the ids of the keys, from the oldest to the newest. An id is `<name>.<fingerprint>`
-  // (job_key.h), so if the secret with a name is replaced, the id changes.
+  // (job_key.h), so the id changes if another secret is stored under the same name.
   //
   // Names determine the order, because the files of a Secret all have the same time. Names are
   // compared from left to right. Sequences of digits are compared as numbers, and everything else

@@ -107,8 +107,8 @@ class ManifestReader {
     report_.objects.push_back(std::move(object));
   }
 
-  // Returns false if the job could not be decoded. Records validation errors, but returns true
-  // despite them.
+  // Decodes and validates a job. Returns false if the job could not be decoded. Validation errors
+  // are recorded, but do not change the result.
   bool DecodeJob(ManifestObject& object) {
     PartialTFJob read = ReadTFJob(*object.object);
     const std::string_view unreadable = Message(read.status);

@@ -32,8 +32,8 @@ class Reader {
   void Note(const Status& status) {
     if (!status.ok()) Error(std::string(Message(status)));
   }
-  // Reads a string with `parse`, which must accept it; an empty string sets `value` to `empty`. The
-  // error for any other string lists `words`.
+  // Reads a string and converts it with `parse`. An empty string sets `value` to `empty`. If
+  // `parse` rejects the string, adds an error that lists `words`.
   template <typename Enum>
   void ReadWord(const JsonField& field, std::optional<Enum> (*parse)(std::string_view), Words words,
                 std::optional<Enum> empty, std::optional<Enum>& value) {

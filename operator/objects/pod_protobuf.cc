@@ -162,8 +162,9 @@ void Append(StatusOr<T> element, std::vector<T>& list, ProtobufReader& reader) {
   }
 }
 
-// Reads a field of the status. Appends the entries of containerStatuses to `containers`: in
-// Pod::containers, they follow the init containers, but they may come first in the message.
+// Reads a field of the status. Appends the entries of containerStatuses to `containers` rather than
+// to Pod::containers, where they must follow the init containers: in the message, they may come
+// first.
 void ReadStatusField(ProtobufReader& reader, Pod& pod, std::vector<ContainerStatus>& containers) {
   switch (reader.field()) {
     case 1:

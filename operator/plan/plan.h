@@ -64,7 +64,7 @@ struct Plan {
   std::vector<Adopt> adopts;
   std::optional<Change> change_pod_group;
   std::optional<Change> change_network_policy;
-  // The objects to create, which render::Desired::Build builds. They are grouped by kind: the
+  // The objects to create. render::Desired::Build builds them. They are grouped by kind: the
   // workload, the pod group, the NetworkPolicy, services, pods. The pod group and the NetworkPolicy
   // precede the pods: a pod that is created before its group would be placed alone, and a pod that
   // is created before the policy would be unprotected.

@@ -21,8 +21,9 @@ void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
       StrCat("exit/", pod.metadata.uid), standing});
 }
 
-// Returns a text such as " Pod mnist-worker-1: Evicted: the node was low on memory" if the replica
-// was disrupted (" Pod mnist-worker-1: deleted" if no cause is known), and "" if it failed.
+// If the replica was disrupted, returns text such as " Pod mnist-worker-1: Evicted: the node was
+// low on memory" or, if no cause is known, " Pod mnist-worker-1: deleted". Returns "" if the
+// replica failed.
 std::string Detail(const Restarted& restart, const Draft& draft) {
   if (!restart.disrupted) return "";
   std::optional<std::string> disruption;

@@ -12,8 +12,9 @@ namespace tfjob::policy {
 // Reports the pod's exit code, if it is known: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// In the reconcile that ends the job, reports the exits of failed or disrupted pods that no other
-// event has reported because they were neither tolerated nor followed by a restart.
+// Call this in the reconcile that ends the job. Reports the exits of failed or disrupted pods,
+// except those that other events have reported because they were tolerated or followed by a
+// restart.
 void ReportExitsAtEnd(Draft& draft);
 
 // Reports the exit of each pod in `restarts`. For each replica type, also emits one TFJobRestarting

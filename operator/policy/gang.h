@@ -13,10 +13,11 @@ namespace tfjob::policy {
 // pod template with a schedulerName. A job without replicas has the scheduler kNone.
 Gang GangOf(const api::TFJob& job, const DecisionOptions& options);
 
-// Returns the spec that the pod group should have. minMember is minAvailable if set, otherwise the
-// total number of replicas, and is at least 1. minResources is that of the job, if set; otherwise,
-// it is the sum of the container requests (limits, for a container without requests) of the first
-// minMember pods, in the order Chief, Master, PS, Worker, Evaluator.
+// Returns the spec that the pod group should have. minMember is minAvailable if it is set,
+// otherwise the total number of replicas, and at least 1. minResources is the job's own setting, if
+// it has one. Otherwise, it is the sum of the container requests of the first minMember pods, in
+// the order Chief, Master, PS, Worker, Evaluator; for a container without requests, its limits are
+// used.
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 
 // Returns why the pod group cannot be created on this server; "" if it can.

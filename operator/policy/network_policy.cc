@@ -27,8 +27,8 @@ NetworkPolicyRef RefTo(const objects::CustomResource& policy) {
   return {policy.metadata.name, policy.metadata.uid};
 }
 
-// From this number of changes on, each less than restart_delay_reset after the previous one,
-// changes to a policy are reported.
+// The number of changes to a policy, each made less than restart_delay_reset after the previous
+// one, after which the changes are reported.
 constexpr int32_t kManyChanges = 4;
 
 std::string DifferenceFrom(const objects::CustomResource& policy, const Json& rules) {

@@ -14,8 +14,8 @@ namespace tfjob::render {
 // The text that replaces a job's key in output for people.
 inline constexpr char kShownKey[] = "(set)";
 
-// Returns the job's key, derived from the operator's key with the given id: 64 lower-case hex
-// digits for the environment variable TFJOB_KEY, or "" if there is no such id. Must be pure.
+// Returns the value of TFJOB_KEY for the job: 64 lower-case hex digits, derived from the operator's
+// key with the given id. Returns "" if there is no such id. Must be pure.
 using KeyScheme = std::function<std::string(const api::TFJob& job, const std::string& key_id)>;
 
 }  // namespace tfjob::render

@@ -10,8 +10,8 @@
 
 namespace tfjob::render {
 
-// Returns the object to create, with the job's name and with a copy of each of the job's
-// annotations that the scheduler reads from the group (GangTraits::annotation_domain).
+// Returns the object to create. It has the job's name, and a copy of each of the job's annotations
+// that the scheduler reads from the group (GangTraits::annotation_domain).
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 

@@ -20,8 +20,8 @@ using objects::Kind;
 
 namespace {
 
-// The largest number of replicas for which the TF_CONFIG of a job is never too long: an address
-// consists of at most two DNS labels of 63 characters, a domain of 253 characters and a port.
+// The largest number of replicas for which TF_CONFIG is never too long, even if every address has
+// the maximum length: two DNS labels of 63 characters, a domain of 253 characters and a port.
 constexpr int64_t kSurelyFit = 300;
 
 // Returns the objects that the verdict creates, in the order of creation.

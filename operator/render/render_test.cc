@@ -329,7 +329,8 @@ TEST(Pod, WithoutAKeyNamesNone) {
   }
 }
 
-// A variable contains the time that the program has to shut down, in every kind of job.
+// In every kind of job, an environment variable contains the time that the program has to shut
+// down.
 TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   const std::pair<const char*, const char*> kCases[] = {
       {"300", "300"}, {"0", "0"}, {"-5", "0"}, {"9223372036854775807", "9223372036854775807"}};

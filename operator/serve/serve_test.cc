@@ -129,7 +129,8 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
 }
 
 // All idle connections come from the same address. The probe comes from another address, as the
-// kubelet's probes do. Its connection must not be closed before its request has arrived.
+// kubelet's probes do. The probe's connection must not be closed before the probe's request has
+// arrived.
 TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;

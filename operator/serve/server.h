@@ -2,9 +2,9 @@
 //
 // One thread serves all connections. Each request and each response has a deadline. Request heads
 // are limited to 16 KiB, and request bodies are rejected. If there are already `max_connections`, a
-// new connection replaces another one: of the address with the most connections, the connection
-// that has waited longest for a request. Therefore, even very many idle connections cannot keep
-// probes out.
+// new connection replaces an existing one. The server chooses the address with the most
+// connections, and closes the connection from this address that has waited longest for a request.
+// Therefore, even very many idle connections cannot keep probes out.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ struct Departure {
 
 // Plans the departure. `reason` is a signal or one of the constants above. If the lease was lost,
 // this process may no longer write, so all calls are cancelled immediately. Otherwise, calls for
-// the lease, which is released last, get more time than the others.
+// the lease get more time than other calls, because the lease is released last.
 Departure PlanDeparture(int reason);
 
 }  // namespace tfjob::service

@@ -13,9 +13,9 @@ namespace tfjob::service {
 namespace {
 
 // The limits for events: one sixth of --kube-api-qps and --kube-api-burst (50 per second by
-// default), in addition to the calls that these flags allow. If 1,000 jobs are created at the same
-// time, the events that users need, which operator/events queues separately, are therefore written
-// by the time the pods have been created.
+// default), in addition to the calls that these flags allow. This is enough for 1,000 jobs that are
+// created at the same time: by the time their pods have been created, the events that users need
+// are written, because operator/events queues them separately.
 constexpr int kEventPart = 6;
 constexpr int kEventConnections = 2;
 

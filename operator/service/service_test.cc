@@ -60,7 +60,7 @@ class FakeCluster {
   client::FaultyClient client;
   client::FaultyClient event_client;
   client::FaultyClient lease_client;
-  std::function<bool()> may_write;  // from the last operator to connect; valid while it exists
+  std::function<bool()> may_write;  // of the last operator to connect, while that operator exists
   StopSource cancelled;
   StopSource lease_cancelled;
   std::atomic<int> hanging = 0;  // number of calls that have hung so far

@@ -24,9 +24,10 @@ bool IsRequired(Kind kind, policy::GangScheduler gang, policy::NetworkPolicies n
 StaleWatches Explain(const WatchTrouble& trouble, const CheckServed& served) {
   StaleWatches stale{StaleAction::kReport, trouble.why.ToString(),
                      client::ToString({trouble.kind, trouble.name_space, "*"}), trouble.lasting};
-  // Assume that other operators have the same trouble in these cases: a server that throttles
-  // requests also throttles those of other operators, and permissions belong to the service
-  // account, which all operators of a Deployment share.
+  // Assume that other operators have the same trouble if the server throttles requests or refuses
+  // permission. A server that throttles this operator's requests also throttles those of other
+  // operators, and permissions belong to the service account, which all operators of a Deployment
+  // share.
   stale.of_all = trouble.why.code() == StatusCode::kResourceExhausted ||
                  trouble.why.code() == StatusCode::kPermissionDenied;
   if (stale.of_all) return stale;
@@ -72,8 +73,8 @@ std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  // Consider old trouble, which may force the operator to leave, before recent trouble, which must
-  // not hide it.
+  // Consider old trouble first: it may force the operator to leave, so recent trouble must not hide
+  // it.
   std::vector<WatchTrouble> old = troubles;
   std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
   StaleWatches stale = Explain(old.empty() ? troubles : old, served);

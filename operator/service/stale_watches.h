@@ -17,18 +17,18 @@
 namespace tfjob::service {
 
 // If a watch of the leader has not worked for this long, the leader exits so that another operator
-// can try, unless all other operators would have the same trouble. controller-runtime waits for its
-// caches for the same time.
+// can try, unless all other operators would have the same trouble. This is also the time for which
+// controller-runtime waits for its caches.
 inline constexpr Duration kStaleAfter = 2min;
 
 // Returns OK if the server serves the kind, NotFound if it does not, and the error of the request
 // if it fails.
 using CheckServed = std::function<Status(objects::Kind)>;
 
-// Returns those of `troubles` that concern watches that the control loop requires. Watches for a
+// Returns the entries of `troubles` about watches that the control loop requires. The watches for a
 // gang scheduler are required only if it is `gang`, the scheduler that the operator's flag names:
-// if only the annotation of one job names a scheduler, its watches must not stop the operator for
-// all jobs. The watch for NetworkPolicies is required if `network_policies`, the value of the
+// if a scheduler is named only in the annotation of one job, its watches must not stop the operator
+// for all jobs. The watch for NetworkPolicies is required if `network_policies`, the value of the
 // operator's flag, allows any job to have a policy.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang,

@@ -29,8 +29,8 @@ class ObjectCache : public client::WatchSink {
   // Returns the object; nullopt if it does not exist.
   std::optional<client::Object> Find(const client::Key& key);
   // Returns all changes since the last call, in order. The first changes are the objects that
-  // existed when the watch was started. Call this from time to time, because the cache keeps all
-  // changes that have not been taken.
+  // existed when the watch was started. Call this regularly, because the cache keeps all changes
+  // that have not been taken.
   std::vector<Change> TakeChanges();
 
   // Waits for the initial list. Returns false if it has not arrived after `timeout`.

@@ -16,7 +16,7 @@ namespace tfjob::view {
 std::string PrintableLine(std::string_view line);
 // Like PrintableLine, but keeps line feeds.
 std::string PrintableText(std::string_view text);
-// Returns the beginning of the text: at most `bytes` bytes, not cut within a character.
+// Returns the text truncated to at most `bytes` bytes, without splitting a character.
 std::string_view CutText(std::string_view text, size_t bytes);
 
 }  // namespace tfjob::view

@@ -17,8 +17,8 @@ class Screen {
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the live lines, cut to width(). They are shown only on a terminal. If not all of them
-  // fit, the last line shown contains the number of hidden lines.
+  // Replaces the live lines. Each line is truncated to width(). They are shown only on a terminal.
+  // If not all of them fit, the last line shown contains the number of hidden lines.
   void Live(std::vector<std::string> lines);
   // Returns whether writing to the output has failed, for example because the reader is gone or the
   // disk is full.

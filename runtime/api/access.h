@@ -1,8 +1,8 @@
 // Lets the sources of this package access the private data of the API's types. Private to this
 // package.
 //
-// In the namespace api, Status, Tensor, Model and Strategy are the public types. The internal types
-// of other packages are written as tfjob::Status, tfjob::Tensor, …
+// Within the namespace api, the names Status, Tensor, Model and Strategy refer to the public types.
+// The internal types of other packages are written as tfjob::Status, tfjob::Tensor, …
 #pragma once
 
 #include <functional>
@@ -42,17 +42,17 @@ using VariableValues = std::map<std::string, tfjob::Tensor>;
 struct LayerData {
   Json form;  // {class_name: …, config: …}, as ReadKerasJson (model/keras.h) reads it
   tfjob::Status error;
-  // The values of the layer's variables in the file from which the layer was read, by names without
-  // the layer's prefix. Null if no file provides the values; the variables then start with their
-  // initial values.
+  // The values of the layer's variables, from the file from which the layer was read. The keys are
+  // the variables' names without the layer's prefix. Null if no file provides the values; the
+  // variables then have their initial values.
   std::shared_ptr<const VariableValues> values = nullptr;
 
   std::string class_name() const;
   std::string name() const;  // "" if the layer has no name of its own
 };
 
-// The key of the object {kInputOfCall: i}, which represents input i of the call in
-// CallData::arguments.
+// The key that marks an input in CallData::arguments: the object {kInputOfCall: i} represents input
+// i of the call.
 inline constexpr char kInputOfCall[] = "input of the call";
 
 struct StepValue;  // step_data.h
@@ -63,7 +63,7 @@ struct CallData {
   std::vector<Symbol> inputs;
   // The arguments in Keras' form, {args, kwargs}; null if the inputs are the only arguments.
   Json arguments = nullptr;
-  // Set instead of `layer` if the value belongs to the step of a function and no layer computes it.
+  // Set instead of `layer` for a value of a function's step that no layer computes.
   std::shared_ptr<const StepValue> step = nullptr;
 };
 
@@ -91,7 +91,7 @@ struct Tensor::Data {
 // The inputs that a Dataset's operators need to open its examples.
 struct DatasetContext {
   const model::Model& model;
-  int threads;  // that may call the program's functions
+  int threads;  // how many threads may call the program's functions
   int64_t seed;
 };
 using SourcePtr = std::shared_ptr<const tfjob::data::Source>;
@@ -117,7 +117,7 @@ struct StrategyData {
   cluster::JobIdentity job;
   rpc::Credentials credentials;
   Duration grace_period{30s};
-  std::string lone_address;  // as in train::TaskOptions, and so is `device`
+  std::string lone_address;  // `lone_address` and `device` are as in train::TaskOptions
   std::string device;
 };
 
@@ -183,10 +183,11 @@ Result<T> ToPublic(StatusOr<T> result) {
   if (!result.ok()) return ToPublic(result.status());
   return *std::move(result);
 }
-// Marks an error with which a task stops because its job has ended without it. For an error with
-// this mark, Exit ends the process with code 0. ToPublic and FromPublic keep the mark.
+// Returns the error with a mark, which means that the task stops because its job has ended without
+// it. If an error has this mark, Exit ends the process with code 0. ToPublic and FromPublic keep
+// the mark.
 tfjob::Status JobOver(tfjob::Status cancelled);
-// Converts a public status to the type that the other packages use.
+// Converts a public status to a tfjob::Status, which the other packages use.
 tfjob::Status FromPublic(const Status& status);
 
 // Returns a source that never requests a stop.

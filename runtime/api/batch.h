@@ -33,7 +33,7 @@ class Batches {
  public:
   // Returns the next batch, or nullopt after the last one. The next call overwrites the batch's
   // arrays, so Clone the arrays that you want to keep. If a batch cannot be read, returns the
-  // error; the next call then returns the batch after it.
+  // error; the next call then continues with the following batch.
   Result<std::optional<Batch>> Next();
 
   // Lets a range-based `for` iterate over the batches. If a batch cannot be read, ends the process

@@ -47,21 +47,21 @@ class FitControl {
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
   // Changes the learning rate for all later updates, in this call of Fit and in later ones. Each
   // change compiles the model again, so changes should be rare. Returns InvalidArgument if the rate
-  // is negative or not finite, FailedPrecondition if the optimizer has a schedule, and
-  // Unimplemented if the job has other tasks (even if these are only servers or evaluators) or if
+  // is negative or not finite, and FailedPrecondition if the optimizer has a schedule. Returns
+  // Unimplemented if the job has other tasks (even if these are only servers or evaluators), or if
   // Fit has a BackupAndRestore.
   virtual Status SetLearningRate(double rate) = 0;
-  // Ends the training and its current epoch after the latest step. Returns Unimplemented if other
-  // tasks train with this one (CallbackHooks::MayStopTraining).
+  // Stops training after the latest step, which also ends the current epoch. Returns Unimplemented
+  // if other tasks train with this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
   // Saves the current values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
-  // Returns a copy of the model with the current values, on which Evaluate, Predict and Weights can
-  // be called. The model that Fit trains cannot be used before Fit returns.
+  // Returns a copy of the model with the current values. Evaluate, Predict and Weights can be
+  // called on this copy, whereas the model that Fit trains cannot be used before Fit returns.
   virtual Result<CompiledModel> Copy() = 0;
   // Returns a copy of the current values.
   virtual Result<std::shared_ptr<const FitValues>> Values() = 0;
-  // Sets the values that the model has after Fit, in place of those of the last step.
+  // Sets the values that the model has after Fit, in place of the values from the last step.
   virtual void EndWith(std::shared_ptr<const FitValues> values) = 0;
 };
 
@@ -76,19 +76,19 @@ class CallbackHooks {
   // Called once before each step if WantsBatches returns true. `batch` counts the steps of the
   // epoch from 0.
   virtual Status OnBatchBegin(FitControl&, int64_t /*batch*/) { return {}; }
-  // Called after each step if WantsBatches returns true. The metrics are those of the epoch so far.
+  // Called after each step if WantsBatches returns true. The metrics cover the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
   // Returns whether the callback may call StopTraining. If so, and if other tasks train with this
-  // one, Fit returns Unimplemented before the training, rather than when StopTraining is called.
+  // one, Fit returns Unimplemented before it trains, rather than when StopTraining is called.
   virtual bool MayStopTraining() const { return false; }
-  // Returns whether the callback may call SetLearningRate. If so, and if the job has other tasks or
-  // Fit has a BackupAndRestore (which does not save the rate), Fit returns Unimplemented before it
-  // trains, rather than when SetLearningRate is called.
+  // Returns whether the callback may call SetLearningRate. A callback that may do so cannot be used
+  // in a job with other tasks, or together with a BackupAndRestore, which does not save the rate:
+  // Fit returns Unimplemented before it trains, rather than when SetLearningRate is called.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
-  // Called once after the training, unless Fit fails. If a task of a group is lost after this call,
-  // the group may train the last steps again, but callbacks are not called again.
+  // Called once after training, unless Fit fails. If a task of a group is lost after this call, the
+  // group may train the last steps again, but callbacks are not called again.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
   // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit then returns an error,
   // such as Cancelled.
@@ -111,16 +111,16 @@ class Callback {
   std::shared_ptr<CallbackHooks> hooks_;
 };
 
-// Stops the training when a metric no longer improves, as in Keras. NaN never counts as an
-// improvement. If other tasks train with this one, Fit returns Unimplemented before it trains.
+// Stops training when a metric no longer improves, as in Keras. NaN never counts as an improvement.
+// If other tasks train with this one, Fit returns Unimplemented before it trains.
 struct EarlyStopping {
   std::string monitor = "val_loss";
   double min_delta = 0;                 // smaller changes are not improvements
   int64_t patience = 0;                 // epochs without improvement after which training stops
   std::string mode = "auto";            // "min", "max", or "auto": the metric decides
   std::optional<double> baseline = {};  // only better values reset `patience`
-  // Whether the model ends with the values of the best epoch (with use_ema, with the moving
-  // averages of that epoch). Unlike in Keras, this also restores the state of the optimizer and
+  // Whether the model has the values of the best epoch after training or, with use_ema, the moving
+  // averages of that epoch. Unlike in Keras, this also restores the state of the optimizer and
   // step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
@@ -178,10 +178,10 @@ struct CSVLogger {
   operator Callback() const;
 };
 
-// Writes the loss and the metrics of each epoch for TensorBoard: those of the training to
-// log_dir/train, and those of the validation to log_dir/validation. The names are those of Keras
-// (epoch_loss, …). Disk errors do not stop the training. In a job of several tasks, only the chief
-// writes.
+// Writes the loss and the metrics of each epoch for TensorBoard: the training metrics to
+// log_dir/train, and the validation metrics to log_dir/validation. The names are the same as in
+// Keras (epoch_loss, …). Disk errors do not stop training. In a job of several tasks, only the
+// chief writes.
 struct TensorBoard {
   std::string log_dir = "logs";
 
@@ -192,27 +192,28 @@ struct TensorBoard {
 // one after the current step. If the program is started again, the same call of Fit continues from
 // the newest checkpoint; its History then lacks the epochs before that checkpoint. The checkpoints
 // are in the subfolder "fit-backup" of backup_dir. Each call of Fit needs its own backup_dir: if
-// the folder contains the backup of a completed training, Fit does not train, and logs a warning.
-// The tasks of a TFJob may share the folder, because only the chief writes.
+// the folder contains the backup of a completed training run, Fit does not train, and logs a
+// warning. The tasks of a TFJob may share the folder, because only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: once per epoch
-  // Whether to delete the checkpoints when the training is complete. A job of several tasks always
-  // keeps them: a task that is restarted later finds from them that the training is complete.
+  // Whether to delete the checkpoints when training is complete. A job of several tasks always
+  // keeps them, because a task that is restarted later uses them to detect that training is
+  // complete.
   bool delete_checkpoint = true;
 
   operator Callback() const;
 };
 
-// Stops the training, without an error, after a batch whose loss is NaN or infinite, as in Keras.
-// The model then has the values of that step. Without this callback, Fit returns an error, and the
+// Stops training, without an error, after a batch whose loss is NaN or infinite, as in Keras. The
+// model then has the values of that step. Without this callback, Fit returns an error, and the
 // model has the values from the end of the previous epoch. If other tasks train with this one, Fit
 // returns Unimplemented before it trains.
 struct TerminateOnNaN {
   operator Callback() const;
 };
 
-// Calls those of the functions below that are set.
+// Calls whichever of the functions below are set.
 struct LambdaCallback {
   std::function<Status(FitControl&)> on_train_begin = {};
   std::function<Status(FitControl&, int64_t epoch)> on_epoch_begin = {};

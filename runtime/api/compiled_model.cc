@@ -167,7 +167,7 @@ StatusOr<std::vector<std::pair<std::string, Tensor>>> NamedWeights(const Compile
   RETURN_IF_ERROR(state.ExpectBuilt());
   std::vector<std::pair<std::string, Tensor>> weights;
   for (size_t i = 0; i < state.definition->variables.size(); ++i) {
-    // Copies the array, because programs may write to it, but a snapshot must not change.
+    // Copy the array: programs may write to it, but a snapshot must not change.
     weights.emplace_back(state.definition->variables[i].name,
                          Access::MakeTensor(state.values->variables[i].value.Clone()));
   }
@@ -205,7 +205,7 @@ tfjob::Status CompiledData::Build(const std::vector<model::TensorType>& features
     RETURN_IF_ERROR(SetValuesOfFiles(*of_files, made, start));
   definition = std::move(made);
   values = std::make_shared<const state::Snapshot>(std::move(start));
-  config.model = {};  // its files have been read
+  config.model = {};  // the model's files have already been read
   return OkStatus();
 }
 
@@ -260,7 +260,7 @@ tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& 
                          const state::Snapshot& values) {
   const std::vector<tfjob::Tensor> tensors = ValuesOf(values);
   keras::WholeModel whole{definition.model, definition.variables, tensors};
-  // Omits the settings of compile() for a model without a loss, which only functions train.
+  // A model without a loss is trained only by functions. Omit the settings of compile().
   if (config.loss.name.empty() && config.outputs == nullptr) return keras::Write(path, whole);
   ASSIGN_OR_RETURN(const auto run, train::CompileForKeras(config, definition, values));
   if (run) {

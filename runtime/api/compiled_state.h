@@ -20,7 +20,8 @@
 
 namespace tfjob::api {
 
-// The newest values of a model that is on devices, where each step changes the values.
+// Provides the newest values of a model whose variables are on devices, where each step changes
+// them.
 class LiveValues {
  public:
   virtual ~LiveValues() = default;
@@ -30,7 +31,7 @@ class LiveValues {
   virtual StatusOr<std::shared_ptr<const state::Snapshot>> Take() = 0;
 };
 
-// A shared pointer that is null in each copy of its owner.
+// A shared pointer that is not copied with its owner: it is null in each copy.
 template <typename T>
 class NotCopied {
  public:
@@ -65,7 +66,7 @@ struct CompiledData {
   // known. A snapshot is never modified, only replaced, so copies of this struct share it.
   std::optional<strategy::ModelDefinition> definition;
   mutable std::shared_ptr<const state::Snapshot> values;  // mutable, because Settle updates them
-  DrawnBatches drawn;     // by Fit so far; whole epochs, even if a Fit ended early
+  DrawnBatches drawn;     // by Fit so far; an epoch that has started counts in full
   History history;        // of the last Fit, even if it failed
   bool training = false;  // Fit is running
   // The totals over the batches since the last ResetMetrics.
@@ -73,8 +74,8 @@ struct CompiledData {
 
   // The object that has the newest values; null if `values` are the newest.
   mutable NotCopied<LiveValues> newest;
-  NotCopied<BatchTrainer> trainer;  // of Step; null before the first
-  NotCopied<BatchTrainer> tester;   // of TestOnBatch
+  NotCopied<BatchTrainer> trainer;  // for Step; null before the first call
+  NotCopied<BatchTrainer> tester;   // for TestOnBatch; null before the first call
   NotCopied<LiveModel> live;        // the variables that functions use; null if there are none
 
   const model::Model& internal_model() const { return *Access::Data(model).model; }

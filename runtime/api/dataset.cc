@@ -31,7 +31,8 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
   }
 }
 
-// The functions below return keys of a training file; its reader checks the values.
+// The functions below return keys of a training file. The reader of training files checks the
+// values.
 
 Json KeysOfTokenize(const data::Tokenize& tokenize) {
   Json keys = {{"name", tokenize.name},

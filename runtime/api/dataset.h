@@ -35,19 +35,19 @@ class Dataset {
   Dataset(const Dataset&) = default;
   Dataset& operator=(const Dataset&) = default;
 
-  // The operators below return new datasets. A new dataset computes its examples from those of this
-  // one when they are read. Operators apply in order: data.Skip(10).Take(5) contains the examples
-  // 10 to 14. The examples of a new dataset contain only the inputs and outputs of the model with
-  // which the dataset is used.
+  // The operators below return new datasets. When an example of a new dataset is read, it is
+  // computed from examples of this dataset. Operators apply in order: data.Skip(10).Take(5)
+  // contains examples 10 to 14. The examples of a new dataset contain only the inputs and outputs
+  // of the model with which the dataset is used.
 
-  // Leaves out the first `count` examples; there must be more than `count`.
+  // Leaves out the first `count` examples; the dataset must have more than `count` examples.
   Dataset Skip(int64_t count) const;
   // Keeps the first `count` examples, or all examples if there are fewer. `count` is at least 1.
   Dataset Take(int64_t count) const;
   // Repeats the examples: an epoch contains each of them `count` times. `count` is at least 1.
   Dataset Repeat(int64_t count) const;
-  // Returns a dataset of these examples, followed by those of `next`. The values of both must have
-  // the same shapes.
+  // Returns a dataset of these examples, followed by the examples of `next`. The values in both
+  // datasets must have the same shapes.
   Dataset Concatenate(const Dataset& next) const;
   // Keeps the values in memory. Files are then read and functions called only once, when Fit or
   // Evaluate starts, instead of in every epoch. Fit returns kInvalidArgument if all caches together
@@ -55,21 +55,21 @@ class Dataset {
   // parts of a cached dataset `c`, such as c.Take(n) and c.Skip(n), the values are read and kept
   // twice.
   Dataset Cache() const;
-  // Keeps the values in a file. Files are read and functions called only once, when the first Fit
-  // or Evaluate that finds no such file starts. Later calls, even in other processes, read the
-  // file. If the file contains other examples, or was written with another `version` or by another
-  // version of this library, it is replaced. If functions of the program compute the examples (Map,
-  // From, Generator), the library cannot detect changes to these functions: set `version`, and
-  // change it whenever you change the functions. Without a `version`, Fit returns kInvalidArgument
-  // for such examples. Changes to an image or text file that do not change its size are not
-  // detected, either. If the file cannot be written, the examples are read as if there were no
-  // cache. Fit returns kInvalidArgument if `path` is a file of another kind.
+  // Keeps the values in a file. Files are read and functions called only once: when Fit or Evaluate
+  // starts and finds no such file. Later calls, even in other processes, read the file. If the file
+  // contains other examples, or was written with another `version` or by another version of this
+  // library, it is replaced. If functions of the program compute the examples (Map, From,
+  // Generator), the library cannot detect changes to these functions: set `version`, and change it
+  // whenever you change the functions. Without a `version`, Fit returns kInvalidArgument for such
+  // examples. Changes to an image or text file that do not change its size are not detected,
+  // either. If the file cannot be written, the examples are read as if there were no cache. Fit
+  // returns kInvalidArgument if `path` is a file of another kind.
   Dataset CacheFile(const std::string& path, const std::string& version = "") const;
 
   // Replaces each example with the function's result. The types and shapes of the values may
   // change, but must be the same for all examples. Several threads call the function at the same
-  // time: once whenever a batch needs an example, and once more for example 0. The result must
-  // depend only on the example, because a resumed training must see the same values. To change
+  // time: once whenever a batch needs an example, and one more time with example 0. The result must
+  // depend only on the example, because a resumed training run must see the same values. To change
   // images at random while a model trains, use layers such as RandomFlip, in the model or in
   // FitOptions::augment.
   Dataset Map(std::function<Result<data::Example>(const data::Example&)> function) const;
@@ -111,8 +111,8 @@ struct Idx {
 
 // NumPy arrays, in one .npz file or in separate .npy files. The maps' keys are names of inputs or
 // outputs ("" for a model's only one); the values are names of arrays in the .npz file, or paths of
-// .npy files. An input or output without an entry uses the array with its own name, except that an
-// only input uses `x`, and an only output `y`.
+// .npy files. An input or output without an entry uses the array with its own name. If it is the
+// model's only input or output, it uses `x` or `y`, respectively.
 struct Npz {
   std::string file = {};
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
@@ -219,7 +219,7 @@ struct JsonLines {
 struct Images {
   std::string folder = {};                // contains the subfolders
   std::vector<std::string> classes = {};  // the names of the subfolders; empty: all, sorted
-  int64_t height = 256, width = 256;      // to which the images are resized
+  int64_t height = 256, width = 256;      // the size to which images are resized
   int64_t channels = 3;                   // 1: grey; 3: RGB; 4: RGB with an alpha channel
   std::string resize = "bilinear";        // or "nearest"
   // Before the image is resized, crop it to the central part that has the new aspect ratio.

@@ -35,13 +35,11 @@ namespace tfjob::api {
 
 struct EstimatorData;
 
-// Tells an input function how many tasks read separate examples, and the index of this task among
-// them.
+// Contains the number of tasks that read separate examples, and the index of this task among them.
 struct InputContext {
-  // With parameter servers, the number of tasks that train, or 1 if this number is unknown
-  // (enableDynamicWorker), because each task trains on the examples that its own input function
-  // returns. Without parameter servers, always 1, because the library splits the batches among
-  // tasks and devices.
+  // With parameter servers, each task trains on the examples that its own input function returns.
+  // This is the number of these tasks, or 1 if the number is unknown (enableDynamicWorker). Without
+  // parameter servers, always 1, because the library splits the batches among tasks and devices.
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;  // less than num_input_pipelines
 };
@@ -138,7 +136,7 @@ struct EvalSpec {
 
 // Trains and evaluates, depending on the role of this task:
 //   alone      trains. Evaluates a new checkpoint if throttle_secs have passed since the last
-//              evaluation, and always the last one. Returns the result of the last evaluation.
+//              evaluation, and always evaluates the last one. Returns the last result.
 //   chief      trains, and saves checkpoints. If the job has no evaluator, evaluates the last
 //              checkpoint, and returns the result.
 //   worker     trains. Returns no metrics.
@@ -183,8 +181,8 @@ struct LinearClassifier {
 };
 
 // Classifies examples with a model that has dense layers between the features and the logits.
-// Labels, losses and metrics are those of LinearClassifier. If `optimizer` is unset or has no
-// learning rate, the rate is 0.05.
+// Labels, losses and metrics are the same as for LinearClassifier. If `optimizer` is unset or has
+// no learning rate, the rate is 0.05.
 struct DNNClassifier {
   std::vector<int64_t> hidden_units = {};
   std::vector<NumericColumn> feature_columns = {};

@@ -25,8 +25,8 @@ Json ToJson(const Named& named);
 // Returns {name: NAME, argument: value, …}, the form that metrics have in training files.
 Json MetricJson(const Named& metric);
 
-// Collects the arguments. Leaves out arguments that are not set (an empty optional, name, string,
-// list or layer), so that the defaults apply.
+// Collects the arguments of a layer, an optimizer, a loss or a schedule. Leaves out arguments that
+// are not set (an empty optional, name, string, list or layer), so that the defaults apply.
 class Form {
  public:
   explicit Form(const char* name) : data_{.name = name} {}

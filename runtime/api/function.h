@@ -143,8 +143,8 @@ class StepResults {
 // assign another model to such a CompiledModel, the function still uses the earlier one. Copying a
 // Function does not create a new function. Neither functions nor the models that they use are
 // thread-safe. The variables of all models that functions have used stay on the devices until the
-// session, its models and its functions are destroyed, so use one session per model when you search
-// over many models.
+// session, its models and its functions are destroyed. If you search over many models, use one
+// session per model.
 class Function {
  public:
   // Runs the step on the examples. Each input gets the array with its name. Inputs without a name

@@ -13,7 +13,7 @@
 namespace tfjob::api {
 
 // The loss and the metrics, in the order of compile(): "loss", "accuracy", …; during training, also
-// those of the validation: "val_loss", …
+// the validation metrics: "val_loss", …
 class Metrics {
  public:
   Metrics() = default;
@@ -39,10 +39,10 @@ std::ostream& operator<<(std::ostream& out, const Metrics& metrics);
 // The metrics that Fit has reported at the end of each epoch.
 struct History {
   std::vector<int64_t> epoch;  // the indices of the epochs, from 0
-  // Maps each metric to its values, one per element of `epoch`. Metrics of the validation have
-  // values only for the epochs with a validation (FitOptions::validation_freq). If a callback may
-  // change the learning rate (CallbackHooks::MaySetLearningRate, which returns false for a
-  // LambdaCallback), "learning_rate" is the rate at the end of each epoch.
+  // Maps each metric to its values, one per element of `epoch`. Validation metrics have values only
+  // for epochs with validation (FitOptions::validation_freq). If a callback may change the learning
+  // rate (CallbackHooks::MaySetLearningRate, which returns false for a LambdaCallback),
+  // "learning_rate" is the rate at the end of each epoch.
   std::map<std::string, std::vector<double>> values;
   // True if a callback has stopped the training before the last step.
   bool stopped = false;

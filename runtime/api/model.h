@@ -40,8 +40,8 @@ class Model {
   Model Frozen(const std::vector<std::string>& patterns) const;
 
   // Returns a copy that needs less memory in training: layers whose names match one of the patterns
-  // are computed a second time for their gradients, and only their outputs are kept until then. A
-  // nested model that matches is recomputed as a whole. Files do not contain this setting.
+  // keep only their outputs, and are recomputed in the backward pass. A nested model that matches
+  // is recomputed as a whole. Files do not contain this setting.
   Model Recomputed(const std::vector<std::string>& patterns) const;
 
   // Returns a copy in which this dtype policy applies to all layers without a policy: "float32",

@@ -148,7 +148,7 @@ Symbol GetItem(const Symbol& x, const std::vector<Key>& key);
 
 // ---- products
 
-Symbol Matmul(const Symbol& x, const Symbol& y);  // of the last two axes
+Symbol Matmul(const Symbol& x, const Symbol& y);  // matrix product over the last two axes
 Symbol Einsum(const std::string& subscripts, const Symbol& x, const Symbol& y);  // "ij,ik->ijk"
 
 }  // namespace ops

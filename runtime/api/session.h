@@ -63,14 +63,14 @@ enum class Verbose {
 };
 
 // Groups examples of similar lengths into batches with little padding, as
-// tf.data.Dataset.bucket_by_sequence_length does. The length of an example is the length of its
-// longest input without padding at the end.
+// tf.data.Dataset.bucket_by_sequence_length does. The length of an example is that of its longest
+// input, not counting padding at the end.
 struct BucketByLength {
   std::vector<int64_t> boundaries = {};  // the maximum lengths of the buckets, ascending
   // Examples per batch and task: one size per boundary, and one for longer examples. If empty, all
   // sizes are the batch_size of Fit.
   std::vector<int64_t> batch_sizes = {};
-  std::optional<double> padding = {};  // default: that of the tokenizer or feature, or 0
+  std::optional<double> padding = {};  // default: the padding of the tokenizer or feature, or 0
 };
 
 // Masks tokens at random, as BERT does. The model predicts a fraction of the tokens: 80 % of these
@@ -87,7 +87,7 @@ struct MaskTokens {
 struct FitOptions {
   int64_t batch_size = 32;    // total over all tasks and devices: 1 to 16777216
   int64_t epochs = 1;         // training stops before the epoch with this index
-  int64_t initial_epoch = 0;  // the index of the first epoch, to continue an earlier training
+  int64_t initial_epoch = 0;  // the index of the first epoch, to continue an earlier training run
   bool shuffle = true;        // whether each epoch has a new, random order
   // If above 0, shuffles only within windows of this many examples, which suits disks with slow
   // random access. If one window contains all examples, all are shuffled.
@@ -149,10 +149,10 @@ struct BatchReport {
 
 // A model with the values of its variables, an optimizer and its state, a loss and metrics.
 //
-// A copy is trained independently of the original. The variables get their initial values when
-// their shapes are known: in Compile if the inputs that the model states determine these shapes,
-// and otherwise when the first data are used. Not thread-safe. A moved-from CompiledModel may only
-// be destroyed or assigned to.
+// A copy is trained independently of the original. The variables get their initial values as soon
+// as their shapes are known: in Compile if the inputs that the model states determine these shapes,
+// and otherwise when data are first used. Not thread-safe. A moved-from CompiledModel may only be
+// destroyed or assigned to.
 class CompiledModel {
  public:
   CompiledModel(const CompiledModel& other);
@@ -227,8 +227,8 @@ class CompiledModel {
   Status Save(const std::string& path) const;
   // Adds a checkpoint to the folder, in the format of TensorFlow and of tfjob-trainer: the
   // variables, the state of the optimizer and the step. Keeps the newest five checkpoints. Deletes
-  // checkpoints of later steps, because these belong to another training. Only one task of a job
-  // may call this function.
+  // checkpoints of later steps, because these belong to another training run. Only one task of a
+  // job may call this function.
   Status SaveCheckpoint(const std::string& folder) const;
 
   // Reads the values of the variables from a file written by Save, from a weights file written by

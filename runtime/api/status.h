@@ -83,7 +83,7 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}       // NOLINT: a value is a result
-  Result(Status error) : status_(std::move(error)) {  // NOLINT: so is an error
+  Result(Status error) : status_(std::move(error)) {  // NOLINT: an error is a result
     if (status_.ok()) status_ = Status(StatusCode::kInternal, "a Result needs a value or an error");
   }
 

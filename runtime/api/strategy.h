@@ -17,7 +17,7 @@ struct StrategyData;
 // (docs/training-file.md#strategies).
 struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;      // bytes of gradients per exchange; 0: automatic
-  double timeout_seconds = 0;      // of one exchange; 0: no limit
+  double timeout_seconds = 0;      // limit for one exchange; 0: none
   std::string transport = "auto";  // or "tcp", "shared_memory"
   // The reaction of the other tasks when a task is lost: "wait" until the task is back, "shrink"
   // the group and continue without the task, or "restart" from the last checkpoint once the task is
@@ -54,16 +54,16 @@ class Strategy {
   // (TFJOB_KEY) from the environment, so that child processes do not inherit it; call one of these
   // functions before other threads use the environment.
   static Strategy FromEnvironment();
-  // Also reads the environment, but always trains with all-reduce, even if this is the only task.
-  // Fit returns InvalidArgument if the job has ps tasks.
+  // Reads the environment like FromEnvironment, but always trains with all-reduce, even if this is
+  // the only task. Fit returns InvalidArgument if the job has ps tasks.
   static Strategy MultiWorkerMirrored(const MultiWorkerMirroredOptions& options = {});
-  // Also reads the environment, but always trains with parameter servers. All tasks must use the
-  // same options. Fit returns InvalidArgument if the job has no ps task.
+  // Reads the environment like FromEnvironment, but always trains with parameter servers. All tasks
+  // must use the same options. Fit returns InvalidArgument if the job has no ps task.
   static Strategy ParameterServer(const ParameterServerOptions& options = {});
   // Trains on one device. Ignores the environment, as Mirrored and CentralStorage do.
   static Strategy OneDevice();
-  // Trains on several devices of this process. The devices share each batch, and the processors of
-  // the machine.
+  // Trains on several devices of this process. Each batch is split among the devices, which share
+  // the processors of the machine.
   static Strategy Mirrored(int devices);
   // Trains like Mirrored, but keeps the variables only on the first device.
   static Strategy CentralStorage(int devices);

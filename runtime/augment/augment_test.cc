@@ -134,7 +134,7 @@ TEST(Augment, DependsOnlyOnSeedEpochAndExample) {
   const auto reader = Open(one), other = Open(three);
   const std::vector<Image> images = Read(*reader, 2, AllRows());
   EXPECT_EQ(Read(*other, 2, AllRows()), images);
-  // Read smaller batches in a different order, after a different epoch.
+  // Read smaller batches in a different order, after reading a different epoch.
   EXPECT_NE(Read(*other, 1, AllRows()), images);
   const std::vector<Image> part = Read(*other, 2, {7, 3});
   EXPECT_THAT(part, ElementsAre(images[7], images[3]));

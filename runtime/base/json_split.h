@@ -1,6 +1,6 @@
 // Splits a JSON object into its members, or a JSON list into its elements, without parsing them.
-// Meant for JSON that combines values from many owners, where one malformed value must not make the
-// other values unreadable.
+// Use it for JSON that combines values from many owners, in which a malformed value must not make
+// the other values unreadable.
 //
 //   ASSIGN_OR_RETURN(const auto members, SplitJsonObject(R"({"a":[1,2],"b":"x"})"));
 //   // {"a", "[1,2]"}, {"b", "\"x\""}

@@ -19,8 +19,8 @@ namespace {
 constexpr int kStopSignals[] = {SIGTERM, SIGINT};
 
 std::atomic<StopSource*> signalled{nullptr};
-// The maximum number of ScopedStopOnSignals objects whose sources receive requests. Further objects
-// receive none.
+// The maximum number of ScopedStopOnSignals objects whose sources receive requests. The sources of
+// further objects receive none.
 constexpr int kMostScopes = 256;
 std::atomic<StopSource*> scoped_sources[kMostScopes];
 std::atomic<int> last_stop_signal{0};

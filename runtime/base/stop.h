@@ -60,11 +60,12 @@ class StopSource {
 // it once, before threads start. `source` must exist until the process exits.
 void StopOnSignals(StopSource& source);
 
-// Does the same for a library, which does not own the process. Applies only while an object of this
-// class exists, and only to signals whose action is the default action. If several objects exist,
-// in any threads, a signal requests a stop of all of them. A new object starts without a request.
-// If a signal interrupts one of the program's system calls, the call is restarted if the system
-// supports that (SA_RESTART). StopOnSignals must not be used in the same process.
+// Does the same as StopOnSignals for a library, which does not own the process. Applies only while
+// an object of this class exists, and only to signals whose action is the default action. If
+// several objects exist, in any threads, a signal requests a stop of all of them. A new object
+// starts without a request. If a signal interrupts one of the program's system calls, the call is
+// restarted if the system supports that (SA_RESTART). StopOnSignals must not be used in the same
+// process.
 class ScopedStopOnSignals {
  public:
   ScopedStopOnSignals();

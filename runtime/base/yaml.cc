@@ -249,7 +249,7 @@ class YamlBuilder : public YAML::EventHandler {
 void Emit(const Json& value, YAML::Emitter& out);
 
 void EmitString(const std::string& text, YAML::Emitter& out) {
-  // Quotes the text if a reader could mistake the plain form for a value of another type.
+  // Quote the text if a reader could mistake the plain form for a value of another type.
   const Json reread = Scalar("?", text);
   if (!reread.is_string()) out << YAML::DoubleQuoted;
   out << text;

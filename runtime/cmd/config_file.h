@@ -1,5 +1,5 @@
-// Reads a training file, overrides keys with settings, and sets the keys that are still unset from
-// the Keras model that the file names.
+// Reads a training file, overrides keys with settings, and then uses the Keras model that the file
+// names to set keys that are still unset.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Formats the values that the runtime derives from its input in each stage, for tfjob-trainer
-// --print=STAGE.
+// Formats, for tfjob-trainer --print=STAGE, the values that each stage of the runtime derives from
+// its input.
 #pragma once
 
 #include <string>

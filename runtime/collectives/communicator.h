@@ -1,6 +1,6 @@
 // Defines the collective operations of a fixed set of ranks. A communicator belongs to one
-// generation of a group (group.h): if a rank is lost, every operation of every other rank fails,
-// and the group forms a new generation with a new communicator.
+// generation of a group (group.h). If a rank is lost, all operations of all other ranks fail, and
+// the group forms a new generation with a new communicator.
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
 // arguments. Spans must be aligned to their elements. A sum has one definition, the pairwise tree
@@ -26,7 +26,8 @@
 
 namespace tfjob::collectives {
 
-// How float32, float64, int32 or int64 values are combined. For a mean, the caller scales the sum.
+// How values of type float32, float64, int32 or int64 are combined. For a mean, the caller scales
+// the sum.
 enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2 };
 
 // The part of a span that one rank reduces: elements [begin, begin + count).
@@ -39,18 +40,18 @@ struct Slice {
 // mod ranks) slices have one more element.
 Slice SliceOf(int64_t count, int rank, int ranks);
 
-// Describes the wait of an operation. See Communicator::CurrentWait.
+// Describes what an operation waits for. See Communicator::CurrentWait.
 struct Waiting {
-  int64_t operation = 0;  // the operation's ordinal in this communicator, from 1; 0: none yet
+  int64_t operation = 0;  // ordinal of the operation in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
   int on = -1;            // the rank that the operation waits for; -1: none
-  Duration since{0};      // when that wait began, on the clock RealClock().Monotonic()
+  Duration since{0};      // when this wait started, on the clock RealClock().Monotonic()
 };
 
 class Communicator {
  public:
-  // Ends the communicator. Operations on other ranks that still need this rank fail with Cancelled,
-  // or with this rank's first error. No other thread may use the communicator.
+  // Closes the communicator. If operations on other ranks still need this rank, they fail with
+  // Cancelled, or with this rank's first error. No other thread may use the communicator.
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
@@ -65,8 +66,8 @@ class Communicator {
     virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
   };
   // All ranks must call Allocate, with the same size. The memory is filled with zeros, and may
-  // outlive the communicator. All operations also accept spans in other memory, but some transports
-  // then copy the values.
+  // outlive the communicator. All operations also accept spans in other memory, from which some
+  // transports must copy the values.
   virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
 
   // Replaces `values` with the reduction of all ranks' values.
@@ -77,9 +78,10 @@ class Communicator {
   // For every rank r, replaces slice r (SliceOf) with rank r's values in that slice. An element has
   // `element_bytes` bytes.
   virtual Status AllGather(std::span<std::byte> values, size_t element_bytes) = 0;
-  // Sets `all` to the concatenated bytes of all ranks, and `sizes` to the number of bytes of each.
-  // Ranks may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank
-  // if `all` would exceed `most_bytes`. Reuses the capacity of both vectors.
+  // Sets `all` to the concatenated bytes of all ranks, and `sizes` to the number of bytes that each
+  // rank contributed. Ranks may have different numbers of bytes, including 0. Returns
+  // ResourceExhausted on every rank if `all` would exceed `most_bytes`. Reuses the capacity of both
+  // vectors.
   virtual Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
                                    std::vector<std::byte>& all, std::vector<size_t>& sizes) = 0;
   // Replaces the values with the values of `root`.
@@ -88,21 +90,21 @@ class Communicator {
   // becomes undefined.
   virtual Status Reduce(std::span<std::byte> values, DType dtype, Reduction reduction,
                         int root) = 0;
-  // For every rank r, sends slice r of `values` to rank r, and replaces it with the slice that rank
-  // r sends to this rank. The number of elements must be a multiple of size().
+  // For every rank r, sends slice r of `values` to rank r, and replaces this slice with the one
+  // that rank r sends to this rank. The number of elements must be a multiple of size().
   virtual Status AllToAll(std::span<std::byte> values, size_t element_bytes) = 0;
   // Returns once every rank has called Barrier.
   virtual Status Barrier() = 0;
 
-  // Makes the operation in progress and all later operations fail with `why`, an error, on this
+  // Makes the operation in progress and all later operations fail with the error `why`, on this
   // rank and on all others. If the error cannot reach the other ranks, their operations fail with
-  // Unavailable: over sockets, a rank that aborts while it is sending a frame can only close its
-  // connections. An operation that has begun may still succeed on a rank that no longer needs any
-  // other rank. If several ranks abort, each rank fails with the first error that reaches it. Does
-  // nothing if the communicator already has an error.
+  // Unavailable. Over sockets, for example, a rank that aborts while it is sending a frame can only
+  // close its connections. An operation in progress may still succeed on a rank that no longer
+  // needs any other rank. If several ranks abort, each rank fails with the first error that reaches
+  // it. Does nothing if the communicator already has an error.
   virtual void Abort(const Status& why) = 0;
-  // Returns which rank the operation in progress waits for, and since when it has exchanged no data
-  // with that rank. Between two waits, `on` is briefly −1.
+  // Returns the rank for which the operation in progress waits, and the time since which no data
+  // has been exchanged with that rank. Between two waits, `on` is briefly −1.
   virtual Waiting CurrentWait() const = 0;
 };
 

@@ -45,7 +45,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// A second implementation of the rule in reduction.h, for comparison with the first.
+// A second implementation of the rule in reduction.h, for comparison with reduction.cc.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -55,8 +55,8 @@ T TreeOf(Reduction reduction, int first, int last, int64_t i) {
                TreeOf<T>(reduction, first + half, last, i));
 }
 
-// Says where the ranks' spans are: in memory from Allocate, elsewhere, or (kMixed) in one or the
-// other, depending on the rank.
+// Where the ranks' spans are: in memory from Allocate, in other memory, or (kMixed) in either,
+// depending on the rank.
 enum class Home { kAllocated, kElsewhere, kMixed };
 
 // One rank's span, filled with that rank's values (ValueOf).

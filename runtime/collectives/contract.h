@@ -1,4 +1,4 @@
-// Checks that a communicator keeps the promises of communicator.h, with any transport.
+// Checks that a communicator, with any transport, fulfils the contract of communicator.h.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 namespace tfjob::collectives {
 
 // Runs every operation with spans of about the given numbers of elements, and compares the results
-// bit for bit with the results of plain loops. All ranks must call it with the same counts, each
-// for its own communicator. Returns the first difference or error, or "" if there is none.
+// bit for bit with those of plain loops. All ranks must call CheckOperations with the same counts,
+// each for its own communicator. Returns the first difference or error, or "" if there is none.
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
 
 // Returns one hash each for float32, float64, int32 and int64: the hash of a sum, over all ranks,
 // of values with very different magnitudes. All ranks must call HashesOfSums. The hashes depend
 // only on the number of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
-// The hashes that HashesOfSums returned for three ranks in the first version. If HashesOfSums
-// returns different hashes, this version does not reproduce the runs of released versions.
+// The hashes that HashesOfSums returned for three ranks in the first version. If they have changed,
+// the current version does not reproduce the runs of released versions.
 inline const std::vector<uint64_t> kHashesOfThreeRanks{14972658825862893739u, 9362735683941651414u,
                                                        4175902642088202431u, 10005582208951552861u};
 

@@ -1,4 +1,4 @@
-// Allows a caller to end the waits of functions that connect ranks to each other.
+// Allows a caller to interrupt functions that wait while they connect ranks to each other.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 namespace tfjob::collectives {
 
 // Called several times per second during a wait, on the waiting thread. If it returns an error, the
-// wait ends with this error. If it is null, only the deadline ends the wait.
+// wait fails with this error. If it is null, only the deadline limits the wait.
 using Interrupt = std::function<Status()>;
 
 inline constexpr Duration kInterruptPoll{100ms};

@@ -1,4 +1,5 @@
-// Converts the reasons that other ranks report into errors. Private to the rooms of collectives.
+// Converts reasons that other ranks have reported to errors. Private to the packages of
+// collectives.
 #pragma once
 
 #include <cstdint>

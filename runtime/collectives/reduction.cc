@@ -8,9 +8,9 @@
 
 #include "runtime/base/check.h"
 
-// Promises the compiler that a loop's target may be one of its sources, but does not overlap a
-// source in any other way. Without this promise, the compiler would check for overlaps at run time,
-// and would not vectorise a loop whose target is a source.
+// Tells the compiler that a loop's target may be one of its sources, but does not overlap a source
+// in any other way. Otherwise, the compiler would check for overlaps at run time, and would not
+// vectorise a loop whose target is a source.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -20,7 +20,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// Small enough that one block per level of the tree fits in the first-level cache.
+// The size of a block. It is small enough that one block per level of the tree fits in the
+// first-level cache.
 constexpr size_t kBlockBytes = 4096;
 
 struct Sum {
@@ -111,7 +112,7 @@ template <typename T, typename F>
 void ReduceBlocks(std::span<std::byte> target, std::span<const std::span<const std::byte>> values) {
   const auto count = static_cast<int64_t>(target.size() / sizeof(T));
   const auto ranks = static_cast<int>(values.size());
-  // Up to four values need no blocks.
+  // With up to four ranks, no intermediate blocks are needed.
   const int64_t block = ranks <= 4 ? count : static_cast<int64_t>(kBlockBytes / sizeof(T));
   for (int64_t begin = 0; begin < count; begin += block) {
     T* const out = reinterpret_cast<T*>(target.data()) + begin;

@@ -1,7 +1,7 @@
 // Defines the value of a reduction: the pairwise tree over the ranks in rank order. For ranks
 // [begin, end), the value is combine(value of [begin, middle), value of [middle, end)), where
 // middle − begin is the largest power of two below end − begin. Addition rounds, so this order
-// determines the bits of a sum; every algorithm and transport of this package uses it.
+// determines the bits of a sum. Every algorithm and transport of this package uses this order.
 //
 //   5 ranks:  ((v0 + v1) + (v2 + v3)) + v4
 #pragma once

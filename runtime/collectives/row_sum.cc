@@ -69,8 +69,8 @@ class RowSum::Tree {
       : ranks_(ranks), cols_(cols), temporary_(std::bit_width(ranks.size()) * cols) {}
 
   // Returns the row's sum over the ranks [begin, end). `entries` has one entry for each of these
-  // ranks that has the row, and is not empty. Returns `buffer`, which then contains the sum, or a
-  // rank's row.
+  // ranks that has the row, and is not empty. Returns either `buffer`, which then contains the sum,
+  // or a pointer to a rank's row.
   const T* Sum(std::span<const Entry> entries, int begin, int end, T* buffer, size_t level = 0) {
     if (end - begin == 1) return RowOf(entries[0]);
     if (entries.size() == 1) return AddZero(RowOf(entries[0]), buffer);
@@ -92,7 +92,7 @@ class RowSum::Tree {
         reinterpret_cast<const T*>(ranks_[static_cast<size_t>(entry.rank)].values.data());
     return values + entry.position * cols_;
   }
-  // Adds the zero instead of copying the row, because −0 + 0 is 0.
+  // Add zero instead of copying the row: −0 + 0 is 0, so a copy could differ from the sum.
   const T* AddZero(const T* row, T* buffer) const {
     for (size_t i = 0; i < cols_; ++i) buffer[i] = row[i] + T{0};
     return buffer;

@@ -1,5 +1,5 @@
-// Adds up matrices, such as the gradient of a table, of which each rank has only some rows. The
-// rows that a rank lacks count as zeros, so the sum is that of reduction.h, bit for bit: the
+// Sums matrices, such as the gradients of a table, of which each rank has only some rows. Rows that
+// a rank lacks count as zeros. The sum is therefore bit-identical to that of reduction.h: the
 // pairwise tree over all ranks, in rank order.
 #pragma once
 
@@ -19,8 +19,8 @@ struct MatrixRows {
   std::span<const std::byte> values;  // one row for each index, aligned to the element type
 };
 
-// Returns OK if the indices are strictly ascending and lie in [0, rows). Otherwise, the message
-// begins with the first wrong index: "index 7, at position 1, …".
+// Returns OK if the indices are strictly ascending and lie in [0, rows). Otherwise, the error
+// message starts with the first wrong index: "index 7, at position 1, …".
 Status CheckRowIndices(std::span<const int64_t> indices, int64_t rows);
 
 // Owned by one thread. Reuses its memory for the next sum.
@@ -53,9 +53,9 @@ class RowSum {
   void AddAs(std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
 
   std::vector<Entry> entries_;   // by index, then by rank
-  std::vector<size_t> of_rank_;  // where the entries of a rank begin before they are merged
+  std::vector<size_t> of_rank_;  // where the entries of a rank start before they are merged
   std::vector<int64_t> indices_;
-  std::vector<size_t> begins_;  // where each index begins in entries_; last, the number of entries
+  std::vector<size_t> begins_;  // where each index starts in entries_; last, the number of entries
 };
 
 }  // namespace tfjob::collectives

@@ -1,5 +1,5 @@
-// Runs tests on all ranks of a communicator, each on its own thread. Tests the promises that every
-// transport makes about wrong arguments, limits and memory.
+// Runs tests on all ranks of a communicator, each on its own thread. Provides tests of the
+// guarantees that every transport gives about wrong arguments, limits and memory.
 #pragma once
 
 #include <functional>

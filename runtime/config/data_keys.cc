@@ -171,7 +171,7 @@ void AddJoinKeys(std::vector<Key>& keys, const std::string& at) {
   keys.back().maximum = 1 << 30;
 }
 
-// Adds the keys of operators, which apply to every format.
+// Adds the keys of the operators, which apply to examples of every format.
 template <auto source>
 void AddOperatorKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;

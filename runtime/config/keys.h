@@ -103,7 +103,7 @@ bool HasShortForm(std::string_view section);
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
 
-// Converts a list of datasets, each of which has the keys of data.train.
+// Convert a list of datasets from and to JSON. Each dataset has the same keys as data.train.
 StatusOr<std::vector<SourceConfig>> ReadDatasets(const JsonField& field);
 Json DatasetsToJson(const std::vector<SourceConfig>& datasets);
 

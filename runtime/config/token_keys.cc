@@ -96,8 +96,8 @@ Status CheckMasking(const DataConfig& data) {
                          rate);
 }
 
-// Rejects data.augment with keys for tokens: the layers require examples of a single shape that
-// consist of numbers.
+// Rejects data.augment in combination with keys for tokens, because the layers require numeric
+// examples of a single shape.
 Status CheckAugment(const DataConfig& data) {
   if (data.augment == nullptr) return OkStatus();
   const char* const other = data.bucket_by_length.present() ? "data.bucket_by_length"

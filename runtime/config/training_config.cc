@@ -96,8 +96,8 @@ Status Read(TrainingConfig& config, Scope scope, const std::string& path, const 
   return OkStatus();
 }
 
-// Returns the value of `outputs` after --set outputs.NAME.KEY=VALUE: the value in `config`, with
-// this key replaced. `path` is NAME.KEY.
+// Returns the value of `outputs` after --set outputs.NAME.KEY=VALUE, that is, the value in `config`
+// with this key replaced. `path` is NAME.KEY.
 StatusOr<Json> WithOutputKey(const TrainingConfig& config, std::string_view path, Json value) {
   Json outputs = config.outputs ? *config.outputs : Json::object();
   Json* at = &outputs;

@@ -57,7 +57,7 @@ struct ScheduleConfig {
   std::vector<double> boundaries, values;
 };
 
-// Unset hyper-parameters have the optimizer's defaults, the same as in Keras.
+// Unset hyperparameters have the optimizer's defaults, which are the same as in Keras.
 struct OptimizerConfig {
   std::string name;  // "": the one in model.file; sgd if there is none
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
@@ -391,10 +391,10 @@ int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step, summed over all training tasks.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
-// Returns the number of examples per batch for each bucket of data.bucket_by_length; `longest` is
-// the maximum length of the last bucket. If the tasks form batches `together`, counts the examples
-// of all tasks; otherwise, counts those of the training task `rank`. Like batch_size, batch_sizes
-// and batch_tokens apply to each task.
+// Returns the number of examples per batch for each bucket of data.bucket_by_length. `longest` is
+// the maximum length of the last bucket. If `together` is set, the tasks form batches together, and
+// the numbers include the examples of all tasks; otherwise, they include only those of the training
+// task `rank`. Like batch_size, batch_sizes and batch_tokens apply to each task.
 std::vector<int64_t> BucketBatchSizes(const TrainingConfig& config, int64_t longest, int rank,
                                       int training_tasks, bool together);
 

@@ -27,8 +27,8 @@ Status CheckSelected(const TrainingConfig& config, const TrainingConfig& default
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = SelectorOf(config, key);
   if (selector.is_null()) {
-    // If `when_key` is a required key and is not set, the check for missing keys below reports
-    // this.
+    // If `when_key` is a required key that is not set, the check for missing keys below reports the
+    // error.
     if (FindKey(key.when_key)->unset_doc.empty()) return OkStatus();
     return InvalidArgument(key.path, ": belongs to ", key.when_key, " ", List(key.when_values),
                            ", but ", key.when_key, " is not set; set it, or remove ", key.path);

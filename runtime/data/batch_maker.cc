@@ -62,8 +62,7 @@ Pipeline::Maker::Maker(std::shared_ptr<const Source> source, const PipelineOptio
   SetShapes();
 }
 
-// Groups the examples into batches with examples of a single bucket each, and counts this worker's
-// batches.
+// Groups the examples into batches, each from a single bucket, and counts this worker's batches.
 void Pipeline::Maker::SetBucketShapes() {
   const Buckets& buckets = *source_->buckets();
   ENFORCE(options_.bucket_batches.size() == buckets.count() && options_.shuffle_buffer == 0,
@@ -169,7 +168,7 @@ void Pipeline::Maker::ShareMemory(std::vector<Batch>& batches) const {
   }
 }
 
-// Creates the tensors for the uncut values of the columns that a batch cuts.
+// Creates the tensors for the full-length values of the columns that batches truncate.
 void Pipeline::Maker::Stage() {
   std::vector<Batch> batches(shapes_.size());
   for (size_t s = 0; s < shapes_.size(); ++s) {

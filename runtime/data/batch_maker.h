@@ -48,11 +48,12 @@ class Pipeline::Maker {
 
  private:
   Maker(std::shared_ptr<const Source> source, const PipelineOptions& options);
-  // The shape of batches: full or smaller ones, with buckets those of one bucket.
+  // The shape of full batches or of smaller ones. With buckets, the shape applies only to batches
+  // from one bucket.
   struct BatchShape {
     int64_t rows = 0;    // rows of all workers that share the batch; 0: no such batch
     Part part;           // this worker's part of these rows
-    int64_t length = 0;  // length to which columns by_length are cut; 0: not cut
+    int64_t length = 0;  // length to which by_length columns are truncated; 0: none
   };
   // The examples of one batch.
   struct Draw {
@@ -73,8 +74,8 @@ class Pipeline::Maker {
   Status Read(size_t shape, Batch& batch);
   std::string BucketText() const;
   bool together() const { return options_.global_batch > 0; }
-  // Returns the position in the source of example `index` of the current epoch. `index` counts the
-  // examples in this worker's share or, with global_batch, all examples.
+  // Returns the position that example `index` of the current epoch has in the source. `index`
+  // counts the examples in this worker's share or, with global_batch, all examples.
   int64_t Row(int64_t index) const;
 
   const std::shared_ptr<const Source> source_;
@@ -91,8 +92,8 @@ class Pipeline::Maker {
   std::unique_ptr<RowReader> reader_;
   std::unique_ptr<Order> order_;             // null if there are buckets
   std::unique_ptr<BucketBatches> bucketed_;  // null if there are none
-  // With buckets, one element per shape: tensors for the uncut values of the columns that the shape
-  // cuts.
+  // With buckets, one element per shape: tensors for the full-length values of the columns that the
+  // shape truncates.
   std::vector<std::vector<NamedTensor>> staged_;
   std::vector<int64_t> batch_rows_;  // the examples of the batch that is being filled
 };

@@ -44,7 +44,8 @@ class BucketBatches {
   // batches come first, in the order of their last examples, as in tf.data. The smaller batches
   // follow.
   const Planned& At(int64_t batch) { return batches_[static_cast<size_t>(order_.At(batch))]; }
-  // Returns the index in the source of example `index` of a bucket, in the order of the epoch.
+  // Returns the index that an example of a bucket has in the source. `index` is the position of the
+  // example in the epoch's order of the bucket.
   int64_t Row(size_t bucket, int64_t index) {
     return buckets_.Row(bucket, orders_[bucket].At(index));
   }

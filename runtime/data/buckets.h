@@ -19,7 +19,7 @@ class Buckets {
   explicit Buckets(std::vector<int64_t> lengths)
       : lengths_(std::move(lengths)), rows_(lengths_.size()) {}
 
-  // Adds an example of the source. `length` must not exceed that of the last bucket.
+  // Adds an example of the source. `length` must not exceed the length of the last bucket.
   void Add(int64_t row, int64_t length) {
     size_t bucket = 0;
     while (lengths_[bucket] < length) ++bucket;

@@ -24,9 +24,10 @@ class ByteSource {
   // data being read.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
-  // Returns the rest of the file. Returns InvalidArgument if a compressed file unpacks to more than
-  // kFreeBytes and to more than a hundred times its size. The limit is needed because a gzip file
-  // does not reliably state in advance how large the unpacked data is.
+  // Returns the part of the file that has not been read yet. Returns InvalidArgument if a
+  // compressed file unpacks to more than kFreeBytes and to more than a hundred times its size. The
+  // limit is needed because a gzip file does not reliably state in advance how large the unpacked
+  // data is.
   StatusOr<std::string> ReadText();
 
   const std::string& path() const { return path_; }

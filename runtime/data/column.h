@@ -1,5 +1,5 @@
-// Describes how one array of a dataset is converted to one tensor of a batch, and converts its
-// values.
+// Describes how one array of a dataset is converted to one tensor of a batch, and converts the
+// array's values.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct Column {
   int64_t classes = 0;
   bool one_hot = false;
   // If set, the first axis of the shape has the length of the longest bucket (Source::buckets), and
-  // each batch is cut to the length of its bucket. Cannot be combined with one_hot if the shape has
-  // a single axis.
+  // each batch is truncated to the length of its bucket. Cannot be combined with one_hot if the
+  // shape has a single axis.
   bool by_length = false;
   // If not empty, the tensor contains the weights of the classes instead of the class numbers. The
   // weight of a class without an entry is 1. For each element of the shape, the array contains

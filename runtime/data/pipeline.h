@@ -93,8 +93,8 @@ class Pipeline {
   // position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options);
-  // Creates a pipeline for a dataset in memory. Checks every value. Otherwise like the previous
-  // function.
+  // Creates a pipeline for a dataset in memory. Checks every value. In all other respects, behaves
+  // like the previous function.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   // Describes a pipeline with these options as text: the order of the examples, this worker's

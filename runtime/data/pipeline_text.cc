@@ -88,7 +88,8 @@ std::string Pipeline::Maker::Describe() const {
   return text + BufferText(options_, bytes);
 }
 
-// Describes batches that each have examples of a single bucket.
+// Describes the batches of a source with buckets: all examples in a batch come from the same
+// bucket.
 std::string Pipeline::Maker::BucketText() const {
   const Buckets& buckets = *source_->buckets();
   std::string text =

@@ -1,4 +1,5 @@
-// Distributes the examples of a batch among threads, for sources whose examples take long to read.
+// Distributes the examples of a batch among threads, for sources whose examples take a long time to
+// read.
 #pragma once
 
 #include <cstddef>

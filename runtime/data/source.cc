@@ -46,7 +46,7 @@ class RowReader::ScatterBuffer {
     }
   }
 
-  int64_t most_rows_ = 0;  // for which there is memory
+  int64_t most_rows_ = 0;  // the number of rows for which there is memory
   std::vector<RowMemory> memory_;
   std::map<int64_t, std::vector<NamedTensor>> staged_;  // by the number of rows
 };

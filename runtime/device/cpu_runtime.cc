@@ -15,8 +15,8 @@ class Cpu final : public DeviceRuntime {
  public:
   bool immediate() const override { return true; }
 
-  // Refuses to allocate more memory than the machine has. Linux would grant the memory and kill the
-  // process later.
+  // Refuses to allocate more memory than the machine has, because Linux would grant the request and
+  // kill the process later.
   StatusOr<Memory> Allocate(MemoryKind, size_t bytes, Buffer::Contents contents,
                             std::string_view name) override {
     if (bytes > PhysicalBytes()) {

@@ -8,7 +8,7 @@
 
 namespace tfjob::device {
 
-// Returns the same object on every call. It exists until the process ends.
+// Returns the runtime. Every call returns the same object, which exists until the process exits.
 std::shared_ptr<DeviceRuntime> CpuRuntime();
 
 }  // namespace tfjob::device

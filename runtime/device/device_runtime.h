@@ -1,13 +1,13 @@
 // Defines the interface to a device: its memory, its streams and events, and captured sequences of
 // operations. An operation is a copy or a kernel. Kernels are not part of this interface: a kernel
-// submits its work to the stream that it is given (kernels/kernel.h).
+// receives a stream, and submits its work to that stream (kernels/kernel.h).
 //
-// The operations of one stream run in the order in which they were submitted, but at any later
-// time. Operations of different streams run in any order, unless an event orders them: an operation
-// that is submitted to a stream after Wait(stream, event) runs after all operations that the event
-// covers. An event covers the operations that were submitted to its stream before Record, and all
-// operations for which those had to wait. The host may assume that operations have run only after
-// it has synchronised with an event that covers them.
+// The operations of one stream run in the order in which they were submitted, at any time after
+// their submission. Operations of different streams run in any order, unless an event orders them:
+// an operation that is submitted to a stream after Wait(stream, event) runs after all operations
+// that the event covers. An event covers the operations that were submitted to its stream before
+// Record, and all operations for which they had to wait. The host may assume that operations have
+// run only after it has synchronised with an event that covers them.
 //
 // Threads: an object of these classes may be used by one thread at a time, and a DeviceRuntime by
 // any number of threads.
@@ -30,8 +30,8 @@ enum class MemoryKind {
 };
 std::string_view Name(MemoryKind kind);  // "host", "pinned", "device"
 
-// Memory of a device, aligned to 64 bytes. Dropping the last reference frees the memory; no
-// operation that uses it may be pending then.
+// Memory of a device, aligned to 64 bytes. Dropping the last reference frees the memory. At that
+// point, no operation that uses the memory may be pending.
 using Memory = std::shared_ptr<void>;
 
 class Stream {
@@ -70,12 +70,12 @@ class DeviceRuntime {
   virtual void Copy(void* to, const void* from, size_t bytes, Stream& stream) = 0;
 
   // Makes the event cover all operations that have been submitted to the stream so far. An event
-  // that has never been recorded covers no operation.
+  // that has never been recorded covers no operations.
   virtual void Record(Event& event, Stream& stream) = 0;
   virtual void Wait(Stream& stream, const Event& event) = 0;
 
   // Wait until all operations that the event covers, or all operations submitted to the device,
-  // have run. Return the device's error if it has failed.
+  // have run. Return the error if the device has failed.
   virtual Status Synchronize(const Event& event) = 0;
   virtual Status Synchronize() = 0;
 
@@ -85,13 +85,13 @@ class DeviceRuntime {
   virtual Status Read(void* to, const void* from, size_t bytes) = 0;
   virtual Status Write(void* to, const void* from, size_t bytes) = 0;
 
-  // Operations that are submitted to the stream between these calls do not run; they become the
-  // sequence. Meanwhile, the stream must not record or wait for an event, and no thread may
-  // allocate or free device or pinned memory, or synchronise with the device. Return Unimplemented
-  // on an immediate device.
+  // Capture a sequence: the operations that are submitted to the stream between these two calls are
+  // recorded instead of run. During the capture, the stream must not record an event or wait for
+  // one, and no thread may allocate or free device or pinned memory, or synchronise with the
+  // device. Return Unimplemented on an immediate device.
   virtual Status BeginCapture(Stream& stream) = 0;
   virtual StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) = 0;
-  // Submits the operations of a sequence again, with the same addresses.
+  // Submits the operations of a sequence, with the addresses that were captured.
   virtual void Replay(const Sequence& sequence, Stream& stream) = 0;
 };
 

@@ -29,7 +29,7 @@ std::atomic<FakeMemory*> first_memory{nullptr};
 
 struct sigaction previous_action;
 
-// Reports which memory was accessed, then installs the previous handler and lets the fault happen
+// Reports which memory was accessed. Then restores the previous handler, and lets the fault happen
 // again.
 void HandleFault(int, siginfo_t* info, void*) {
   OnFakeFault(info->si_addr);
@@ -85,7 +85,7 @@ void OnFakeFault(const void* address) {
     const Block* const block = memory->Find(address);
     if (block == nullptr) continue;
     char text[400];
-    // 300 bytes of the name leave room for the rest, so `text` contains the whole line.
+    // At most 300 bytes of the name are printed, so the whole line fits into `text`.
     const int length = std::snprintf(
         text, sizeof text, "fake device: the host touches %s memory of %.300s%s\n",
         Name(block->kind).data(), block->name.c_str(),

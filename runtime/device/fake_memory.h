@@ -1,7 +1,7 @@
-// Implements the fake device's memory. The host cannot access the addresses of device memory, even
-// while an operation runs, because the contents are stored elsewhere. Pinned memory is mapped a
-// second time, at the addresses that the host uses; that mapping is locked while operations use the
-// memory. Addresses are never reused.
+// Implements the fake device's memory. The host can never access the addresses of device memory,
+// because the contents are stored elsewhere. Pinned memory is mapped twice, once for operations and
+// once for the host; the host's mapping is inaccessible while operations use the memory. Addresses
+// are never reused.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace tfjob::device {
 // Prints the message and aborts the process. Called if the rules of the device are broken.
 [[noreturn]] void Defect(const std::string& message);
 
-// Prints to stderr which block the host has accessed at `address`. Prints nothing if the address is
-// in no block.
+// Prints to stderr which block contains the address, which the host has accessed. Prints nothing if
+// no block contains it.
 void OnFakeFault(const void* address);
 
 struct Block {
@@ -49,15 +49,15 @@ class FakeMemory {
   FakeMemory(const FakeMemory&) = delete;
   FakeMemory& operator=(const FakeMemory&) = delete;
 
-  // `kind` must not be kHost. Fills undefined memory with the byte 0xff, so that floats in it are
-  // NaN.
+  // Allocates a block. `kind` must not be kHost. Fills undefined memory with the byte 0xff, so that
+  // floats in it are NaN.
   StatusOr<void*> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                            std::string_view name);
   // Frees the memory. Calls Defect if an operation may still use the memory.
   void Free(void* address);
 
-  // Returns the block that contains the range. Calls Defect, with a message that names `user`, the
-  // operation, if there is no such block or if it has been freed.
+  // Returns the block that contains the range. If there is no such block, or if it has been freed,
+  // calls Defect with a message that names `user`, the operation.
   Block& Get(const void* address, size_t bytes, const std::string& user);
 
   // Adds an operation to the users of the block (`count` is 1), or removes it (-1).

@@ -1,8 +1,8 @@
 // Implements a device whose own memory the host cannot access, for tests and for developers. It
 // runs its operations on the host's processors, but late, and in a random order among those that
 // streams and events allow. A seed determines the order: the same calls with the same seed run in
-// the same order. It needs no hardware, and enforces the rules of device_runtime.h. The process
-// aborts with a message if
+// the same order. It needs no special hardware, and enforces the rules of device_runtime.h. The
+// process aborts with a message if
 //   - the host accesses device memory, or pinned memory that an operation may use;
 //   - an operation uses ordinary host memory, freed memory, or bytes outside its memory;
 //   - two operations use the same memory, at least one writes it, and no stream or event orders
@@ -40,8 +40,8 @@ struct Access {
   bool writes = false;
 };
 
-// An operation. Its function `run` gets one address per range, in the order of the ranges, at which
-// it can access the contents of that range. `run` must not call the runtime.
+// An operation. Its function `run` receives one address per range, in the order of the ranges, and
+// accesses each range's contents at that address. `run` must not call the runtime.
 struct Operation {
   std::string name;
   std::vector<Access> accesses;
@@ -51,8 +51,8 @@ struct Operation {
 struct FakeOptions {
   uint64_t seed = 1;
   size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory combined
-  // Allocates the memory that stores the contents of device memory, which operations access; `name`
-  // is for messages. If empty, the contents are in ordinary memory.
+  // Allocates the memory in which the contents of device memory are stored for operations; `name`
+  // is for messages. If empty, the contents are stored in ordinary memory.
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
 };
 
@@ -84,7 +84,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
  private:
   friend class FakeStream;
 
-  // A count of operations per stream, indexed by the stream's number. Depending on the use, it
+  // The number of operations per stream, indexed by the stream's number. Depending on the use,
   // counts the operations that have been submitted, have run, or must run before another operation.
   using Clock = std::vector<uint64_t>;
   // An operation for which the host has not waited.
@@ -115,7 +115,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   Mutex mutex_;
   uint64_t random_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<FakeMemory> memory_ ABSL_PT_GUARDED_BY(mutex_);
-  std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // not yet run, by stream
+  std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // not yet run; by stream
   std::vector<Submitted> unknown_ ABSL_GUARDED_BY(mutex_);  // have run, but were not waited for
   std::vector<size_t> free_streams_ ABSL_GUARDED_BY(mutex_);
   Clock submitted_ ABSL_GUARDED_BY(mutex_);

@@ -58,8 +58,9 @@ class Compiler {
   Status AllocateArena() {
     s_->memory = PlanMemory(s_->plan.buffers);
     const size_t bytes = s_->memory.arena_bytes + s_->workspace_bytes;
-    // Before the first run, fetches must be zero. On an immediate device, the host reads fetches
-    // from this memory; on other devices, it reads them from a RunSlot.
+    // Before the first run, all fetches must be zero. On an immediate device, the host reads
+    // fetches from the arena, so zero the arena. On other devices, the host reads fetches from a
+    // RunSlot.
     const auto contents =
         s_->runtime->immediate() ? Buffer::Contents::kZero : Buffer::Contents::kUndefined;
     auto arena = s_->runtime->Allocate(device::MemoryKind::kDevice, bytes, contents, "the program");
@@ -114,8 +115,9 @@ class Compiler {
     return 0;
   }
 
-  // Ends a segment wherever an announced fetch is ready, but only after the last check of values,
-  // because a task must not send part of a step that fails. The last segment ends with the program.
+  // Ends a segment wherever an announced fetch is ready, but not before the last check of values:
+  // otherwise, a task might send part of the results of a step that then fails. The last segment
+  // ends with the program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
     const int checked = StepsUntilChecked();
@@ -174,8 +176,9 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
 }
 
 // Returns whether FuseSgd may run. If a kernel refuses its inputs, variables must keep their
-// values. On a device that is not immediate, the kernels that update variables check for this, but
-// MatMulAccumulate cannot, because it is a product of the device's library.
+// values. On a device that is not immediate, each kernel that updates variables must therefore
+// check for an earlier refusal. MatMulAccumulate cannot check, because the device's library
+// computes it.
 bool CanFuseSgd(const Graph& graph, const Device& device) {
   return device.runtime->immediate() ||
          std::ranges::none_of(graph.nodes(), [](const graph::Node& node) {

@@ -14,8 +14,8 @@ using device::cuda::CudaRuntime;
 using kernels::cuda::LaunchRequest;
 using kernels::cuda::Products;
 
-// Returns the row stride without padding: the matrix-product library accepts any row stride, and
-// the other kernels are fastest if a tensor is contiguous.
+// Returns the row stride without padding. The matrix-product library accepts any row stride, and
+// the other kernels are fastest on contiguous tensors.
 int64_t DenseRows(DType, const Shape& shape) {
   return shape.rank() == 0 ? 1 : shape.dim(-1);
 }
@@ -78,7 +78,7 @@ StatusOr<Device> OpenCudaDevice(const GpuOptions& options) {
 }  // namespace
 
 StatusOr<std::string> FindCudaDevice(const GpuOptions& options) {
-  if (kernels::cuda::Images().empty()) {  // returns before the GPU is used
+  if (kernels::cuda::Images().empty()) {  // checked before the GPU is used
     RETURN_IF_ERROR(device::cuda::FindDriver());
     return Unimplemented(
         "this machine has an NVIDIA driver, but this program was built without CUDA kernels, which "
@@ -91,7 +91,8 @@ StatusOr<std::string> FindCudaDevice(const GpuOptions& options) {
 }
 
 StatusOr<Device> CudaDevice(ThreadPool* pool, const GpuOptions& options) {
-  // These objects are never destroyed, because programs may use the device until the process ends.
+  // The static objects are never destroyed, because programs may use the device until the process
+  // exits.
   static const GpuOptions kOptions = options;
   static const auto* const kDevice = new StatusOr<Device>(OpenCudaDevice(kOptions));
   if (!kDevice->ok()) return kDevice->status();
@@ -110,7 +111,7 @@ StatusOr<Device> MakeCudaDevice(const CudaParts& parts, const GpuOptions& option
       const auto runtime,
       CudaRuntime::Create(parts.driver, {.gpu = number, .memory_fraction = options.memory_fraction},
                           parts.images));
-  // Loads all kernels now, because the driver may not load any while a stream is capturing a
+  // Load all kernels now, because the driver must not load any while a stream is capturing a
   // sequence.
   for (const char* const kernel : kernels::cuda::KernelNames())
     RETURN_IF_ERROR(runtime->FindKernel(kernel).status());

@@ -13,24 +13,24 @@
 
 namespace tfjob::exec {
 
-// Returns the GPU that the options select. All calls in a process return the same streams, memory
-// and kernels, so all must pass the same options. Returns FailedPrecondition if there is no GPU, it
-// is not suitable, a library is missing, or an earlier call passed other options; Unimplemented if
-// this program contains no CUDA kernels. The message says what to do.
+// Returns the GPU that the options select. All calls in a process share the same streams, memory
+// and kernels, so they must pass the same options. Returns Unimplemented if this program contains
+// no CUDA kernels. Returns FailedPrecondition if there is no suitable GPU, if a library is missing,
+// or if an earlier call passed other options. The message says what to do.
 StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr, const GpuOptions& options = {});
 
-// Returns the description of the GPU, or the error that CudaDevice would return for it. Creates no
-// context on the GPU, because that takes time and memory.
+// Returns a description of the GPU, or the error that CudaDevice would return. Creates no context
+// on the GPU, because creating one would take time and memory.
 StatusOr<std::string> FindCudaDevice(const GpuOptions& options = {});
 
-// The parts from which a device is made. They must outlive the device.
+// The parts from which MakeCudaDevice creates a device. They must outlive the device.
 struct CudaParts {
   const device::cuda::DriverApi& driver;  // initialised
   const device::cuda::BlasApi& blas;
   std::span<const std::span<const std::byte>> images;  // the kernels
 };
 
-// Returns a new device. CudaDevice calls this once.
+// Creates a device. CudaDevice calls this function only once.
 StatusOr<Device> MakeCudaDevice(const CudaParts& parts, const GpuOptions& options = {});
 
 }  // namespace tfjob::exec

@@ -47,7 +47,7 @@ TEST(CudaDevice, ChecksTheMemoryFraction) {
                             "and at most 1"));
 }
 
-// The error depends on the machine, because "cuda" and "auto" ask the real driver.
+// The error depends on the machine, because "cuda" and "auto" query the real driver.
 TEST(DeviceByName, AutomaticallyTakesTheCpuAndTellsWhy) {
   const Status no_gpu = DeviceByName("cuda").status();
   EXPECT_FALSE(no_gpu.ok());

@@ -1,5 +1,5 @@
-// Trains small nets on a CUDA device whose driver, library and GPU are simulated, and compares the
-// results with the CPU's.
+// Trains small nets on a CUDA device with a simulated driver, library and GPU, and compares the
+// results with those of the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -144,7 +144,7 @@ TEST(CudaProgram, TrainsLikeTheCpu) {
   }
 }
 
-// The results must be bit-identical, whatever the order in which the GPU runs threads and streams.
+// The results must be bit-identical, in whatever order the GPU runs threads and streams.
 TEST(CudaProgram, IsReproducible) {
   const auto optimizer = Optimizers().back();
   const Trained first = Train(EmulatedCudaDevice(1), optimizer);
@@ -158,7 +158,7 @@ TEST(CudaProgram, ReplaysItsSegments) {
   const Device device = EmulatedCudaDevice(1);
   Train(device, Optimizers().front());
   auto calls = device::cuda::FakeDriverCalls();
-  constexpr int kSegments = 3;  // the two announced fetches, and the rest
+  constexpr int kSegments = 3;  // one per announced fetch, and one for the remaining ops
   EXPECT_EQ(calls["cuGraphInstantiateWithFlags"], kSegments * static_cast<int>(kMaxRuns));
   EXPECT_EQ(calls["cuGraphLaunch"], kSegments * kSteps);
   EXPECT_EQ(device::cuda::FakeBlasRefusal(), "");
@@ -194,8 +194,8 @@ Tensor Ids(int64_t first, int64_t second) {
   return Tensor::Of<int64_t>({2}, {first, second});
 }
 
-// Adds rows of a table to a sum, and trains the table and a matrix, w. The step of w must not be
-// fused into a MatMulAccumulate, which could not leave w unchanged if the run fails.
+// Adds rows of a table to a sum, and trains the table and a matrix w. The SGD step of w must not be
+// fused into a MatMulAccumulate, because that op could not leave w unchanged if the run fails.
 Builder Lookup() {
   Builder b;
   const Output ids = Placeholder(b, "ids", kI64, {2});
@@ -215,7 +215,7 @@ Builder Lookup() {
 }
 
 // The kernels run long after the host has submitted them, so an invalid id is detected only when
-// its kernel runs. The run that contains the id must change no variable.
+// the kernel that checks it runs. A run with an invalid id must change no variable.
 TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const Device device = EmulatedCudaDevice(seed);
@@ -246,7 +246,8 @@ TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
       EXPECT_EQ(announced, round + 1);
     }
     EXPECT_EQ(start(good).Wait(), OkStatus()) << "the first run's memory, without its error";
-    // Each good run has added row 1, and subtracted 0.5 from it for each of its two uses.
+    // Each successful run has added row 1 to the sum, and subtracted 0.5 from the row for each of
+    // its two uses.
     EXPECT_THAT(Floats(store.Find("table")->ToTensor().data<float>()),
                 testing::ElementsAre(1, 2, 0, 1, 5, 6));
     EXPECT_THAT(Floats(store.Find("sum")->ToTensor().data<float>()),
@@ -255,7 +256,7 @@ TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
   }
 }
 
-// A write that precedes the check in the graph waits for it.
+// A write that precedes the check in the graph still runs after the check.
 TEST(CudaProgram, ANumberThatIsNotFiniteChangesNoVariable) {
   for (const Device& device : {CpuDevice(), EmulatedCudaDevice(1)}) {
     SCOPED_TRACE(device.name);
@@ -350,8 +351,8 @@ TEST(CudaProgram, AnIdThatIsNoRowInALoopChangesNoVariable) {
   }
 }
 
-// The first run of a kernel or an algorithm may load code, which is not allowed during a capture,
-// so everything must be loaded beforehand.
+// The first run of a kernel or an algorithm may load code. Loading is not allowed during a capture,
+// so all kernels and algorithms must be loaded beforehand.
 TEST(CudaProgram, LoadsItsKernelsBeforeItCaptures) {
   const Device device = EmulatedCudaDevice(1);
   const int loaded = device::cuda::FakeDriverCalls()["cuKernelGetFunction"];

@@ -11,18 +11,19 @@ namespace tfjob::exec {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-// Rows that begin at multiples of this distance fall into few of the 64 sets of a first-level cache
-// (64 sets of kCacheLine bytes are 4096 bytes).
+// Rows whose distance is a multiple of this number of bytes fall into only a few of the 64 sets of
+// a first-level cache. Addresses 4096 bytes (64 cache lines) apart share a set.
 constexpr int64_t kConflictingBytes = 1024;
 
-// Returns the kernels for the host, which exist until the process ends.
+// Returns the kernels for the host, which exist until the process exits.
 std::shared_ptr<const kernels::KernelTable> HostKernels() {
   static const auto* const kTable = new auto(std::make_shared<const kernels::KernelTable>(
       kernels::CpuKernels().With(optimizer::CpuKernels())));
   return *kTable;
 }
 
-// Returns the CPU. A GPU must be requested by name until the kernels have run on a real one.
+// Returns the CPU. Until the CUDA kernels have run on a real GPU, a GPU is used only if it is
+// requested by name.
 Device AutomaticDevice(ThreadPool* pool, const GpuOptions& options) {
   const StatusOr<std::string> gpu = FindCudaDevice(options);
   Device cpu = CpuDevice(pool);

@@ -1,7 +1,7 @@
 // Describes the device that a program is compiled for: its kernels, its memory and the row strides
 // of its tensors. To support another device, implement device::DeviceRuntime and add a function
-// like CpuDevice in its own file, as fake_device.h does. The rest of this package does not depend
-// on the device (docs/CONTRIBUTING.md, "Add a device").
+// like CpuDevice in its own file, as fake_device.h does. All other files of this package are
+// independent of the device (docs/CONTRIBUTING.md, "Add a device").
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,12 @@ struct Device {
 
 // Specifies how this process uses a GPU.
 struct GpuOptions {
-  // The index of this process among those that may share the machine's GPUs. If n GPUs are visible,
-  // it uses GPU `process` modulo n.
+  // The index of this process among the processes that may share the machine's GPUs. If n GPUs are
+  // visible, this process uses GPU `process` modulo n.
   int process = 0;
   double memory_fraction = 1;  // of the GPU's memory, in (0, 1]
-  // Computes matrix products from operands that are rounded to TF32 (10 bits of mantissa), which is
-  // several times as fast. Sums are added in float32.
+  // Rounds the operands of matrix products to TF32 (10 bits of mantissa), which makes products
+  // several times as fast. The terms are still added in float32.
   bool allow_tf32 = false;
 
   bool operator==(const GpuOptions&) const = default;
@@ -48,13 +48,13 @@ Device CpuDevice(ThreadPool* pool = nullptr);
 // Returns the device with this name: "cpu"; "cuda", an NVIDIA GPU (cuda_device.h); or "auto", which
 // is the CPU until the CUDA kernels have run on a real GPU. For developers, there are also "fake"
 // and "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other names.
-// Propagates errors from CudaDevice if "cuda" cannot be used. Only GPUs use `gpu`.
+// If "cuda" cannot be used, returns the error of CudaDevice. `gpu` applies only to GPUs.
 StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr,
                               const GpuOptions& gpu = {});
 
-// Returns the row stride for CPUs, in elements. It is the size of the last dimension. If the rows
-// of a matrix take a multiple of 1 KiB, the stride is one cache line longer, because such rows
-// would otherwise fall into few sets of the cache.
+// Returns the row stride for CPUs, in elements. It is the size of the last dimension, plus one
+// cache line if the size of a matrix's rows is a multiple of 1 KiB. Without the extra cache line,
+// such rows would fall into only a few sets of the cache.
 int64_t RowStride(DType dtype, const Shape& shape);
 
 }  // namespace tfjob::exec

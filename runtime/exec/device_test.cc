@@ -67,7 +67,8 @@ std::vector<float> Floats(const Program& program, const char* fetch) {
   return {values.begin(), values.end()};
 }
 
-// Returns a builder with a graph that computes sum += x, and y = 2x + the sum before the addition.
+// Returns a builder with a graph that adds x to the variable `sum`, and computes y = 2x + the
+// previous sum.
 Builder Adding() {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {2});
@@ -142,7 +143,8 @@ TEST(Runs, AreRefusedOutOfOrder) {
   }
 }
 
-// The fake device aborts the process if memory is freed while operations may use it.
+// The fake device would abort the process if the program freed its memory while operations may use
+// it.
 TEST(Runs, MayBeInProgressWhenTheProgramIsDestroyed) {
   for (const Device& device : Devices()) {
     DeviceTest test(device);

@@ -1,4 +1,4 @@
-// Runs individual ops on the host, to fold constants.
+// Runs individual ops on the host, for constant folding.
 #pragma once
 
 #include "runtime/graph/passes.h"

@@ -14,7 +14,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Output;
 
-// The positions of a product and of the sum of one of its factors.
+// The positions in the graph of a product, and of the sum over the rows of one of its factors.
 struct GradientPair {
   int product = -1, sum = -1;
   int64_t summed = 0;  // the input of the product
@@ -38,7 +38,7 @@ class GradientPairs {
     for (int id = 0; id < count; ++id) Find(id, sums);
   }
 
-  // Returns the pair whose first node is `id`, or null if there is none.
+  // Returns the pair whose first node is `id`, or null if `id` is not the first node of a pair.
   const GradientPair* BeginningAt(int id) const {
     const auto found = pairs_.find(id);
     return found == pairs_.end() ? nullptr : &found->second;

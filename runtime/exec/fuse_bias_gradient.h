@@ -5,9 +5,9 @@
 
 namespace tfjob::exec {
 
-// Replaces the products and sums that compute the gradients of a layer's weights and bias with
-// MatMulBiasGrad: MatMul over the rows of dy, and BiasAddGrad of the same dy. The gradient dy is
-// then read only once. Leaves them separate if the other factor of the product is computed after
+// Replaces each pair of a MatMul over the rows of dy and a BiasAddGrad of the same dy with one
+// MatMulBiasGrad. Such pairs compute the gradients of a layer's weights and bias. The fused op
+// reads dy only once. Leaves a pair separate if the other factor of the product is computed after
 // the sum.
 graph::Graph FuseBiasGradient(const graph::Graph& graph);
 

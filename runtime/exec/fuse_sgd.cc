@@ -24,7 +24,8 @@ bool IsPlainSgd(const Node& node) {
 }
 
 // Returns the MatMul that computes the gradient of the plain SGD step `apply`. Returns null if
-// `apply` is not a plain SGD step, or if its gradient is not a MatMul or has another use.
+// `apply` is not a plain SGD step, or if its gradient is not the output of a MatMul or has another
+// use.
 const Node* ProductOf(const Graph& graph, const std::map<Output, int>& uses, const Node& apply) {
   if (!IsPlainSgd(apply)) return nullptr;
   const Output gradient = apply.inputs[0];

@@ -1,4 +1,4 @@
-// Defines a rewriting pass. It is not in the graph package, because it depends on optimizers.
+// Defines a rewriting pass that depends on optimizers, and is therefore not in the graph package.
 #pragma once
 
 #include "runtime/graph/graph.h"

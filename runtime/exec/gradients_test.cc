@@ -194,8 +194,8 @@ std::vector<Case> BatchCases() {
         cases.push_back({"BatchMatMulV2", {matrices(x, ax, 2, 3), matrices(y, ay, 3, 4)}, build});
     }
   }
-  // The products in attention, on tensors [batch, steps, heads, size]. The passes remove the
-  // transpositions.
+  // The matrix products of attention, on tensors [batch, steps, heads, size]. The graph passes
+  // remove the Transpose ops.
   cases.push_back({"BatchMatMulV2",
                    {{2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 3}},
                    [](Builder& b, const Inputs& in) {
@@ -228,8 +228,8 @@ std::vector<Case> ShapeCases() {
   cases.push_back({"BroadcastTo", {{3, 1}}, [](Builder& b, const Inputs& in) {
                      return BroadcastTo(b, in[0], {2, 3, 4});
                    }});
-  // Casts float64 to float64, because float32 would be too coarse for central differences. The case
-  // only tests how the gradient flows back through Cast.
+  // Cast float64 to float64, because float32 would be too coarse for central differences. The case
+  // only tests that the gradient passes through Cast.
   cases.push_back({"Cast", {{3}}, [](Builder& b, const Inputs& in) {
                      return Mul(b, in[0], b.Add("Cast", {in[0]}, {{"dtype", kF64}}));
                    }});
@@ -257,7 +257,7 @@ std::vector<Case> RowCases() {
                        return Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2, 2}, {2, 0, 2, 3})));
                      }});
   }
-  // Two ops gather rows of one table, and another op uses all of its rows.
+  // Two ops gather rows of the same table, and a third op uses all rows of that table.
   cases.push_back({"Gather", {{4, 3}}, [](Builder& b, const Inputs& in) {
                      const Output rows =
                          Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2}, {2, 0})));
@@ -306,7 +306,7 @@ std::vector<Case> ImageCases() {
   return cases;
 }
 
-// Returns x normalised over its last axis, with fixed factors.
+// Returns x, batch-normalised over all axes but the last, with fixed factors.
 Output Normal(Builder& b, Output x) {
   const Output gamma = Const(b, Tensor::Of<double>({3}, {0.5, 1.5, -1}));
   const Output beta = Const(b, Tensor::Of<double>({3}, {0.25, -0.5, 0.75}));

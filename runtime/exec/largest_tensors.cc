@@ -11,7 +11,7 @@ std::string LargestTensors(const Plan& plan) {
     size_t bytes = 0;
     std::string text;
   };
-  std::map<int, Entry> by_buffer;  // of several values in one buffer, the first
+  std::map<int, Entry> by_buffer;  // the first value in each buffer
   for (const PlannedStep& step : plan.steps) {
     for (const Value& output : step.outputs) {
       if (output.home != Home::kArena || by_buffer.contains(output.index)) continue;

@@ -8,7 +8,7 @@
 namespace tfjob::exec {
 
 // Returns the five largest tensors that the plan keeps in the arena, largest first: "dense/MatMul
-// float32[32,512] (65536 bytes), …". Not all of them need to be in use at the same time.
+// float32[32,512] (65536 bytes), …". These tensors are not necessarily in use at the same time.
 std::string LargestTensors(const Plan& plan);
 
 }  // namespace tfjob::exec

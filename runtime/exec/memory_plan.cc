@@ -20,9 +20,9 @@ struct Range {
   size_t end;
 };
 
-// Returns the start of the smallest gap of at least `bytes` before or between the ranges. If there
-// is no such gap, returns the end of the range that reaches furthest. The ranges must be sorted by
-// their start.
+// Returns the start of the smallest gap of at least `bytes` bytes before or between the ranges. If
+// there is no such gap, returns the largest end of a range. The ranges must be sorted by their
+// start.
 size_t TightestGap(const std::vector<Range>& taken, size_t bytes) {
   size_t end = 0;
   size_t best = 0;

@@ -6,7 +6,7 @@
 
 namespace tfjob::exec {
 
-// Buffers begin at multiples of this, in bytes.
+// Buffers start at multiples of this number of bytes.
 inline constexpr size_t kAlignment = 64;
 inline size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -27,7 +27,7 @@ struct MemoryPlan {
 
 // Plans the arena so that buffers in use at the same time do not overlap. The algorithm is greedy:
 // it places the largest buffers first, each in the smallest sufficient gap between the buffers
-// whose lifetimes overlap its own. The arena is usually no larger than the total size of the
+// whose lifetimes overlap with its own. The arena is usually no larger than the total size of the
 // buffers in use at the busiest step.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& buffers);
 

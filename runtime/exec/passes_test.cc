@@ -188,7 +188,7 @@ TEST(Passes, KeepTheValuesOfRandomGraphs) {
   EXPECT_LT(nodes_after * 2, nodes_before);
 }
 
-// A clip has two literals, more than any other op.
+// ClipByValue has two literals, more than any other op that can be fused.
 TEST(Passes, FuseAsManyClipsAsStepsFit) {
   Builder b;
   Output y = Placeholder(b, "x", kF64, {4, 4});
@@ -222,8 +222,8 @@ TEST(Passes, KeepTheStepsOfTraining) {
   }
 }
 
-// Returns the graph of a loss over probabilities and its gradient. If `fuse` is set, the
-// loss is fused first.
+// Returns the graph of a cross-entropy over probabilities, with its gradient. If `fuse` is set,
+// applies the pass that fuses the loss before the gradient is added.
 Graph CrossEntropyOverProbabilities(bool fuse) {
   Builder b;
   const Output x = Placeholder(b, "x", kF64, {2, 3});

@@ -74,15 +74,16 @@ class Planner {
                         layout == feeds_.end() ? OfHost(type.dtype, type.shape) : layout->second};
   }
 
-  // Returns the operand for a dense value that the host provides. Only an immediate device reads it
-  // in place.
+  // Returns the operand for a dense value that the host provides. Only kernels of an immediate
+  // device read the value in the host's memory.
   Operand OfHost(DType dtype, const Shape& shape) const {
     Operand operand = Operand::Dense(dtype, shape);
     if (device_.runtime->immediate()) operand.memory = device::MemoryKind::kHost;
     return operand;
   }
 
-  // If a feed is also fetched, copies it, because the fetch outlives the feed's memory.
+  // Copies the feed if it is also fetched, because the fetched value must outlive the feed's
+  // memory.
   Status CopyFedFetch(int id) {
     if (uses_[{id, 0}].fetched) CopyIntoArena(id, values_[{id, 0}]);
     return OkStatus();
@@ -126,7 +127,7 @@ class Planner {
     return OkStatus();
   }
 
-  // Plans ApplyOptimizer(gradient, step) or ApplyOptimizerRows(indices, values, step).
+  // Plans an ApplyOptimizer(gradient, step) or ApplyOptimizerRows(indices, values, step).
   Status PlanApply(int id) {
     const Node& node = graph_.node(id);
     ASSIGN_OR_RETURN(Value variable, VariableOf(node));
@@ -186,7 +187,7 @@ class Planner {
     Emit(graph_.node(id), "Identity", {from}, {copy});
   }
 
-  // Copies each state that has padded rows, for example because it is a variable.
+  // Copies each initial state that has padded rows, as a variable may have, to a dense buffer.
   void MakeStatesDense(const Node& node) {
     const auto states = static_cast<size_t>(node.attributes.Get<int64_t>("states", 0));
     for (size_t i = 0; i < states; ++i) {
@@ -318,8 +319,8 @@ class Planner {
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
-  std::map<Output, int> ready_;        // by source: it is computed after this many steps
-  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last in-place output
+  std::map<Output, int> ready_;        // by source: the number of steps after which it is computed
+  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output over an input
   int position_ = 0;
   Plan plan_;
 };

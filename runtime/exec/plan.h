@@ -1,9 +1,10 @@
-// Lays out a graph for a device, before any memory is allocated. Decides where each value is
-// stored, and which kernels run in which order. Values share memory if no data has to move:
+// Plans how a device runs a graph, before any memory is allocated. Decides where each value is
+// stored, and which kernels run in which order. Values share memory where that avoids a copy:
 //   - A value that is read from a variable stays in the variable's memory, unless the value is
 //     fetched or the variable is written before the value's last use.
 //   - Identity and Reshape use their input's memory, unless a Reshape's input has padded rows.
-//   - A kernel that may work in place overwrites an input that is not needed afterwards.
+//   - A kernel that may work in place writes its output over an input that is not needed
+//     afterwards.
 // The states and the outputs of a Scan are dense.
 #pragma once
 
@@ -23,8 +24,8 @@ namespace tfjob::exec {
 
 enum class Home { kFeed, kVariable, kConstant, kArena };
 
-// Where a value is stored, as a kernel accesses it. `index` is the value's position among the
-// plan's feeds, variables, constants or buffers, depending on `home`.
+// The location and the layout of a value, as a kernel accesses it. `index` is the value's position
+// among the plan's feeds, variables, constants or buffers, depending on `home`.
 struct Value {
   Home home = Home::kArena;
   int index = 0;
@@ -55,8 +56,8 @@ struct Plan {
 };
 
 // Plans the graph. Feeds and constants are in host memory if the device is immediate, and in device
-// memory otherwise; all other values are in device memory. `feeds` contains layouts of feeds, by
-// name; feeds that are not in it are dense. Creates the optimizer slots that the store lacks.
+// memory otherwise; all other values are in device memory. `feeds` contains the layouts of feeds,
+// by name; feeds without an entry are dense. Creates the optimizer slots that the store lacks.
 // Returns FailedPrecondition if a variable is missing from the store or belongs to another device,
 // and InvalidArgument if a variable does not have the dtype and shape that the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,

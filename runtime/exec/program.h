@@ -15,11 +15,11 @@
 //   RETURN_IF_ERROR(first.Wait());   // Fetch now returns the values of the first run
 //   RETURN_IF_ERROR(second.Wait());
 //
-// Compiling may be slow and may fail. Running allocates nothing (apart from packing buffers inside
-// oneDNN), and fails only if a feed is missing, has the wrong dtype or size, or contains values
-// that an op cannot use, or if the device fails. A program borrows the store's variables and the
-// device's pool. Both must outlive the program. Programs over the same store share its variables,
-// so at any time only one of these programs may have runs in progress.
+// Compiling may be slow and may fail. Running allocates no memory (apart from packing buffers
+// inside oneDNN). It fails only if the device fails, or if a feed is missing, has the wrong dtype
+// or size, or contains values that an op cannot use. A program borrows the store's variables and
+// the device's pool. Both must outlive the program. Programs compiled with the same store share its
+// variables, so only one of these programs may have runs in progress at any time.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,9 @@
 
 namespace tfjob::exec {
 
-// A dense row-major value in the caller's memory. Kernels may read it in place, so it must stay
-// valid and unchanged until Run, or Wait of the run's ticket, returns.
+// A dense row-major value in the caller's memory. Kernels may read this memory directly, so it must
+// stay valid and unchanged until Run returns or, if the run was started by Start, until Wait of its
+// ticket returns.
 struct Feed {
   DType dtype = DType::kFloat32;
   std::span<const std::byte> bytes;
@@ -69,7 +70,7 @@ struct CompileOptions {
   // The fetches, such as gradients, that Run or Wait announces as soon as they are computed. The
   // schedule is split into segments at these points.
   std::vector<std::string> announced;
-  // If set, the passes of graph/passes.h and FuseSgd run first.
+  // If set, the passes of graph/passes.h and FuseSgd rewrite the graph before it is compiled.
   bool optimize = true;
 };
 
@@ -84,17 +85,18 @@ class Program;
 // The largest number of runs of one program that may be in progress.
 inline constexpr size_t kMaxRuns = 2;
 
-// A run that has been started. The program must outlive its tickets. Each ticket must be waited
-// for, in the order in which the runs were started; until then, its run is in progress.
+// A run that has been started. The program must outlive its tickets. The caller must wait for each
+// ticket, in the order in which the runs were started. A run is in progress until its Wait returns.
 class Ticket {
  public:
-  // Waits until the run has ended, and returns its error (Program::Run). The fetches then have the
-  // run's values. Returns FailedPrecondition if this is not the oldest run in progress.
+  // Waits until the run has finished, and returns its error (see Program::Run). The fetches then
+  // have the values of this run. Returns FailedPrecondition if this is not the oldest run in
+  // progress.
   Status Wait();
   // Like Wait(), but calls on_ready(i) on the calling thread as soon as an announced fetch has been
   // computed, where i is the fetch's position in fetches(). Fetches are announced in the order of
-  // the schedule. An announced value is final, and stays valid as long as those of other fetches
-  // (FetchBytes). `on_ready` must not run the program.
+  // the schedule. An announced value is final, and stays valid as long as the values of other
+  // fetches do (see FetchBytes). `on_ready` must not run the program.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
  private:
@@ -130,19 +132,19 @@ class Program {
   // with an index beyond the table's rows), and runs no op after that one. Moving statistics
   // assigned earlier in the run stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
-  // Like the above, but also calls on_ready as Ticket::Wait(on_ready) does.
+  // Like Run(feeds), but also calls on_ready(i) for announced fetches, like Ticket::Wait(on_ready).
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
   // Starts a run and returns without waiting for it. The device executes the run at some time
-  // before its ticket's Wait returns; on a CPU, the thread that waits executes it. Runs follow each
-  // other in the order in which they were started. Returns InvalidArgument as Run does, and
-  // FailedPrecondition if kMaxRuns runs are in progress. The variables that the program uses must
-  // not be accessed until the run has ended.
+  // before Wait of its ticket returns; on a CPU, the thread that calls Wait executes it. Runs are
+  // executed one after another, in the order in which they were started. Returns InvalidArgument as
+  // Run does, and FailedPrecondition if kMaxRuns runs are in progress. The variables that the
+  // program uses must not be accessed until the run has finished.
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
   // Returns the dense value of a fetch in the last run that was waited for. The value is valid
   // until the next Run, Start or Wait. Before the first run, computed values are zeros. The address
-  // stays the same if no run starts while another is in progress.
+  // never changes if no run is started while another is in progress.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {
@@ -152,7 +154,7 @@ class Program {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // Return the size of the arena, and the size that it would have if no memory were reused.
+  // Return the size of the arena, and the size that the arena would have if no memory were reused.
   size_t arena_bytes() const;
   size_t unshared_bytes() const;
 

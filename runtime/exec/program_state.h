@@ -25,8 +25,8 @@ struct Step {
   std::vector<variables::Variable*> written;
 };
 
-// A kernel input that points into a feed: the caller's feed or, if the device is not immediate, the
-// feed in a slot.
+// A kernel input whose address is that of a feed: the caller's feed or, if the device is not
+// immediate, the slot's copy.
 struct FedInput {
   int step;
   int input;
@@ -71,11 +71,12 @@ struct Program::State {
   int64_t started = 0;  // the number of runs so far
   size_t slot = 0;      // the slot of the run whose fetches are read
 
-  // Used on an immediate device: the callers' feeds, and the stream on which Wait runs the kernels.
+  // Used only on an immediate device: the callers' feeds, and the stream on which Wait runs the
+  // kernels.
   std::array<std::vector<Feed>, kMaxRuns> bound;
   kernels::Stream stream;
 
-  // Used on other devices.
+  // Used only on devices that are not immediate.
   std::unique_ptr<device::Stream> compute, copies;
   std::array<std::unique_ptr<RunSlot>, kMaxRuns> slots;
 };

@@ -26,8 +26,8 @@ RunSlot::RunSlot(Program::State& state, ThreadPool* pool)
     : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {}
 
 RunSlot::~RunSlot() {
-  // Returns immediately if the event covers no operation. Ignores errors, because Wait returns them
-  // for the run.
+  // Synchronize returns immediately if the event covers no operation. Errors are ignored here,
+  // because Wait returns the errors of a run.
   if (!ended_.empty()) static_cast<void>(runtime_.Synchronize(*ended_.back()));
 }
 

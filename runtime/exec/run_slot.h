@@ -1,6 +1,6 @@
-// Contains the resources for one run of a program on a device that is not immediate: memory for its
-// feeds and fetches, and the program's segments as captured sequences, which read and write that
-// memory. A program has one slot for each run that may be in progress.
+// Manages the resources for one run of a program on a device that is not immediate: memory for the
+// run's feeds and fetches, and the program's segments as captured sequences that read and write
+// this memory. A program has one slot for each run that may be in progress.
 //
 // The feeds go through pinned memory to the device on a separate stream, so that they are copied
 // while an earlier run is computing. The fetches are copied back to pinned memory.
@@ -32,7 +32,7 @@ class RunSlot {
   // Copies `feeds`, which must match the program's feeds, and submits a run. No run of this slot
   // may be in progress.
   void Start(std::span<const Feed> feeds);
-  // Waits until the run has ended, and returns its error. Calls on_ready(i) as soon as announced
+  // Waits until the run has finished, and returns its error. Calls on_ready(i) as soon as announced
   // fetch i is ready.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
@@ -63,13 +63,12 @@ class RunSlot {
   std::vector<const std::byte*> fetched_;
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
-  std::unique_ptr<device::Event> copied_;                     // the feeds
-  // The record of the kernel that has refused its inputs in this run, in device memory; the zeros
-  // that clear the record; and a copy of the record in pinned memory. Only the first segment
-  // contains kernels that may refuse their inputs, because no fetch is announced before all checks
-  // have run.
+  std::unique_ptr<device::Event> copied_;                     // covers the copies of the feeds
+  // The record, in device memory, of the kernel that refused its inputs in this run; zeros for
+  // clearing the record; and a copy of the record in pinned memory. Only the first segment contains
+  // kernels that may refuse their inputs, because no fetch is announced before all checks have run.
   device::Memory refusal_, no_refusal_, read_refusal_;
-  bool clear_refusal_ = false;  // before the next run
+  bool clear_refusal_ = false;  // whether to clear the record before the next run
 };
 
 }  // namespace tfjob::exec

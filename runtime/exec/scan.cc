@@ -72,7 +72,8 @@ struct Series {
   }
 };
 
-// Where the body stores the value of one of its fetches. Fetches of the same value share a Result.
+// The location where the body stores the value of a fetch. Fetches of the same value share a
+// Result.
 struct Result {
   int place = -1;  // in `results`; -1 if the value is a constant
   const void* constant = nullptr;
@@ -82,9 +83,9 @@ struct Result {
 // Runs all steps for some or all of the rows.
 class ScanLoop {
  public:
-  // `inputs` describes, for each input of the Scan, the part that the loop reads. `request`, the
-  // request of the whole Scan, determines the distances between the elements of sequences and
-  // outputs.
+  // `inputs` describes the part of each input of the Scan that the loop reads. `request` is the
+  // request for the whole Scan, from which the distances between the elements of sequences and
+  // outputs are taken.
   Status Prepare(const ScanForm& form, const std::vector<Operand>& inputs,
                  const KernelRequest& request, const Device& device) {
     steps_ = form.steps;
@@ -109,7 +110,7 @@ class ScanLoop {
 
   size_t workspace_bytes() const { return spare_at_ + spare_bytes_ + kernel_bytes_; }
 
-  // `inputs` and `outputs` point to the first of the loop's rows.
+  // `inputs` and `outputs` point to the first row that the loop processes.
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            kernels::Stream& stream) {
     auto* const memory = static_cast<std::byte*>(workspace);
@@ -156,7 +157,8 @@ class ScanLoop {
     now_.resize(states_);
   }
 
-  // Determines where each fetch is stored, and removes the memory of the fetches from the plan.
+  // Determines where each fetch is stored. Removes the memory of fetches from the plan, because
+  // they are not stored in the arena.
   void MakeResults(const ScanForm& form) {
     std::map<int, int> places;  // by buffer
     const auto result = [&](const std::string& name) {
@@ -180,8 +182,8 @@ class ScanLoop {
     addresses_.resize(places.size());
   }
 
-  // Groups the operands of the body's kernels by their address, and lays out the workspace: the
-  // arena, a spare buffer per state, and the workspace of the kernels.
+  // Groups the operands of the body's kernels by address. Lays out the workspace: the arena, a
+  // spare buffer per state, and the kernels' own workspace.
   void MakePlaces(const ScanForm& form) {
     std::map<std::string, Place> feeds;
     std::map<int, Place> arena;
@@ -224,8 +226,8 @@ class ScanLoop {
   }
 
   // Sets the addresses for a step. A result that is stacked is written to its place in the stack. A
-  // state that is not stacked is written alternately to its output and to the spare buffer, so that
-  // the last step writes to the output.
+  // state that is not stacked is written alternately to the Scan's output and to a spare buffer,
+  // with the order chosen such that the last step writes to the output.
   void Address(int64_t step, const void* const* inputs, void* const* outputs, std::byte* memory) {
     for (size_t i = 0; i < states_; ++i) state_in_[i].Set(body_, now_[i]);
     for (size_t i = 0; i < sequences_; ++i) {
@@ -253,7 +255,8 @@ class ScanLoop {
     return result.place < 0 ? result.constant : addresses_[static_cast<size_t>(result.place)];
   }
 
-  // Copies the outputs that are constants, or that are the same value as an earlier output.
+  // Copies the outputs that no kernel writes, because they are constants or the same value as an
+  // earlier output.
   void CopyOutputs(int64_t step, void* const* outputs, kernels::Stream& stream) {
     for (size_t i = 0; i < stacked_.size(); ++i) {
       std::byte* const to = OutputAt(step, outputs, i);
@@ -273,7 +276,7 @@ class ScanLoop {
   std::map<int, int> result_of_buffer_;
   std::vector<Place> results_;    // the places of the fetches' values
   std::vector<void*> addresses_;  // the results' addresses in this step
-  std::vector<const void*> now_;  // the states before this step
+  std::vector<const void*> now_;  // the addresses of the states before this step
   std::vector<Place> state_in_, sequence_in_, invariants_;
   std::vector<std::pair<size_t, Place>> arena_;  // by offset
   std::vector<size_t> spares_;                   // offsets of the states' spare buffers
@@ -286,9 +289,9 @@ size_t RowBytes(const Operand& value) {
          SizeOf(value.dtype);
 }
 
-// Runs one loop or, if the body treats rows separately, several loops in parallel. Each of these
-// runs all steps for some of the rows on one thread, so no thread has to be woken or awaited in a
-// step.
+// Runs one loop or, if the body treats rows separately, several loops in parallel. Each parallel
+// loop runs all steps for some of the rows on one thread, so threads are not woken or awaited in
+// every step.
 class ScanKernel final : public Kernel {
  public:
   Status Prepare(const KernelRequest& request, const Device& device) {
@@ -339,7 +342,7 @@ class ScanKernel final : public Kernel {
     kernels::Stream stream;  // has one thread
   };
 
-  // Returns the size in bytes of the invariants that each loop reads completely.
+  // Returns the total size, in bytes, of the invariants that every loop reads in full.
   static size_t SharedBytes(const ScanForm& form, const KernelRequest& request,
                             const ScanRows& rows) {
     size_t bytes = 0;

@@ -15,9 +15,9 @@ using graph::Node;
 using graph::Output;
 using graph::ScanForm;
 
-// The minimum number of rows per loop, because products of fewer rows are less efficient. The
-// minimum is higher if the weights exceed a core's second-level cache, because each loop reads all
-// of them in each step.
+// The minimum number of rows per loop, because matrix products with fewer rows are less efficient.
+// The minimum is higher if the weights do not fit into a core's second-level cache, because each
+// loop reads all weights in every step.
 constexpr int64_t kLeastRows = 16, kLeastRowsOfLargeWeights = 64;
 constexpr size_t kLargeWeights = 2 << 20;
 // The minimum number of multiplications per loop that justifies waking a thread.
@@ -102,7 +102,7 @@ class RowFinder {
   bool VisitPlaceholder(const Node& node, bool& rows) {
     rows = FitsRows(node.outputs[0].shape);
     if (invariants_.contains(node.name)) {
-      rows = false;  // until a node reads it by row
+      rows = false;  // unless a node later reads it by row
     } else if (const auto sequence = sequences_.find(node.name); sequence != sequences_.end()) {
       found_.sequences[static_cast<size_t>(sequence->second)] = rows;
     } else {
@@ -111,7 +111,7 @@ class RowFinder {
     return true;
   }
 
-  // Returns whether the value of a node without rows can be split into rows.
+  // Returns whether the value of a node without rows can be divided into rows.
   bool IsDivisible(const Node& node) const {
     return node.op == "Fill" || invariants_.contains(node.name);
   }

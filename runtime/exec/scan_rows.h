@@ -1,5 +1,6 @@
-// Splits a Scan into several loops, each over some of the rows, if its body treats each row
-// separately. In a recurrent layer, for instance, each example of a batch is a row.
+// Determines whether a Scan can be split into several loops, each over some of the rows. This is
+// possible if the body treats each row separately. In a recurrent layer, for instance, each example
+// of a batch is a row.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // True for each sequence (its elements) and each invariant that has a row per row of the states.
+  // Whether the elements of a sequence, or an invariant, have one row for each row of the states.
   // All other inputs, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
-  std::vector<bool> nodes;  // the same for each node of the body
+  std::vector<bool> nodes;  // whether a node of the body has such rows
   double work = 0;          // an estimate of the multiplications per row, in all steps
 };
 

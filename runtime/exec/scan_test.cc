@@ -1,5 +1,5 @@
-// Compares loops (Scan) with the same steps without a loop. gradients_test.cc tests their
-// gradients.
+// Compares loops (Scan) with the same steps written without a loop. gradients_test.cc tests the
+// gradients of loops.
 #include "runtime/graph/scan.h"
 
 #include <gtest/gtest.h>
@@ -167,11 +167,12 @@ TEST(Scan, EqualsTheStepsWithoutALoop) {
   }
 }
 
-// A recurrence over enough rows to be divided, with a mask and a gradient.
+// The sizes of LongLoop, a recurrence with a mask and a gradient, which has enough rows to be split
+// into several loops.
 constexpr int64_t kManyRows = 70, kWide = 64, kLongSteps = 9;
-// The index of the only fetch that is computed after the loop, by one product that is divided among
-// the threads. Without AVX-512, oneDNN may compute part of a product by a different algorithm than
-// the whole product, and then round differently.
+// The index of the only fetch that is computed after the loop, namely by a single product, which is
+// divided among the threads. Without AVX-512, oneDNN may use another algorithm for a part of a
+// product than for the whole product, so the results may be rounded differently.
 constexpr size_t kGradientOfWeights = 3;
 
 graph::Graph LongLoop() {
@@ -221,7 +222,7 @@ std::vector<std::vector<float>> RunLongLoop(ThreadPool* pool, const Device& devi
 }
 
 TEST(Scan, GivesTheSameResultsWhenItsRowsAreDivided) {
-  const auto whole = RunLongLoop(nullptr, FakeDevice(1));  // does not divide
+  const auto whole = RunLongLoop(nullptr, FakeDevice(1));  // does not split the Scan
   const auto divided = RunLongLoop(nullptr, CpuDevice());
   ThreadPool pool("test", 3);
   const auto by_threads = RunLongLoop(&pool, CpuDevice());

@@ -15,9 +15,9 @@ bool IsWrite(const graph::Node& node) {
   return op != nullptr && op->effect == graph::Effect::kWrite;
 }
 
-// Makes each write depend on the users of those reads on which it depends. A read copies nothing:
-// its value is the variable's own memory. The users of the value must therefore run before any
-// later write, like the read itself.
+// Makes each write of a variable also depend on the nodes that use the values of earlier reads. A
+// read does not copy: its value is the variable's own memory. Not only the read, but all users of
+// its value, must therefore run before any later write.
 void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> users(static_cast<size_t>(count));
@@ -61,8 +61,8 @@ std::vector<bool> FindNeededByChecks(const graph::Graph& graph,
   return needed;
 }
 
-// Returns, for each node, the position of the last node for which it waits; its own position if it
-// waits for no later node.
+// Returns, for each node, the position of the last node for which it must wait, or its own position
+// if it does not have to wait for a later node.
 std::vector<int> FindAwaited(const graph::Graph& graph,
                              const std::vector<std::vector<int>>& before) {
   const std::vector<bool> needed = FindNeededByChecks(graph, before);
@@ -70,7 +70,7 @@ std::vector<int> FindAwaited(const graph::Graph& graph,
   for (int id = 0; id < static_cast<int>(before.size()); ++id)
     if (IsCheck(graph.node(id))) last_check = id;
   std::vector<int> awaited(before.size());
-  int check = -1;  // the last one so far
+  int check = -1;  // the last check so far
   for (size_t id = 0; id < before.size(); ++id) {
     const graph::Node& node = graph.node(static_cast<int>(id));
     if (IsCheck(node)) check = static_cast<int>(id);
@@ -84,7 +84,7 @@ std::vector<int> FindAwaited(const graph::Graph& graph,
 
 }  // namespace
 
-// Gather's gradients are not included: they cannot reject ids that Gather has already accepted.
+// Gather's gradients are not listed, because they only use ids that Gather has already accepted.
 bool MayRefuseValues(std::string_view op, const Attributes& attributes) {
   if (op == "Gather" || op == "CheckNumerics") return true;
   const graph::Graph* const body = graph::Subgraph::Find(attributes, "body");

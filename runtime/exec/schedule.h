@@ -15,10 +15,11 @@ bool MayRefuseValues(std::string_view op, const Attributes& attributes);
 
 // Returns the nodes' positions in the order in which they run. This is the order of the graph,
 // except for writes to variables and the nodes that depend on them. A write runs as early as its
-// dependencies allow, but only after all nodes that may reject values, so that it does not run if
-// one of them does. If such a node itself depends on the write, because it reads the variable
-// later, the write waits only for those nodes that precede it. Since writes run early, a gradient
-// is applied while it is still in the cache, and its memory can be reused for the next gradient.
+// dependencies allow, but only after all checks (nodes that may reject values), so it does not run
+// if a check rejects a value. There is one exception: if a check depends on the write, because it
+// reads the variable later, the write waits only for the checks that precede the write. Since
+// writes run early, a gradient is applied while it is still in the cache, and its memory can be
+// reused for the next gradient.
 std::vector<int> Schedule(const graph::Graph& graph);
 
 }  // namespace tfjob::exec

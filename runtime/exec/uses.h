@@ -1,6 +1,6 @@
-// Determines how each value of a scheduled graph is used, and which node uses it last. The outputs
-// of Identity and Reshape are their input's memory, so a use of such an output counts as a use of
-// the value that owns the memory (the source).
+// Determines how each value of a scheduled graph is used, and which node uses it last. Identity and
+// Reshape return the memory of their input, so a use of their output counts as a use of the value
+// that owns the memory (the source).
 #pragma once
 
 #include <map>
@@ -17,7 +17,8 @@ struct Uses {
   bool overwritten = false;  // read from a variable that is written before the last use
 };
 
-// Follows Identity and Reshape back to the value that owns the output's memory.
+// Returns the value that owns the output's memory, by following Identity and Reshape back to their
+// inputs.
 graph::Output SourceOf(const graph::Graph& graph, graph::Output output);
 
 // Returns the uses of each source.

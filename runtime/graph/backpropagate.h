@@ -20,8 +20,8 @@ struct GradientOrRows {
   Output values() const { return by_rows() ? rows.values : dense; }
 };
 // Appends the nodes that compute d loss / d wrt[i], where gradients[j] is d loss / d values[j].
-// Returns one gradient per element of `wrt`. The gradient is a default value if no element of
-// `values` depends on wrt[i] through differentiable ops. If `rows` is set, a gradient contains only
+// Returns one gradient per element of `wrt`. Gradient i is a default value if no element of
+// `values` depends on wrt[i] through differentiable ops. If `rows` is set, gradients are given by
 // rows in the same cases as in GradientsOrRows (gradients.h).
 std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> values,
                                           std::span<const Output> gradients,

@@ -112,9 +112,10 @@ class DeviceScope {
   std::string outer_;
 };
 
-// Makes gradients compute the nodes that are appended during its lifetime a second time, instead of
-// keeping their values. Only values that other nodes use are kept. This saves memory, and takes the
-// time of one more forward pass through these nodes. A scope inside another scope has no effect.
+// Selects the nodes that are appended during its lifetime for recomputation: gradients compute
+// these nodes a second time, instead of keeping their values. Only values that nodes outside the
+// scope use are kept. This saves memory, at the cost of one more forward pass through these nodes.
+// A scope inside another scope has no effect.
 class RecomputeScope {
  public:
   explicit RecomputeScope(Builder& builder);

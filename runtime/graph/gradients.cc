@@ -22,8 +22,8 @@ Status CheckArguments(const Builder& b, Output loss, std::span<const Output> wrt
   return OkStatus();
 }
 
-// Returns the gradients of `wrt`, or default values after an error. A gradient contains only rows
-// if `rows` is set and the conditions of GradientsOrRows are met; otherwise, it is dense.
+// Returns the gradients of `wrt`, or default values after an error. A gradient is given by rows if
+// `rows` is set and the conditions of GradientsOrRows are met; otherwise, it is dense.
 std::vector<GradientOrRows> GradientsOf(Builder& b, Output loss, std::span<const Output> wrt,
                                         bool rows) {
   const std::vector<GradientOrRows> none(wrt.size());

@@ -1,4 +1,4 @@
-// Declares reverse-mode differentiation: functions that append the nodes that compute gradients.
+// Declares reverse-mode differentiation. The functions append nodes that compute gradients.
 #pragma once
 
 #include <span>
@@ -18,11 +18,11 @@ namespace tfjob::graph {
 //
 // Reports an error to the builder if the loss is not a scalar of a float type, if the loss does not
 // depend on wrt[i], or if an op between wrt[i] and the loss has no gradient. No gradient flows
-// through integers, booleans and comparisons.
+// through integers, booleans or comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
-// Like Gradients, but treats a matrix on which the loss depends only through Gather differently:
-// returns only the rows of its gradient that may be nonzero, and does not compute the dense
+// Like Gradients, except for matrices on which the loss depends only through Gather: for each of
+// them, returns only the rows of the gradient that may be nonzero, and does not compute the dense
 // gradient.
 std::vector<GradientOrRows> GradientsOrRows(Builder& b, Output loss, std::span<const Output> wrt);
 

@@ -36,10 +36,10 @@ struct InferenceContext {
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// Represents the gradient of a matrix, input number `input`, by rows. values[i] contributes to row
-// indices[i] of the gradient. A row whose index occurs several times is the sum of its
-// contributions; a row whose index does not occur is zero. `indices` is int32[n] or int64[n], and
-// `values` has n rows.
+// Represents the gradient of a matrix by rows. `input` is the index of the matrix among the node's
+// inputs. values[i] contributes to row indices[i] of the gradient. A row whose index occurs several
+// times is the sum of its contributions; a row whose index does not occur is zero. `indices` is
+// int32[n] or int64[n], and `values` has n rows.
 struct IndexedSlices {
   int input = 0;
   Output indices;
@@ -47,8 +47,9 @@ struct IndexedSlices {
 };
 
 // Contains the arguments of a gradient function. `gradients` contains one Output per output of the
-// node; it is invalid if no gradient flows through that output. The function appends nodes to `b`,
-// and returns one Output per input of the node; it is invalid if no gradient flows to that input.
+// node, which is invalid if no gradient flows through that output. The function appends nodes to
+// `b`, and returns one Output per input of the node, which is invalid if no gradient flows to that
+// input.
 struct GradientContext {
   Builder& b;
   const Node& node;               // a copy, because appending nodes invalidates references
@@ -105,8 +106,9 @@ StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              const std::vector<TensorType>& inputs,
                                              Attributes& attributes);
 
-// Broadcasts two shapes by NumPy's rule: they are aligned at the last axis, and two dimensions must
-// be equal unless one of them is 1. Returns InvalidArgument if the shapes are incompatible.
+// Broadcasts two shapes according to NumPy's rule: they are aligned at the last axis, and two
+// aligned dimensions must be equal unless one of them is 1. Returns InvalidArgument if the shapes
+// are incompatible.
 StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace tfjob::graph

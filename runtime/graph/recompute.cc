@@ -9,12 +9,14 @@
 namespace tfjob::graph {
 namespace {
 
-// A source without inputs, such as a constant, takes no memory that could be saved.
+// Returns whether the node may be copied, that is, has no effects. Excludes sources without inputs,
+// such as constants, because recomputing them would save no memory.
 bool CanBeCopied(const Node& node) {
   return FindOp(node.op)->effect == Effect::kNone && !node.inputs.empty();
 }
 
-// The gradient of such a node adds outputs to it, which would be kept from the forward pass on.
+// Returns whether the gradient of the node adds outputs to it. If such a node is not copied, its
+// additional outputs are kept from the forward pass until the gradient uses them.
 bool GradientExtends(const Node& node) {
   return Subgraph::Find(node.attributes, "body") != nullptr;
 }

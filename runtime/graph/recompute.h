@@ -15,7 +15,8 @@ namespace tfjob::graph {
 // so it does not merge a copy with the original.
 inline constexpr char kRecomputed[] = "recomputed";
 
-// Used by Backpropagate, which appends the gradients of the last node first.
+// Supplies Backpropagate with the nodes that gradients use. Backpropagate visits the nodes in
+// reverse order.
 class Recomputation {
  public:
   // `last` is the position of the last node of the forward pass.

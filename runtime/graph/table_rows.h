@@ -35,8 +35,8 @@ struct SeparatedGraph {
 std::vector<std::string> SeparableTables(const Graph& graph);
 
 // Separates the given variables. The rows of a table's gradient are still identified by their
-// indices in the whole table. Returns InvalidArgument if SeparableTables does not contain a
-// variable.
+// indices in the whole table. Returns InvalidArgument if any of the variables is not in
+// SeparableTables.
 StatusOr<SeparatedGraph> SeparateTables(const Graph& graph,
                                         const std::vector<std::string>& variables);
 

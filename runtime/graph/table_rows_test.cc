@@ -103,7 +103,7 @@ TEST(TableRows, SeparatesTheIdsFromTheRest) {
             "fetch ids/table/0 = Reshape\n"
             "fetch ids/table/1 = user\n");
   // The feeds of the main graph are 6 + 2 rows and, for each lookup, the positions of its rows
-  // among these.
+  // among these 8 rows.
   const Graph& graph = separated->graph;
   EXPECT_EQ(Find(graph, "table"), nullptr);
   ASSERT_NE(Find(graph, table.rows), nullptr);

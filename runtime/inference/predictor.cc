@@ -20,9 +20,9 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number may be converted. Conversion to an integer type must preserve the value.
-// From floats, only integers up to 2^24 (float32) or 2^53 (float64) are accepted, because a larger
-// float may stand for several integers.
+// Returns whether a number may be converted to type To. Conversion to an integer type must preserve
+// the value. From floats, only integers up to 2^24 (float32) or 2^53 (float64) are accepted,
+// because a larger float may stand for several integers.
 template <typename To, typename From>
 bool Fits(From value) {
   if constexpr (std::is_floating_point_v<To> || std::is_same_v<From, bool>) {

@@ -16,8 +16,8 @@
 
 namespace tfjob::inference {
 
-// Returns the names of the inputs for users, which are the names of the model's input layers. If
-// there is only one input, its name in InputNames (model.h) is also accepted.
+// Returns the names by which users refer to the inputs: the names of the model's input layers. If
+// there is only one input, OrderInputs also accepts its name in InputNames (model.h).
 std::vector<std::string> NamesOfInputs(const model::Model& model);
 
 // Puts the arrays in the order of the model's inputs. An array without a name is only valid for a
@@ -27,10 +27,10 @@ std::vector<std::string> NamesOfInputs(const model::Model& model);
 StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
-// Returns the type of one example of each input. If the model does not state a shape or a length,
-// it is determined by the array. If there are no arrays, unstated lengths get sample values. If the
-// model does not state the dtype of an input, it is float32. Returns InvalidArgument, with a
-// message that names the input, if a shape cannot be determined.
+// Returns the type of one example of each input. A shape or length that the model does not state is
+// that of the array. If there are no arrays, unstated lengths get sample values. An input whose
+// dtype the model does not state is float32. Returns InvalidArgument, with a message that names the
+// input, if a shape cannot be determined.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 

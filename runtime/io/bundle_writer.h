@@ -51,9 +51,9 @@ class BundleWriter {
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);
 
-  // Completes the checkpoint. Checks `right`, if it is given, after each sync, which may take a
-  // long time, and before each rename. If this check fails, returns its error; the data file may
-  // then remain, without an index.
+  // Completes the checkpoint. Checks `right`, if given, after each sync, because a sync may take a
+  // long time, and before each rename. If a check fails, returns its error; the data file may then
+  // remain, without an index.
   Status Finish(const WriteRight& right = {});
 
  private:

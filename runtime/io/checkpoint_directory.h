@@ -39,10 +39,10 @@ StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
 // Lists the checkpoint CheckpointPrefix(folder, step), whose files must be complete, as the newest.
 // Deletes the oldest checkpoints beyond `keep` (0: keep all), and checkpoints of later steps, which
-// date from before a rollback. Writes the state file before it deletes anything; if that fails,
-// deletes the new checkpoint's files instead, unless the checkpoint was listed before or this
-// process no longer has the right to write. Returns FailedPrecondition if the checkpoint has no
-// index.
+// date from before a rollback. Writes the state file before it deletes anything. If this write
+// fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before or
+// this process no longer has the right to write. Returns FailedPrecondition if the checkpoint has
+// no index.
 //
 // If `right` has a term, the state file records the term and the step in a comment. Propagates
 // errors from CheckRight, which it calls again after each operation that may take a long time.

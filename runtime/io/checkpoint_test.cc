@@ -97,7 +97,7 @@ TEST_F(CheckpointTest, ATensorThatIsIncompleteLeavesNothing) {
   EXPECT_TRUE(ListDirectory(folder_)->empty());
 }
 
-// The header must have the same bytes as in files written by TensorFlow: one shard, producer 1.
+// The header must be byte-identical to that in files written by TensorFlow: one shard, producer 1.
 TEST_F(CheckpointTest, IndexHoldsTensorFlowsHeaderBytes) {
   Save(7);
   const std::string index = *ReadFile(IndexFileName(CheckpointPrefix(folder_, 7)));
@@ -216,8 +216,8 @@ TEST_F(CheckpointTest, RefusesADamagedTerm) {
   }
 }
 
-// The right is checked after each operation that may take a long time. Once the right is lost, no
-// file is changed.
+// The right to write is checked after each operation that may take a long time. Once the right is
+// lost, no file is changed.
 TEST_F(CheckpointTest, ALostRightIsNoticedUntilTheListIsRenamed) {
   Save(1);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
@@ -237,8 +237,8 @@ TEST_F(CheckpointTest, ALostRightIsNoticedUntilTheListIsRenamed) {
             Unavailable("cut off"));
   EXPECT_EQ((*LatestCheckpoint(folder_))->step, 1);
   EXPECT_TRUE(*HasIndex(CheckpointPrefix(folder_, 2))) << "may be another task's by now";
-  // The right is lost after the rename: the list names the new checkpoint, and no checkpoint is
-  // deleted.
+  // The right to write is lost after the rename: the list names the new checkpoint, and no
+  // checkpoint is deleted.
   asked = 0;
   allowed = 1;
   Save(2);

@@ -1,7 +1,7 @@
-// Contains two implementations. The first uses SSE4.2's crc32 instruction on three interleaved
-// streams, which hides the instruction's latency of three cycles. It combines the checksums of the
-// streams by multiplying by x^n modulo the polynomial, with the help of tables. The second
-// implementation, for other machines, processes one byte at a time with a table.
+// Implements the checksum in two ways. The first implementation uses SSE4.2's crc32 instruction on
+// three interleaved streams, which hides the instruction's latency of three cycles. To combine the
+// checksums of the streams, it multiplies them by x^n modulo the polynomial, using tables. The
+// second implementation, for other machines, processes one byte at a time, using a table.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>

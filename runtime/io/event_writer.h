@@ -26,7 +26,7 @@ class EventWriter {
   // Adds one point per tag at `step`. `time` is when the values were measured.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values,
                     Time time);
-  // Adds the graph that TensorBoard shows, as the bytes of TensorFlow's GraphDef.
+  // Adds the graph that TensorBoard shows. `graph_def` is a serialised GraphDef of TensorFlow.
   Status AddGraph(std::string graph_def, Time time);
   // Causes TensorBoard to discard the points that earlier runs have written for steps after `step`.
   // Call after a restore.

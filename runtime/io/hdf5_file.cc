@@ -113,8 +113,7 @@ StatusOr<pid_t> Wait(pid_t pid, int& status, int options) {
 
 // Returns the exit status of a process that has closed its standard error or exceeded its time.
 // Kills the process unless it exits within a short time: the genuine program keeps its standard
-// error open until it exits, so a process that has closed it and continues to run has been
-// subverted.
+// error open until it exits, so a process that has closed it and keeps running has been subverted.
 StatusOr<int> End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;

@@ -72,7 +72,7 @@ TEST(Hdf5, OtherFilesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(Hdf5File::Open(Path("none.h5")).status()));
 }
 
-// A damaged file may crash or subvert the library, but this process continues to run and gets a
+// A damaged file may crash or subvert the library, but this process keeps running and gets a
 // result.
 TEST(Hdf5, DamagedFilesHarmNobody) {
   const std::string bytes = Made();

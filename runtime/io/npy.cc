@@ -19,7 +19,8 @@ constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
 // An array that needs more memory than this is refused if it is compressed to less than a hundredth
-// of its size. Such data is almost constant, as in files made to exhaust a reader's memory.
+// of its size. Such data is almost constant, which is typical of files that are made to exhaust a
+// reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 

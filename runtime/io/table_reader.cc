@@ -51,9 +51,9 @@ StatusOr<std::string_view> Block(std::string_view file, const BlockHandle& handl
 }
 
 // Reads the entries of a block. Each entry starts with the number of bytes that its key shares with
-// the previous key, the number of further bytes of the key, and the size of the value. The array of
-// restart points, which only searches need, follows the last entry. `budget` limits the memory of
-// the entries, so that a small file cannot exhaust the memory.
+// the previous key, the number of further bytes of the key, and the size of the value. The last
+// entry is followed by the array of restart points, which only searches need. `budget` limits the
+// memory of the entries, so that a small file cannot exhaust the memory.
 Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
   const auto damaged = [] { return DataLoss("an entry of a block is damaged"); };
   if (block.size() < sizeof(uint32_t)) return damaged();

@@ -32,8 +32,8 @@ class ZipStream {
  public:
   virtual ~ZipStream() = default;
   // Fills all of `bytes`. Returns DataLoss, with a message that names the file and the member, if
-  // the member ends too early or its data are damaged. The call that reads the last byte also
-  // returns DataLoss if the checksum is wrong.
+  // the member is truncated or its data are damaged. The call that reads the last byte also returns
+  // DataLoss if the checksum is wrong.
   virtual Status Read(std::span<std::byte> bytes) = 0;
 };
 

@@ -1,7 +1,7 @@
 // Represents the place where kernels run. On a CPU, kernels run on the calling thread and on a pool
-// of additional threads. On other devices, kernels submit their work to a stream of the device, and
-// return before the work is done. A Stream must outlive the work that is submitted to it. Only one
-// thread at a time may use a Stream.
+// of additional threads. On other devices, kernels submit their work to a device stream, and return
+// before the work is done. A Stream must outlive the work that is submitted to it. Only one thread
+// at a time may use a Stream.
 #pragma once
 
 #include <cstddef>

@@ -38,8 +38,8 @@ struct Trial {
   int64_t length = 0;
 };
 
-// Tries all lengths except `other`. Returns the first successful trial, or the first error if all
-// trials fail.
+// Tries all lengths except `other`. Returns the first successful trial or, if all trials fail, the
+// first error.
 StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   Status first_error;
   for (int64_t length : LengthsToTry(model)) {

@@ -1,6 +1,6 @@
 // Handles lengths that a model does not state. Keras writes such a length as null: in `batch_shape:
 // [null, null, 3]`, the first null is the batch size, and the second one is an unstated length. The
-// data determine the unstated lengths. They may differ between runs of a model, but not within a
+// data determine the unstated lengths, which may differ between runs of a model, but not within a
 // run.
 #pragma once
 

@@ -68,8 +68,8 @@ struct BuildOptions {
   // per contribution (Contribution).
   std::optional<optimizer::Optimizer> optimizer;
   // kTrain with `optimizer`: if the loss, a gradient before clipping, or the new value of a moving
-  // statistic is not finite, the run fails with Aborted and changes no variable. Models whose loss
-  // is scaled do so in any case.
+  // statistic is not finite, the run fails with Aborted and changes no variable. If the loss is
+  // scaled, these checks are made in any case.
   bool check_numbers = false;
   // kTrain: how gradients are clipped before they are applied or fetched. With
   // gradient_accumulation_steps, the mean of several gradients is clipped instead, before

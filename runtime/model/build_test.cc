@@ -180,7 +180,7 @@ TEST(Build, ASoftmaxOverEachStepIsSkippedToo) {
   }
 }
 
-// As in Keras, the loss uses the inputs of the softmax as logits.
+// As in Keras, if the prediction is a softmax, the loss uses the inputs of the softmax as logits.
 TEST(Build, FromLogitsDoesNotApplyASoftmaxTwice) {
   Model model = Mlp();
   model.layers[2].config = Dense{.units = 3, .activation = ActivationKind::kSoftmax};

@@ -8,8 +8,8 @@
 
 namespace tfjob::model {
 
-// Clips the gradients by the formulas of optimizer/clipping.h, and returns them in the same order.
-// As in Keras, norms are computed in the type of the gradients.
+// Clips the gradients, using the formulas in optimizer/clipping.h, and returns them in the same
+// order. As in Keras, norms are computed in the type of the gradients.
 std::vector<graph::Output> ClipGradients(graph::Builder& b, const optimizer::Clipping& clipping,
                                          std::vector<graph::Output> gradients);
 

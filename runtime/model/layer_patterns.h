@@ -1,4 +1,4 @@
-// Changes how those layers are trained whose names match patterns in the training file.
+// Changes how layers are trained if their names match patterns in the training file.
 //
 // Patterns are shell patterns (fnmatch), which are matched against the layer's name with the names
 // of the enclosing nested models prepended: "encoder/dense_1". `*` matches any text, including
@@ -17,9 +17,9 @@ namespace tfjob::model {
 // variables keep their values, and BatchNormalization uses its moving statistics.
 Status Freeze(Model& model, std::span<const std::string> patterns);
 
-// Saves memory in training: the matching layers are computed a second time for their gradients
-// (`model.recompute`), so that only their outputs are kept until then, and not the values inside
-// them. A nested model that matches is recomputed as a whole. The results stay the same.
+// Saves memory in training: the backward pass computes the matching layers a second time
+// (`model.recompute`), so only their outputs, and not the values inside them, are kept from the
+// forward pass. A nested model that matches is recomputed as a whole. The results stay the same.
 Status Recompute(Model& model, std::span<const std::string> patterns);
 
 }  // namespace tfjob::model

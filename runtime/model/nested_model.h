@@ -26,8 +26,8 @@ struct NestedModel {
 
 // Limit the effort for nested models. Even a small file may cause an enormous amount of work: for
 // example, if a model calls a second model twice, the second model calls a third model twice, and
-// so on. A layer that computes many parts separately, such as the planes of a 3D kernel, counts as
-// one call per part.
+// so on. A call of a layer that computes many parts separately, such as the planes of a 3D kernel,
+// counts as one call per part.
 inline constexpr int64_t kMostCalls = 40'000;
 inline constexpr int kMostLevels = 16;
 // Returns InvalidArgument if the model exceeds these limits.

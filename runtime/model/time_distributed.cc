@@ -41,7 +41,7 @@ Output StepAt(graph::Builder& b, Output x, int64_t step) {
   return Reshaped(b, graph::Slice(b, x, std::move(begin), std::move(size)), {batch}, 2);
 }
 
-// Applies the layer to one step after another. Each step uses the values that the previous step
+// Applies the layer to the steps in sequence. Each step uses the values that the previous step
 // assigned to variables.
 Output StepByStep(const Layer& layer, LayerCall& call, Output x, Output mask) {
   graph::Builder& b = call.b;

@@ -21,9 +21,9 @@ struct VariableGradient {
   std::string name = {};
 };
 
-// Returns whether ApplyGradients must clip the gradients instead of its caller. As in Keras, this
-// is the case if gradients are accumulated: only the mean over several steps is clipped, in the
-// step that updates the variables.
+// Returns whether ApplyGradients, rather than its caller, must clip the gradients. As in Keras,
+// this is the case if gradients are accumulated: only the mean over several steps is clipped, in
+// the step that updates the variables.
 bool ClipsMean(const optimizer::Optimizer& optimizer, const optimizer::Clipping& clipping);
 
 // Clips the gradients or, if ClipsMean returns true, their means, and updates the variables. `step`

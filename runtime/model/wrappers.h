@@ -11,9 +11,9 @@ namespace tfjob::model::layers {
 // Applies a layer with one input and one output to each step of sequences [steps,…].
 //
 // Treats the steps as examples of one larger batch. As in Keras, BatchNormalization is an
-// exception: in training, it is applied to one step after another, with separate statistics per
-// step. In this case, there may be at most kMostJoined steps, and BatchNormalization must not be
-// inside another layer.
+// exception: in training, it is applied to the steps in sequence, with separate statistics per
+// step. In this case, each step adds its own ops to the graph, so there may be at most kMostJoined
+// steps, and BatchNormalization must not be inside another layer.
 struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;

@@ -1,5 +1,5 @@
-// Implements the ops ApplyOptimizer and ApplyOptimizerRows on a CPU. The complete table of kernels
-// is kernels::CpuKernels().With(optimizer::CpuKernels()).
+// Implements the ops ApplyOptimizer and ApplyOptimizerRows on a CPU. To get the complete table of
+// kernels, use kernels::CpuKernels().With(optimizer::CpuKernels()).
 //
 //   inputs      step (int64 scalar: the number of steps before this one), gradient, variable,
 //               slots in the order of Slots()

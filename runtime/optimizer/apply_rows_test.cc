@@ -1,4 +1,5 @@
-// Compares updates by rows with the same updates by dense gradients, which must have equal results.
+// Compares updates by rows with the same updates by dense gradients. Both must have the same
+// results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -71,8 +72,8 @@ void ApplyDense(const Optimizer& optimizer, int64_t step, Table& table, kernels:
         std::span<const std::span<float>>(table.Spans()), stream, 0.5f);
 }
 
-// Updates the table by rows. The table is a part of a larger variable that starts at the variable's
-// row `first`.
+// Updates the table by rows. The table is the part of a larger variable that starts at the
+// variable's row `first`.
 void ApplyByRows(const Optimizer& optimizer, int64_t step, Table& table, kernels::Stream& stream,
                  int64_t first = 0) {
   std::vector<int64_t> rows = RowsOfStep(step);

@@ -7,7 +7,7 @@
 namespace tfjob::optimizer {
 namespace {
 
-// The number of independent partial sums. With several sums, the compiler can vectorise a loop
+// The number of independent partial sums. With several sums, the compiler can vectorise the loop
 // without changing the result.
 constexpr size_t kLanes = 8;
 

@@ -57,7 +57,7 @@ struct Progress {
   std::map<std::string, double> metrics;  // "accuracy" → 0.88; from the last report
   std::optional<double> seconds_left;
   std::vector<Peer> peers;
-  // Failures that have not ended the task: "checkpoints" → "the checkpoint of step 9 could not be
+  // Failures that have not stopped the task: "checkpoints" → "the checkpoint of step 9 could not be
   // …".
   std::map<std::string, std::string> problems;
   std::optional<RunEnd> run_end;

@@ -1,5 +1,5 @@
-// Tests connections between a chief and its servers that break within a frame of gradients or
-// values.
+// Tests how a chief and its servers recover if a connection between them breaks within a frame of
+// gradients or values.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_relay.h"

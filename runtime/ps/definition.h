@@ -1,4 +1,4 @@
-// Defines the variables that a job's parameter servers hold, and how the servers update them. The
+// Defines the variables that a job's parameter servers store, and how the servers update them. The
 // strategy builds the definition from the model and the training file. The definition is the same
 // in all tasks of the job, except that replicas_to_aggregate may differ.
 #pragma once
@@ -92,9 +92,9 @@ struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// Convert an assignment to the string that is sent, and back. Parsing returns InvalidArgument if
-// the string is not an assignment, if the definition is invalid, or if there are more than
-// kMaxServers servers.
+// Convert an assignment to and from the string that is sent. Parsing returns InvalidArgument if the
+// string is not an assignment, if the definition is invalid, or if there are more than kMaxServers
+// servers.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 

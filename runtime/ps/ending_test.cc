@@ -80,7 +80,7 @@ TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   while (copied.header.type == wire::kShard) copied = chief.Next();
   EXPECT_EQ(copied.header.type, wire::kSnapshotEnd);
   EXPECT_TRUE(worker.Send(Push(2, 1, 1), gradient).ok());
-  // The contribution has arrived and has not been answered.
+  // The answer to the query shows that the contribution has arrived, but has not been answered.
   EXPECT_EQ(worker.Ask({.type = wire::kQuery, .sequence = 3}).header.type, wire::kState);
 
   peers_[0].reset();  // the chief

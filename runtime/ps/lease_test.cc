@@ -1,5 +1,5 @@
-// Tests that a synchronous job continues without a connected worker that stops contributing, and
-// includes the worker again when it recovers.
+// Tests that a synchronous job keeps running if a worker stops contributing but stays connected,
+// and that the worker is included again when it recovers.
 #include "runtime/ps/test_tasks.h"
 
 namespace tfjob::ps {

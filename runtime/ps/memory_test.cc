@@ -58,8 +58,8 @@ TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
 }
 
 // The chief and seven workers send their gradients one after another. The gradients of neighbours
-// are summed as soon as both have arrived, so the server needs one buffer per 1 bit in the number
-// of gradients.
+// are summed as soon as both have arrived, so the server needs one buffer per 1-bit in the binary
+// representation of the number of gradients.
 TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) {
   StartServers(1);
   Definition definition = TwoVariables(Mode::kSynchronous);

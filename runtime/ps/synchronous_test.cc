@@ -231,7 +231,7 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
     ASSERT_EQ(chief.Train(), OkStatus());
     second.join();
     EXPECT_EQ(chief.last.global_step, 2);
-    // Kills and restarts servers in the middle of the third step.
+    // Kill and restart servers in the middle of the third step.
     std::thread third([&] {
       // While the chief kills servers, the step lacks the chief's gradient, so the worker may be
       // asked for another gradient.

@@ -1,5 +1,5 @@
-// Tests tables, of which tasks read only rows. Covers reading rows, recovery from losses, requests
-// that clients refuse, and the chief's copies of tables.
+// Tests tables, from which tasks read only the rows that they need. Covers reading rows, recovery
+// from losses, requests that clients refuse, and the chief's copies of tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Tests the reports of a parameter server while it has no state, or while no training task is
+// Tests what a parameter server reports while it has no state, or while no training task is
 // connected.
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
                           .patience = 30s,
                           .connector = &connector}),
               OkStatus());
-    // Trains for several report intervals, during which the server must not report a wait.
+    // Train for several report intervals. During this time, the server must not report a wait.
     const auto end = std::chrono::steady_clock::now() + 1s;
     while (std::chrono::steady_clock::now() < end) ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_FALSE(events.Said("waits for a training task"));

@@ -12,8 +12,8 @@ constexpr size_t Rounded(size_t bytes) {
   return std::max(kSmallest, (bytes + kPage - 1) / kPage * kPage);
 }
 
-// Returns whether a buffer of `size` bytes is suitable for a request: at most an eighth of it may
-// be wasted.
+// Returns whether a buffer of `size` bytes is suitable for a request of `wanted` bytes: at most an
+// eighth of the buffer may be wasted.
 constexpr bool Fits(size_t size, size_t wanted) {
   return size >= wanted && size - wanted <= size / 8;
 }

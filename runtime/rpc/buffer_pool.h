@@ -50,7 +50,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // Returns a lease on a buffer of at least `bytes` bytes, whose contents are undefined.
   Lease* Take(size_t bytes);
 
-  size_t bytes() const;  // free and lent
+  size_t bytes() const;  // of free and lent buffers
   size_t free_bytes() const;
   size_t lent_bytes() const;
 

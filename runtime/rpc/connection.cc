@@ -60,7 +60,7 @@ void Connection::ReadFrames() {
   Status status;
   while (status.ok()) {
     status = transport_.BeginRead(frame);
-    if (!status.ok() || cancelled_) break;  // in neither case is the peer known to be alive
+    if (!status.ok() || cancelled_) break;  // in both cases, the peer may be dead
     last_heard_us_ = NowMicroseconds();
     handling_ = true;
     status = Handle(frame);

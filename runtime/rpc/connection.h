@@ -3,12 +3,12 @@
 //
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
-// its handler has consumed. Only the connection's own writer waits for the network, and thereby
-// possibly for the other side's handler. A thread that calls Flush leaves any bytes that the
-// network does not accept at once to the writer. A reader therefore never waits for the other side
-// to read, so two sides that both send cannot block each other. Messages (see Send) need no credit,
-// but the number of messages that may wait is limited. The stream breaks (DataLoss) if a peer
-// returns credit for bytes that were not sent to it, or sends far more than its credit allows.
+// its handler has consumed. Only the connection's own writer waits for the network, and therefore
+// possibly for the other side's handler. If a thread that calls Flush has bytes that the network
+// does not accept at once, it leaves them to the writer. A reader therefore never waits for the
+// other side to read, so two sides that both send cannot block each other. Messages (see Send) need
+// no credit, but the number of messages that may wait is limited. The stream breaks (DataLoss) if a
+// peer returns credit for bytes that were not sent to it, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class ConnectionHandler {
 
 struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
-  // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
+  // The interval at which an idle side sends heartbeats. Silence therefore indicates a fault.
   Duration heartbeat{500ms};
   // The limit on waiting messages. If more bytes or messages than this are waiting, the peer is not
   // reading the answers that it requests, and the next message breaks the stream
@@ -99,8 +99,9 @@ class Connection {
   // Writes frame_, or the part of it that is not written. Returns false if bytes are left to the
   // writer.
   StatusOr<bool> WriteFrame(Turn turn, bool may_wait);
-  // Decides which frame to write next. If the result is kFrame, fills frame_. For kData, the caller
-  // must call NextFrame to fill frame_. For kRest, frame_ still contains the frame.
+  // Decides which frame to write next. If the result is kFrame, Next has filled frame_. If it is
+  // kData, the caller must call NextFrame to fill frame_. If it is kRest, frame_ still contains the
+  // frame.
   Turn Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LayDownPen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

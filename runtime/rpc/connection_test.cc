@@ -335,7 +335,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   PeerWatch watch(nullptr, {.suspect_after = 500ms * kSlowdown, .lease = 600ms * kSlowdown});
   const auto ticket = watch.Add({.connection = &connection, .peer = "ps 0", .on_change = nullptr});
   std::thread reader([&] { EXPECT_EQ(connection.Run().code(), StatusCode::kCancelled); });
-  // Waits for longer than the lease.
+  // Wait for longer than the lease.
   CondVar never;
   Mutex mutex;
   {

@@ -1,5 +1,5 @@
-// Defines the secret with which a task proves its identity to its peers, and verifies theirs,
-// before any other exchange (runtime/wire). The data that follows is not encrypted.
+// Defines the secret with which two tasks prove their identities to each other before any other
+// exchange (runtime/wire). The subsequent data is not encrypted.
 #pragma once
 
 #include <optional>

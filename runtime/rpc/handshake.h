@@ -3,7 +3,7 @@
 // refusal.
 //
 // On every socket, the hello of runtime/wire comes first; its claims contain the identities of both
-// tasks. A stream must come from the task that opened its socket.
+// tasks. A stream must come from the task that opened the stream's socket.
 #pragma once
 
 #include <string>

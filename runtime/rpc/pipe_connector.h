@@ -23,7 +23,8 @@ class PipeConnector : public Connector {
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
   // Sets how many bytes may wait, per direction, in streams opened later. Data frames require a
-  // capacity larger than the window of a Connection, as the default is. Messages need less.
+  // capacity larger than the window of a Connection, such as the default capacity. Messages require
+  // less.
   void SetCapacity(size_t bytes);
   // Breaks the streams to `address` and refuses new ones, as if the process there had died. Waits
   // until every Serve of these streams has returned.

@@ -20,8 +20,8 @@
 namespace tfjob::rpc {
 
 // The maximum number of streams per task. A task opens one stream per server, and one to the leader
-// of its group. Streams left by an earlier process of the task also count until they are found to
-// be broken.
+// of its group. Streams that an earlier process of the task has left behind also count, until they
+// are found to be broken.
 inline constexpr int kMostStreamsOfATask = 64;
 // The maximum number of streams. Every stream occupies a thread. A job has fewer tasks than this.
 inline constexpr int kMostStreams = 1 << 14;

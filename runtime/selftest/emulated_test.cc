@@ -1,5 +1,5 @@
-// Runs a small self-test on the emulated GPU. Its families must find mistakes that are planted in
-// kernels.
+// Runs a small self-test on the emulated GPU. The families of the self-test must find mistakes that
+// are planted in kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ using kernels::KernelRequest;
 using kernels::KernelTable;
 using testing::HasSubstr;
 
-// A test with few and small cases, because the emulator is slow. Its times are not real.
+// Returns the effort for a test with few and small cases, because the emulator is slow. Its
+// measured times are not real.
 Effort SmallEffort() {
   Effort effort{.seeds = 1, .steps = 2, .speed = {}};
   effort.speed.elements = 4096;
@@ -37,7 +38,8 @@ std::vector<Finding> FindingsOf(const std::string& family, const exec::Device& d
   return findings;
 }
 
-// Returns the families of kernels, one model, and "speed". tests/numerics trains the other models.
+// Returns the names of all families of kernels, of one model, and "speed". tests/numerics trains
+// the other models.
 std::vector<std::string> QuickFamilies() {
   std::vector<std::string> families;
   for (const auto& family : kernels::cuda::CaseFamilies()) families.emplace_back(family.name);
@@ -83,7 +85,7 @@ class ChangedKernel final : public kernels::Kernel {
   const Change change_;
 };
 
-// Returns the device with a mistake in the kernel of an op.
+// Returns the device with a mistake planted in the kernel of an op.
 exec::Device WithMistake(exec::Device device, const std::string& op,
                          const ChangedKernel::Change& change) {
   KernelTable::Entries entries;
@@ -107,7 +109,7 @@ TEST(CheckKernel, FindsMistakes) {
     const exec::Device wrong = WithMistake(device, "Square", change);
     return std::string(Message(CheckKernel(kSquare, 1, wrong)));
   };
-  // Copies another element, or a part of one, to a wrong place.
+  // Copies an element, or a part of one, to a wrong place.
   const auto copy = [](int64_t from, int64_t to, size_t bytes) {
     return [=](void* const* outputs, kernels::Stream& stream) {
       auto* const y = static_cast<std::byte*>(outputs[0]);
@@ -145,7 +147,7 @@ TEST(CheckFamily, CountsTheMistakes) {
 }
 
 TEST(CheckModel, FindsAWrongGradient) {
-  // Replaces a part of each gradient of a table.
+  // The planted mistake replaces a part of each gradient of a table.
   const exec::Device device =
       WithMistake(exec::EmulatedCudaDevice(/*seed=*/3), "DeduplicateIndexedSlices",
                   [](void* const* outputs, kernels::Stream& stream) {

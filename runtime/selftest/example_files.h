@@ -1,4 +1,5 @@
-// Declares the text of the examples, which the build makes from deploy/examples/models.
+// Declares the text of the examples. The build generates the definition from
+// deploy/examples/models.
 #pragma once
 
 #include <span>

@@ -23,8 +23,9 @@ StatusOr<Json> FirstDocument(std::string_view text, std::string_view name) {
   return std::move(documents[0]);
 }
 
-// If a gradient is zero except for rounding errors, like that of the bias of an attention's keys,
-// Adam divides it by about epsilon, so epsilon must not be small.
+// Some gradients are zero except for rounding errors, such as the gradient of the bias of an
+// attention's keys. Adam divides such a gradient by about epsilon, so a small epsilon would amplify
+// the errors.
 optimizer::Optimizer MakeOptimizer() {
   auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   adam.learning_rate = 0.003;

@@ -1,4 +1,4 @@
-// Contains the small example models of deploy/examples/models.
+// Builds the small example models of deploy/examples/models.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct ExampleModel {
 
 std::span<const ExampleModel> ExampleModels();
 
-// Reads the layers of an example, which is part of the program. Returns NotFound if there is no
-// such example.
+// Returns the model of an example. The program contains the examples, so no file is read. Returns
+// NotFound if there is no such example.
 StatusOr<model::Model> ReadExampleModel(std::string_view name);
 
-// Builds a training step with Adam, whose learning rate changes with the step.
+// Builds a training step that uses Adam with a learning rate that changes with the step.
 StatusOr<model::BuiltGraph> BuildExampleModel(const ExampleModel& example,
                                               const model::Model& model);
 

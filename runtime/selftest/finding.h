@@ -20,12 +20,12 @@ struct Finding {
   std::string detail;  // what is wrong, or what was measured
 };
 
-// Return the first line of the table, and the line of a finding, with a newline.
+// Return the header line of the table, and the line for a finding. Each ends with a newline.
 std::string TableHeader();
 std::string TableRow(const Finding& finding);
 
 int ExitCodeOf(Verdict verdict);
-// Returns the exit code for the findings: that of the worst verdict.
+// Returns the exit code for the worst verdict of the findings.
 int ExitCodeOf(std::span<const Finding> findings);
 
 }  // namespace tfjob::selftest

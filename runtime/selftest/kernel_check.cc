@@ -20,10 +20,10 @@ using kernels::cuda::Comparison;
 // The bytes before and after each operand, which no kernel may change.
 constexpr size_t kGuardBytes = 1024;
 constexpr std::byte kGuard{0xa5};
-// What outputs and workspaces contain before a run: all floats are NaN.
+// Fills outputs and workspaces before a run, so that all floats in them are NaN.
 constexpr std::byte kUnwritten{0xff};
 
-// Memory of the device for one operand, between two guards.
+// Device memory for one operand, between two guards.
 class Guarded {
  public:
   static StatusOr<Guarded> Make(device::DeviceRuntime& runtime, size_t bytes,
@@ -36,7 +36,8 @@ class Guarded {
 
   void* address() const { return static_cast<std::byte*>(memory_.get()) + kGuardBytes; }
 
-  // Writes the guards, and `contents` between them. If it is null, writes kUnwritten instead.
+  // Writes the guards, and `contents` between them. If `contents` is null, writes kUnwritten bytes
+  // between the guards.
   Status Fill(const std::byte* contents) {
     std::ranges::fill(image_, kGuard);
     if (contents == nullptr) {
@@ -57,7 +58,7 @@ class Guarded {
     if (!intact(content() + bytes_)) return Internal("wrote after its last element");
     return OkStatus();
   }
-  // Returns the contents that Read has copied.
+  // Returns the operand's contents, as copied by the last Read.
   const std::byte* contents() const { return image_.data() + kGuardBytes; }
 
  private:
@@ -87,7 +88,7 @@ class DeviceRun {
     return Allocate(kernel_->workspace_bytes(), "workspace", workspace_);
   }
 
-  // Runs the kernel. Checks the outputs, and that everything else has kept its bits.
+  // Runs the kernel. Checks the outputs, and that the guards are unchanged.
   Status Run() {
     RETURN_IF_ERROR(Fill());
     std::vector<const void*> inputs;
@@ -138,7 +139,7 @@ class DeviceRun {
     return OkStatus();
   }
 
-  // Returns the memory of an output, which may be that of an input that the op updates.
+  // Returns the memory of an output. If the op updates an input, this is the memory of that input.
   Guarded& OutputOf(size_t i) {
     const int input = op_.UpdatedInput(i);
     return input < 0 ? outputs_[i] : inputs_[static_cast<size_t>(input)];

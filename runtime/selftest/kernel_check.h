@@ -1,4 +1,4 @@
-// Compares kernels of a device with those of the CPU.
+// Compares the kernels of a device with those of the CPU.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 namespace tfjob::selftest {
 
 // Runs the op twice on the device, whose memory the host cannot access. Returns Internal if a
-// result differs from the CPU's by more than the comparison allows, if the two runs do not have the
-// same bits, or if the op has written outside its operands. Returns the error of a kernel that
-// cannot be prepared, or of the device.
+// result differs from the CPU's by more than the comparison allows, if the results of the two runs
+// are not bit-identical, or if the op has written outside its operands. If the kernel cannot be
+// prepared, or if the device fails, returns that error.
 Status CheckKernel(const kernels::cuda::Comparison& comparison, uint64_t seed,
                    const exec::Device& device);
 
 // Checks all kernels of a family with each seed below `seeds`. Returns one finding, which contains
-// the first error.
+// the first error, if any.
 Finding CheckFamily(const kernels::cuda::CaseFamily& family, uint64_t seeds,
                     const exec::Device& device);
 

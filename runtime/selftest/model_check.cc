@@ -108,8 +108,9 @@ double Distance(std::vector<float> a, const std::vector<float>& b) {
 }
 
 // Returns whether a variable changes too little to be compared. The bias of an attention's keys
-// adds the same number to all scores of a query, so softmax does not depend on it. In nmt-small,
-// the attention's scores are almost equal at first, so its queries and keys have tiny gradients.
+// adds the same number to all scores of a query, so the softmax does not depend on the bias. In
+// nmt-small, all scores of the attention are almost equal at first, so the variables for its
+// queries and keys have tiny gradients.
 bool ChangesTooLittle(const std::string& name) {
   return name.ends_with("key/bias") || name == "attention/key/kernel" ||
          name == "attention/query/kernel";
@@ -132,7 +133,7 @@ StatusOr<std::string> CompareWithCpu(const ExampleModel& example, const exec::De
   ASSIGN_OR_RETURN(const model::BuiltGraph built, BuildExampleModel(example, model));
   ASSIGN_OR_RETURN(const Trained expected, Train(built, exec::CpuDevice(), steps));
   ASSIGN_OR_RETURN(const Trained actual, Train(built, device, steps));
-  // Differences grow with the steps.
+  // Differences grow with the number of steps.
   const double growth = std::max(1.0, steps / 3.0);
   RETURN_IF_ERROR(
       CompareTrained(actual, expected, {.losses = 1e-4 * growth, .changes = 1e-3 * growth}));

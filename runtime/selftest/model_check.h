@@ -22,26 +22,28 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
-// Says whether a step is started before the one before it has ended.
+// Specifies whether each step is started only after the previous one has finished, or earlier.
 enum class Steps { kOneByOne, kOverlapped };
 
 // Trains with random features and labels, which depend only on the step.
 StatusOr<Trained> Train(const model::BuiltGraph& built, const exec::Device& device, int count,
                         Steps steps = Steps::kOneByOne);
 
-// How far the results of the devices may be from each other, relative to their size.
+// The largest allowed differences between the results of the devices, relative to the size of the
+// results.
 struct Tolerance {
   double losses = 1e-4, changes = 1e-3;
 };
 
-// Returns Internal if the results differ by more, or if a variable has hardly changed, so that a
-// comparison of its changes would say little. Compares changes rather than values, because a
-// variable with small gradients changes little. Rounding of the variables alone changes elements by
-// about 1e-7.
+// Returns Internal if the results differ by more than the tolerance. Compares the changes of
+// variables rather than their values: a variable with small gradients changes so little that a
+// comparison of its values would hide wrong changes. Also returns Internal if a variable has hardly
+// changed. Rounding alone changes its elements by about 1e-7, so comparing such a change would be
+// meaningless.
 Status CompareTrained(const Trained& actual, const Trained& expected, const Tolerance& tolerance);
 
 // Trains an example for this number of steps on the CPU, and twice on the device: step by step, and
-// with overlapping steps. The latter two must have equal bits.
+// with overlapping steps. The two results of the device must be bit-identical.
 Finding CheckModel(const ExampleModel& example, const exec::Device& device, int steps);
 
 }  // namespace tfjob::selftest

@@ -14,7 +14,7 @@ namespace tfjob::selftest {
 namespace {
 
 constexpr std::string_view kCuda = "cuda", kSpeedFamily = "speed";
-// The longest time that a family may take. All together take much less.
+// The longest time that a family may take. All families together usually take much less.
 constexpr int kFamilySeconds = 300;
 
 // Prints why there is no device, and returns the exit code.

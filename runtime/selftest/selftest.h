@@ -1,5 +1,6 @@
-// Tests a device of this machine: compares every kernel and the example models with the CPU, and
-// measures speed. docs/gpu.md describes the table that it prints.
+// Tests a device of this machine: compares the results of every kernel and of the example models
+// with those of the CPU, and measures speed. docs/gpu.md describes the table that the self-test
+// prints.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +32,19 @@ std::vector<std::string> Families();
 Status RunFamily(std::string_view family, const exec::Device& device, const Effort& effort,
                  const std::function<void(const Finding&)>& report);
 
-// Runs a program, whose output is that of this process, and returns its exit code. If it does not
-// exit, or runs for longer than `seconds`, ends it and returns an error. Each family runs in a
-// process of its own, because a fault in a kernel makes the GPU unusable for the process.
+// Runs a program, which inherits the output of this process, and returns its exit code. If the
+// program is killed by a signal, returns an error. If it runs for longer than `seconds`, kills it
+// and returns an error. Each family runs in a separate process, because a fault in a kernel makes
+// the GPU unusable for the process.
 StatusOr<int> RunProcess(const std::vector<std::string>& arguments, int seconds);
 
-// Prints the table's header to `out`. Calls run(family) for each family, which prints its findings
-// and returns an exit code. Prints a row for each error of `run`, and a summary. Returns the worst
-// exit code, or kNoDeviceCode as soon as `run` does.
+// Prints the table's header to `out`. Then calls run(family) for each family; `run` prints the
+// family's findings and returns an exit code. Prints a row for each error that `run` returns, and a
+// summary. Returns the worst exit code, or kNoDeviceCode as soon as `run` returns it.
 int RunAll(const std::function<StatusOr<int>(const std::string& family)>& run, std::ostream& out);
 
-// Runs the self-test `name`, prints a table to `out`, and returns the exit code:
+// Runs the self-test with this name, prints a table to `out`, and returns the exit code. The names
+// are:
 //
 //   "cuda"         all families, each in a process of its own
 //   "cuda/FAMILY"  one family, in this process

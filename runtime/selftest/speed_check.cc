@@ -86,7 +86,7 @@ StatusOr<double> MeasureKernel(const exec::Device& device, const SpeedOptions& o
                         [&](kernels::Stream& stream) { operands.Run(*kernel, stream); });
 }
 
-// Returns how many bytes per second a copy reads and writes.
+// Returns the speed of a copy: the number of bytes that it reads and writes per second.
 StatusOr<double> MeasureCopy(const exec::Device& device, const SpeedOptions& options) {
   const size_t bytes = static_cast<size_t>(options.elements) * sizeof(float);
   const auto allocate = [&] {

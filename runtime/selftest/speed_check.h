@@ -1,4 +1,4 @@
-// Measures the speed of kernels, and compares it with what the device's memory allows.
+// Measures the speed of kernels, and compares it with the speed of the device's memory.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ struct SpeedOptions {
   std::function<Duration()> now = [] { return RealClock().Monotonic(); };
 };
 
-// A kernel whose speed the memory limits, if it is as fast as it can be.
+// A request for a kernel whose speed should be limited only by the device's memory.
 struct SpeedCase {
   kernels::KernelRequest request;
-  // Returns the bytes that must be read or written: each input and output once.
+  // Returns the number of bytes that must be read or written: each input and output once.
   int64_t bytes() const;
 };
 std::vector<SpeedCase> SpeedCases(int64_t elements);
 
-// Returns the finding for a kernel that moves this many bytes per second, where a copy moves `roof`
-// bytes per second. A kernel is slow below 60 % of that.
+// Returns the finding for a kernel that moves `bytes_per_second`, on a device on which a copy moves
+// `roof` bytes per second. A kernel is slow if it moves less than 60 % of `roof`.
 Finding JudgeBandwidth(const SpeedCase& speed_case, double bytes_per_second, double roof);
 
 // Measures a copy within the device, SpeedCases, and products of large square matrices of all

@@ -1,6 +1,6 @@
 // Describes the other tasks with which a task communicates: their health, and the events that
-// concern them. A strategy reports health and events, which are used for the log, for progress, and
-// to detect the end of the job.
+// concern them. A strategy reports health and events. The trainer uses these reports for the log,
+// for the progress, and to detect the end of the job.
 #pragma once
 
 #include <functional>

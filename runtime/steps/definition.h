@@ -1,6 +1,6 @@
-// Describes, as a value, a step that a program has composed from operations: the inputs, the
-// computations on the inputs and on the variables of models, the changes to these variables, and
-// the results. BuildStep (step_graph.h) converts this description to graphs.
+// Represents, as a value, a step that a program has composed from operations. The value describes
+// the inputs, the computations on the inputs and on the variables of models, the changes to these
+// variables, and the results. BuildStep (step_graph.h) converts this description to graphs.
 //
 // Each replica runs the step on a part of the examples. Gradients and reduced results are then
 // combined across all replicas.

@@ -32,8 +32,8 @@ class Memory {
   static StatusOr<std::unique_ptr<Memory>> Create(const MemoryOptions& options);
 
   struct Place {
-    // Null if the device has only one thread, or uses the pool of MemoryOptions::device because it
-    // is the only device.
+    // The device's own pool. Null if the device has only one thread, or if it is the only device
+    // and therefore uses the pool of MemoryOptions::device.
     std::unique_ptr<ThreadPool> pool;
     exec::Device device;
     std::unique_ptr<variables::VariableStore> store;

@@ -62,9 +62,9 @@ Status CheckLayerInputs(const StepGraph& step, const model::LayerConfig& layer, 
       "into a Model, compile it, and use Step::Call");
 }
 
-// Returns an error if a value with one row per example has fewer axes than another operand. By
-// NumPy's rules, broadcasting aligns the last axes, so rows would be matched with columns, and the
-// result would have both a row and a column per example.
+// Returns an error if a value with one row per example has fewer axes than another operand.
+// According to NumPy's rules, broadcasting aligns the last axes, so rows would be matched with
+// columns, and the result would have both a row and a column per example.
 Status CheckAlignment(const StepGraph& step, const model::layers::Operation& operation,
                       Inputs inputs) {
   if (!operation.broadcasts()) return OkStatus();

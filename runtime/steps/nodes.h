@@ -1,5 +1,5 @@
-// Declares functions that return the nodes of a step, as functions that append the node's ops to a
-// graph.
+// Declares the nodes of a step. Each of these functions returns a node in the form of a function
+// (Emit) that appends the node's ops to a graph.
 #pragma once
 
 #include <string>

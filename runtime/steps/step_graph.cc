@@ -12,8 +12,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Check builds a definition for these two numbers of examples. An axis whose length equals one of
-// them by coincidence does not also equal the other.
+// Check builds a definition for these two numbers of examples. If the length of an axis equals one
+// of these numbers by coincidence, it does not also equal the other one.
 constexpr int64_t kOneSize = 1'013, kOtherSize = 1'009;
 
 Status NodeError(const Node& node, const Status& error) {
@@ -188,8 +188,8 @@ Status CheckGradientCounts(const Definition& definition) {
   return OkStatus();
 }
 
-// Builds the step for a number of examples. Errors contain this number, because the program did not
-// choose it.
+// Builds the step for a number of examples. Errors contain this number, because it is chosen by
+// Check, not by the program.
 StatusOr<BuiltStep> TryWith(int64_t examples, const Definition& definition) {
   StatusOr<BuiltStep> built = BuildStep(definition, examples, 0, /*updates=*/false);
   if (built.ok()) return built;

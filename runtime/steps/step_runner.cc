@@ -21,9 +21,9 @@ struct StepRunner::Compiled {
 struct StepRunner::OnDevice {
   std::map<int64_t, std::unique_ptr<Compiled>> compiled;  // keyed by the number of rows
   Compiled* last = nullptr;  // used in the current run; null if the device has no rows
-  // If there are several devices: the changes, which are summed over the devices, and the program
-  // that applies them. All changes of a type are parts of one array, so that a single operation
-  // sums them.
+  // Used only if there are several devices: the changes, which are summed over the devices, and the
+  // program that applies the sums. All changes of the same type are parts of one array, so that a
+  // single operation sums them.
   std::vector<Change> order;
   std::vector<DType> dtypes;  // types of the changes
   std::vector<std::span<std::byte>> changes;

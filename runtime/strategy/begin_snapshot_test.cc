@@ -1,5 +1,5 @@
-// Begins snapshots on one device, and continues training before their values are copied. Each
-// snapshot must contain exactly the state between two steps.
+// Tests that a snapshot contains exactly the state between two steps, even if training continues
+// before the values are copied.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -111,8 +111,8 @@ TEST(BeginSnapshot, ItsMemoryIsNotThatOfTheVariables) {
   EXPECT_NE(ValuesOf(*task.strategy().TakeSnapshot())[0], 77);
 }
 
-// As with the saver, a separate thread finishes the snapshots one after another, at arbitrary times
-// during the steps.
+// Like the saver's thread, a separate thread finishes the snapshots one after another, at arbitrary
+// times during the steps.
 TEST(BeginSnapshot, OfATaskThatTrainsOnIsThatOfOneThatStops) {
   std::mt19937 random(3);
   Task trains_on(optimizer::Kind::kAdam), stops(optimizer::Kind::kAdam);

@@ -22,7 +22,8 @@ void Append(BucketPlan& plan, BucketItem& item) {
   ++plan.buckets.back().count;
 }
 
-// Moves the last items to a new last bucket: as many as fit in a small bucket, but at least one.
+// Moves the last items to a new last bucket: as many items as fit in a small bucket, but at least
+// one.
 void SplitLast(BucketPlan& plan) {
   Bucket& last = plan.buckets.back();
   if (last.bytes <= static_cast<size_t>(kSmallBucketBytes) || last.count < 2) return;

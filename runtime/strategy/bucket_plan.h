@@ -1,7 +1,7 @@
 // Decides which contributions of a step are sent in the same bucket. Large buckets use the network
-// efficiently; small ones can be sent earlier, while the backward pass still runs. The plan depends
-// only on the model, so it is the same on all ranks, whatever their batch sizes and schedules.
-// Gradients of tables are exchanged by rows (gradient_rows.h), after all buckets.
+// efficiently. Small buckets can be sent earlier, while the backward pass is still running. The
+// plan depends only on the model, so it is the same on all ranks, regardless of their batch sizes
+// and schedules. Gradients of tables are exchanged by rows (gradient_rows.h), after all buckets.
 #pragma once
 
 #include <cstddef>
@@ -55,15 +55,15 @@ struct BucketPlan {
 };
 
 inline constexpr size_t kBucketAlignment = 64;
-// The maximum size of the first and the last bucket. The first is small so that the exchange begins
-// early, and the last because it travels after the backward pass has ended.
+// The maximum size of the first and the last bucket. The first bucket is small so that the exchange
+// starts early. The last bucket is small because it is sent after the backward pass.
 inline constexpr int64_t kSmallBucketBytes = 1 << 20;
 inline constexpr int64_t kDefaultBucketBytes = 4 << 20;
 inline constexpr int64_t kMostBucketBytes = 25 << 20;
 
 // Plans a training step of the definition. The items and tables are in the order of
-// BuiltGraph::contributions. Returns Unimplemented, with a message that names the variable, if a
-// contribution cannot be averaged.
+// BuiltGraph::contributions. Returns Unimplemented, with a message that names the variable, if
+// contributions to a variable cannot be averaged.
 StatusOr<BucketPlan> PlanStep(const ModelDefinition& definition, int64_t bytes_per_pack);
 
 // Packs the items in their order. All items of a bucket have the same dtype. A bucket contains at

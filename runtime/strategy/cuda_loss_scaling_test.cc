@@ -1,4 +1,4 @@
-// Trains with a scaled loss on a simulated GPU, and compares the steps with those on the CPU.
+// Trains with a scaled loss on a simulated GPU, and compares the steps with steps on the CPU.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

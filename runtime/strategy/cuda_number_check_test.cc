@@ -85,7 +85,8 @@ TEST(CudaNumberCheck, SkipsTheBatchesThatTheCpuSkips) {
   EXPECT_LT(Norm(StateOf(*gpu), StateOf(*cpu)), 1e-4);
 }
 
-// The GPU keeps the values from before the failure. The CPU would find NaN in its variables.
+// After the failure, the variables on the GPU still have their previous values, whereas the CPU
+// would have updated them to NaN.
 TEST(CudaNumberCheck, FailsBeforeAnyVariableChanges) {
   for (const auto& [label, culprit] :
        {std::pair(NAN, "the loss is NaN"), {1e30F, "the loss is infinite"}}) {

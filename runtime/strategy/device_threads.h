@@ -32,7 +32,7 @@ class DeviceThreads {
   int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;  // ordinal of the run in progress
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that have not finished this run
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Thread> threads_;  // one per device, beginning with device 1
+  std::vector<Thread> threads_;  // one per device, starting with device 1
 };
 
 }  // namespace tfjob::strategy

@@ -64,7 +64,8 @@ TEST(Embedding, TakesTheStepsOfDenseGradients) {
   }
 }
 
-// The programs that apply the contributions expect a certain number of rows.
+// The programs that apply contributions expect a fixed number of rows, which a smaller batch does
+// not reach.
 TEST(Embedding, TakesSmallerBatchesIfBatchesMayBeSkipped) {
   const auto train = [](bool rows, config::OnNonFinite rule) {
     StrategyOptions options = TableOptions(Pooled(Optimizers()[0], rows));
@@ -227,7 +228,8 @@ TEST(Embedding, SynchronousServersClipTheMeanOfRows) {
   }
 }
 
-// With axis 1, no norm spans several shards of the table. With axis 0, the table is a single shard.
+// With axis 1, each norm is over a single row. With axis 0, the norms span all rows, so the table
+// is a single shard.
 TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
   for (const int axis : {0, 1}) {
     SCOPED_TRACE(axis);
@@ -332,7 +334,7 @@ TEST(Embedding, RefusesIdsThatAreNoRows) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Normalised ids have mean 0, so some of them are negative and the step fails.
+// Normalised ids have mean 0, so some of them are negative, and the step fails.
 TEST(Embedding, AStepThatFailsLeavesMovingStatistics) {
   ModelDefinition definition = Pooled(Optimizers()[0], true);
   const Json layers = *ParseJson(

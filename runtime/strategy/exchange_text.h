@@ -11,10 +11,10 @@
 
 namespace tfjob::strategy {
 
-// Returns the strategy, the ranks, the transport and the buckets, in the order in which they are
-// reduced, followed by the tables whose gradients travel by rows. For tasks that exchange over
-// sockets, also shows this task's plan for each bucket: algorithm, predicted time, fingerprint and
-// the bytes on each link. If the strategy exchanges no gradients between ranks, says so. Propagates
+// Describes the strategy, the ranks, the transport, the buckets (in the order in which they are
+// reduced) and the tables whose gradients travel by rows. For tasks that exchange over sockets,
+// also shows this task's plan for each bucket: algorithm, predicted time, fingerprint and the bytes
+// on each link. If the strategy exchanges no gradients between ranks, the text says so. Propagates
 // errors from Select and PlanStep.
 StatusOr<std::string> DescribeExchange(const ModelDefinition& definition,
                                        const config::StrategyConfig& config,

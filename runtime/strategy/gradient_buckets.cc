@@ -12,8 +12,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// The memory is also used to broadcast variables, whose size may exceed the total size of the
-// gradients.
+// The memory is also used to broadcast variables, which may be larger than all gradients combined.
 constexpr size_t kLeastMemoryBytes = 1 << 20;
 
 }  // namespace
@@ -177,7 +176,7 @@ Status GradientBuckets::Reduce(size_t index) {
   return communicator_->AllReduce(values, bucket.dtype, collectives::Reduction::kSum);
 }
 
-// Reduces the next bucket, and releases the lock meanwhile.
+// Reduces the next bucket. Releases the lock during the reduction.
 void GradientBuckets::ReduceNext() {
   const size_t current = next_;
   reducing_ = true;

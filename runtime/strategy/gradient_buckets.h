@@ -1,8 +1,8 @@
 // Reduces the contributions of a step over the ranks of a communicator, while the backward pass
 // still computes further contributions. Contributions are packed into buckets in the communicator's
 // memory, scaled by the weight of this rank, so that the sum over all ranks is the mean. A
-// background thread reduces the buckets in order, each as soon as it is complete, then the rows of
-// tables, and finally the totals of loss and metrics.
+// background thread reduces the buckets in order, each as soon as it is complete. It then reduces
+// the rows of tables and, finally, the totals of loss and metrics.
 //
 //   RETURN_IF_ERROR(buckets.Connect(communicator));            // once per generation
 //   buckets.Begin({.gradient = 0.25, .assign = 0.5});          // each step
@@ -26,8 +26,7 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread; the object starts a background thread of its own. Without tables, a step
-// allocates no memory.
+// Owned by one thread. Starts a background thread. Without tables, a step allocates no memory.
 class GradientBuckets {
  public:
   // The factors by which this rank's gradients and assigned values are multiplied before they are
@@ -50,7 +49,7 @@ class GradientBuckets {
   // Ends the connection. The communicator is not used afterwards.
   void Disconnect();
 
-  // Begins a step. Requires a connection.
+  // Starts a step. Requires a connection.
   void Begin(Weights weights);
   // Adds this rank's contribution to variable v. Does nothing if the plan has no contribution to v.
   // For a table, `indices` are the indices of the rows; see ModelProgram::Indices.
@@ -61,12 +60,12 @@ class GradientBuckets {
   // over all ranks. If the communicator fails, returns the communicator's error; `totals` and the
   // reduced contributions are then undefined.
   Status Finish(std::span<double> totals);
-  // Abandons the step: aborts the communicator with `why`. Call this instead of Finish.
+  // Abandons the step and aborts the communicator with `why`. Call this instead of Finish.
   void Abandon(const Status& why);
 
   // Returns the reduced contribution to variable v in the last step, or an empty span if there is
-  // none. For a table, it consists of the rows to which at least one rank has contributed. Valid
-  // until the next Begin, Connect or Disconnect.
+  // none. For a table, the contribution consists of the rows to which at least one rank has
+  // contributed. Valid until the next Begin, Connect or Disconnect.
   std::span<const std::byte> Reduced(int v) const;
   // Returns whether the contribution to variable v consists of rows of a table. The next two
   // functions are for such variables.

@@ -191,7 +191,7 @@ Status GradientRows::AddDense(collectives::Communicator& communicator, Table& ta
                                              : AddDenseAs<float>(communicator, table);
 }
 
-// Adds up whole gradients. All elements of `dense` are zero on entry and after success.
+// Sums whole gradients. All elements of `dense` are zero on entry and after success.
 template <typename T>
 Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& table) {
   const std::span<std::byte> dense = table.dense->bytes();
@@ -220,8 +220,8 @@ Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& 
   return OkStatus();
 }
 
-// Ensures capacity for a sum of `rows` rows, and keeps the contents. The capacity at least doubles
-// when it grows, so that it rarely grows.
+// Ensures capacity for a sum of `rows` rows, and keeps the contents. When the capacity grows, it at
+// least doubles, so that reallocations are rare.
 void GradientRows::Reserve(Table& table, int64_t rows) {
   const int64_t old = table.indices.num_elements();
   if (old >= rows) return;

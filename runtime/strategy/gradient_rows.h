@@ -1,6 +1,6 @@
-// Adds up the gradients of tables over the ranks of a communicator. The gradient of a table is zero
-// in all rows that the batch does not read, so each rank sends only the rows that its batch reads,
-// with their indices. The sum equals the sum of the whole gradients, bit for bit
+// Sums the gradients of tables over the ranks of a communicator. The gradient of a table is zero in
+// all rows that the batch does not read, so each rank sends only the rows that its batch reads,
+// with their indices. The sum is bit-identical to the sum of the whole gradients
 // (collectives/row_sum.h).
 //
 //   AllGather          how many rows of each table each rank has
@@ -22,16 +22,17 @@
 
 namespace tfjob::strategy {
 
-// Returns the largest total number of rows, over all ranks, for which the ranks send rows. If the
-// ranks have more rows, they reduce the whole gradient instead. If n ranks have c rows in total,
-// they send (n - 1) · c rows, each with its index. An all-reduce instead sends 2 · (n - 1) times
-// the table, with one more element per row, which shows whether a rank has the row.
+// Returns the break-even point: the largest number of rows, summed over all ranks, for which
+// sending the rows moves no more bytes than an all-reduce of the whole gradient. Above it, the
+// ranks use the all-reduce. If n ranks have c rows in total, sending them moves (n - 1) · c rows,
+// each with its index. The all-reduce moves 2 · (n - 1) copies of the table, in which each row has
+// an extra element that shows whether any rank has the row.
 int64_t MostRowsToSend(const TableItem& table);
 
 // Not thread-safe.
 class GradientRows {
  public:
-  // Some rows of the sum, in table order.
+  // Some rows of the sum, in the order of the table.
   struct Rows {
     std::span<const int64_t> indices;
     std::span<const std::byte> values;
@@ -39,15 +40,15 @@ class GradientRows {
 
   explicit GradientRows(std::vector<TableItem> tables);
 
-  // Begins a step. This rank has no rows yet.
+  // Starts a step, in which this rank initially has no rows.
   void Begin();
   // Sets this rank's rows of a table to `values`, multiplied by `weight`. `indices` are strictly
   // ascending, and may be padded with -1 at the end.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
-  // Adds up the rows of all ranks. All ranks must call Exchange. If the communicator fails, or if a
-  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error, and
-  // returns it. In the latter case, the error names that rank.
+  // Sums the rows of all ranks. All ranks must call Exchange. If the communicator fails, or if a
+  // rank has sent invalid counts, sizes or indices, aborts the communicator with the error and
+  // returns the error. In the second case, the error names that rank.
   Status Exchange(collectives::Communicator& communicator);
   // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
   void Disconnect();

@@ -84,7 +84,8 @@ void ExpectRowsOf(const std::vector<float>& whole, const std::vector<bool>& pres
 
 constexpr double kWeight = 0.3;
 
-// Returns a random gradient of a table for each rank. All ranks draw the same gradients.
+// Returns a random gradient of a table for each rank. All ranks that call this function get the
+// same list of gradients.
 std::vector<Gradient> GradientsOf(size_t step, size_t table, int ranks, double share) {
   std::vector<Gradient> gradients;
   for (int r = 0; r < ranks; ++r) {
@@ -98,7 +99,8 @@ void SetOwn(GradientRows& rows, size_t table, const Gradient& own) {
   rows.Set(table, own.indices, std::as_bytes(std::span(own.values)), kWeight);
 }
 
-// Expects the sum of a table's gradients to have the bits of the reduced whole gradients.
+// Expects the sum of a table's gradients to be bit-identical to the reduction of the whole
+// gradients.
 void ExpectSumOf(std::vector<Gradient> gradients, const GradientRows::Rows& sum) {
   std::vector<float> whole(kRows * kCols);
   std::vector<std::span<const std::byte>> spans;
@@ -135,7 +137,7 @@ void CompareWithDense(int ranks, const std::vector<double>& shares, int expected
 }
 
 TEST(GradientRows, HaveTheBitsOfTheReducedGradients) {
-  // If all ranks together had 20 rows or more, they would reduce the whole gradient.
+  // If all ranks combined had 20 rows or more, they would reduce the whole gradient.
   for (const int ranks : {1, 2, 3, 4, 5}) CompareWithDense(ranks, {0.0, 0.2, 0.25, 0.1}, 0);
 }
 
@@ -158,8 +160,8 @@ Status ExchangeTwice(GradientRows& rows, int rank, Communicator& communicator) {
   return status;
 }
 
-// An exchange of whole gradients has four operations: for the numbers of rows, for the sizes, for
-// the bytes, and the reduction. In the first exchange, the ranks also allocate memory.
+// An exchange of whole gradients has four operations, which exchange the numbers of rows, the sizes
+// and the bytes, and reduce the gradients. In the first exchange, the ranks also allocate memory.
 TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
   constexpr int kRanks = 3;
   constexpr int64_t kOperations = 9;
@@ -224,7 +226,7 @@ struct Forged {
   std::vector<int64_t> words;  // the indices, followed by the values
 };
 
-// Lets rank 1 send the forged bytes. Returns the errors of the three ranks.
+// Has rank 1 send the forged bytes. Returns the errors of the three ranks.
 std::vector<Status> ErrorsOf(const Forged& forged) {
   std::vector<Status> errors(3);
   auto meeting = std::make_shared<Meeting>(3);

@@ -1,5 +1,5 @@
-// Determines whether a strategy scales the loss (state/loss_scale.h), and how this changes its
-// check of numbers.
+// Determines whether a strategy scales the loss (state/loss_scale.h), and how the scaling changes
+// the strategy's check for numbers that are not finite.
 #pragma once
 
 #include "runtime/model/apply_layer.h"
@@ -12,8 +12,9 @@ inline bool ScalesLoss(const ModelDefinition& definition) {
   return model::HasPolicy(definition.model, model::DTypePolicy::kMixedFloat16);
 }
 
-// Returns the rule for batches with numbers that are not finite. Such numbers are normal while the
-// scale is adjusted, so these batches are skipped whatever the user has chosen.
+// Returns the rule for batches with numbers that are not finite. If the loss is scaled, such
+// numbers are normal while the scale is adjusted, so these batches are skipped regardless of the
+// user's choice.
 inline config::OnNonFinite RuleOf(const StrategyOptions& options) {
   return ScalesLoss(options.definition) ? config::OnNonFinite::kSkip : options.on_non_finite;
 }

@@ -1,5 +1,5 @@
 // Tests training with the dtype policies mixed_bfloat16 and mixed_float16, and the loss scale of
-// the latter.
+// mixed_float16.
 #include "runtime/strategy/loss_scaling.h"
 
 #include <gtest/gtest.h>
@@ -128,7 +128,8 @@ TEST(LossScaling, DoublesTheScaleAfterManyGoodSteps) {
   EXPECT_EQ(strategy->TakeSnapshot()->loss_scale, (state::LossScale{.scale = 128}));
 }
 
-// Powers of two change no bit of a gradient that is neither too small nor too large.
+// A scale that is a power of two changes no bit of the update, unless a gradient becomes too small
+// or too large.
 TEST(LossScaling, LeavesTheGradientsAsTheyAre) {
   std::vector<std::vector<float>> values;
   for (const double scale : {256.0, 1024.0}) {

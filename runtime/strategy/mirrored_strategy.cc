@@ -20,11 +20,11 @@ namespace {
 constexpr Logger kMirroredLog("strategy");
 
 // Copies contiguous rows of batches. Each part has separate memory, because the rows of a batch may
-// begin at an address that kernels do not accept.
+// start at an address that kernels do not accept.
 class BatchPart {
  public:
   // Returns these rows of the batch. The result is valid until the next call. Allocates memory only
-  // if the number of rows or the length of the examples is new.
+  // if the number of rows or the length of the examples has not occurred before.
   const data::Batch& Of(const data::Batch& batch, const collectives::Slice& rows) {
     size_t bytes = 0;  // of an example, which depends on the length of its bucket
     for (const data::NamedTensor& tensor : batch.tensors)
@@ -53,7 +53,7 @@ class BatchPart {
     }
   }
 
-  // By the number of rows, and the bytes of each.
+  // The key is the number of rows and the number of bytes per row.
   std::map<std::pair<int64_t, size_t>, data::Batch> parts_;
 };
 
@@ -78,7 +78,7 @@ class WithDevices : public Strategy {
         devices_(static_cast<size_t>(options.devices)),
         threads_(options.devices) {}
 
-  // Destroys the replicas that read the variables of device 0 before device 0 itself.
+  // Destroys device 0 last, because the other replicas may read its variables.
   ~WithDevices() override {
     while (!devices_.empty()) devices_.pop_back();
   }
@@ -110,7 +110,7 @@ class WithDevices : public Strategy {
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
-  // No device may apply the step before all devices have received all reduced contributions.
+  // No device may apply the step until every device has received all reduced contributions.
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     RETURN_IF_ERROR(
         OnEveryDevice([&](TaskDevice& device) { return ComputeAndReduce(device, batch); }));
@@ -135,8 +135,8 @@ class WithDevices : public Strategy {
     std::string ledger;
     if (drawn_ != global_step_)
       ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
-    // Check all devices: a device whose update has failed has no state, and the other devices may
-    // be one step ahead of global_step_.
+    // Check all devices. A device whose update has failed has no state, and the other devices may
+    // then be one step ahead of global_step_.
     for (const TaskDevice& device : devices_) {
       if (Holds(device)) RETURN_IF_ERROR(device.replica->CheckState());
     }
@@ -160,7 +160,7 @@ class WithDevices : public Strategy {
         collectives::SliceOf(own.definition.build.batch_size, index, options.devices).count;
     const auto threads = collectives::SliceOf(options.threads, index, options.devices).count;
     TaskDevice& device = devices_[static_cast<size_t>(index)];
-    if (threads > 1)  // one of them runs the programs
+    if (threads > 1)  // one of the threads runs the programs
       device.pool = std::make_unique<ThreadPool>("compute", static_cast<int>(threads) - 1);
     own.device.pool = device.pool.get();
     return own;

@@ -1,10 +1,12 @@
 // Creates the strategies that train with several devices of one task. Each step splits the batch
-// into one contiguous part per device, as equal as possible (collectives::SliceOf). The devices
-// compute at the same time, and their gradients are summed in the order of collectives/reduction.h.
+// into one contiguous part per device. The sizes of the parts are as equal as possible
+// (collectives::SliceOf). The devices compute at the same time, and their gradients are summed in
+// the order of collectives/reduction.h.
 //
-// With kMirrored, each device has its own copy of the variables and applies the optimizer to it;
-// all copies stay equal, bit for bit. With kCentral, the variables exist once: all devices read
-// them, and the optimizer is applied once. Both strategies take the same steps, bit for bit.
+// With kMirrored, each device has its own copy of the variables and applies the optimizer to this
+// copy; all copies stay bit-identical. With kCentral, there is a single copy of the variables,
+// which all devices read, and the optimizer is applied once. The results of both strategies are
+// bit-identical.
 #pragma once
 
 #include <cstdint>

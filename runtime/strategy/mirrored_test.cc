@@ -1,5 +1,5 @@
-// Compares training on several devices of one task with training on one device that gets the whole
-// batch.
+// Compares training on several devices of one task with training on one device that processes the
+// whole batch.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -75,9 +75,9 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(sum);
 }
 
-// Takes 100 steps with batches of changing sizes. Each step begins with the state of the single
-// device, so that differences do not add up. Expects each update, loss and metric to equal that of
-// the single device.
+// Takes 100 steps with batches of changing sizes. Each step starts from the state of the single
+// device, so that differences do not accumulate. Expects each update, loss and metric to equal that
+// of the single device.
 void ExpectTheStepsOfOneDevice(int devices, VariableStorage storage) {
   const ModelDefinition definition = Define(kTwoLayers, 7);
   auto one = *MakeOneDevice({.task_type = "worker"}, Options(definition));
@@ -88,7 +88,7 @@ void ExpectTheStepsOfOneDevice(int devices, VariableStorage storage) {
   auto several = MakeWithDevices(With(devices, options, storage));
   ASSERT_TRUE(several.ok()) << several.status();
   for (int64_t step = 0; step < 100; ++step) {
-    // Equal parts, unequal parts, and parts without examples.
+    // The sizes lead to equal parts, unequal parts, and parts without examples.
     const int64_t size = std::array{7, 6, 1, 2}[static_cast<size_t>(step % 4)];
     ASSERT_TRUE((*several)->Start().ok());
     MetricTotals expected, actual;
@@ -122,8 +122,8 @@ TEST(CentralStorage, TakesTheStepsOfOneDevice) {
   }
 }
 
-// Returns variables and slots after 20 steps. If one copy of the variables drifted from the
-// others, its gradients would change the result.
+// Returns variables and slots after 20 steps. If one copy of the variables drifted from the others,
+// the gradients that are computed from it would change the result.
 std::vector<float> Trained(const char* layers, DevicesOptions options) {
   options.common = Options(Define(layers, 7));
   auto strategy = *MakeWithDevices(std::move(options));
@@ -222,7 +222,7 @@ TEST(Mirrored, NumbersThatAreNotFiniteEndTheRun) {
   EXPECT_TRUE(state::IsRunFailure(strategy->Step(Damaged(), totals).status()));
 }
 
-// The table has 4 rows, and the last device reads row 9.
+// The table has 4 rows. The last device reads row 9, which does not exist.
 TEST(Mirrored, AnErrorOfOneDeviceEndsTheStepOfAllAndChangesNothing) {
   const ModelDefinition definition = Define(
       R"([{"InputLayer": {"batch_shape": [null, 2], "dtype": "int32"}},

@@ -42,8 +42,7 @@ collectives::TransportChoice ChoiceOf(config::CollectiveTransport transport) {
   return collectives::TransportChoice::kAuto;
 }
 
-// Adds the tasks that may join an elastic group, whose addresses are still unknown: further
-// workers.
+// Adds the workers that may join an elastic group later. Their addresses are still unknown.
 void AddFurtherTasks(const config::StrategyConfig& config, collectives::EndpointOptions& options) {
   if (!config.IsElastic()) return;
   options.least_tasks = static_cast<int>(*config.min_replicas);
@@ -79,7 +78,7 @@ std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& ta
 }
 
 // Compares the number of training tasks with min_replicas and max_replicas. With fewer tasks than
-// min_replicas, an elastic group waits for others to be added.
+// min_replicas, an elastic group waits until tasks are added.
 Status CheckReplicas(const config::StrategyConfig& config, int tasks) {
   if (!config.max_replicas) return OkStatus();
   const bool too_many = tasks > *config.max_replicas;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Logger kGroupLog("strategy");
 
-// Exchanges the facts that all tasks need at the beginning of a step.
+// Exchanges the facts that all tasks need at the start of a step.
 class Announcements {
  public:
   void SetRanks(int ranks) { words_.assign(kFixed + static_cast<size_t>(ranks), 0); }
@@ -23,7 +23,7 @@ class Announcements {
   // The announcement of one task.
   struct Own {
     int64_t examples = 0;      // of this task for the step
-    bool ending = false;       // the task was asked to end, and takes no further step
+    bool ending = false;       // the task was asked to exit, and takes no further step
     bool others_join = false;  // tasks are waiting to join; set only by the leader
   };
 
@@ -46,8 +46,8 @@ class Announcements {
 
  private:
   static constexpr size_t kFixed = 3;
-  // The number of examples, the number of ranks that have any, whether others join and, for each
-  // rank, whether it ends.
+  // The number of examples, the number of ranks that have any, whether other tasks are waiting to
+  // join and, for each rank, whether it exits.
   std::vector<int64_t> words_;
 };
 
@@ -108,8 +108,9 @@ class MultiWorkerMirrored : public Strategy {
                                    follows ? "" : PositionRecord(options_.leader, drawn_));
   }
 
-  // A task that has taken its last step keeps its state until the leader has ended the job: if the
-  // leader is lost before it has saved the last state, the new leader takes over this task's state.
+  // Keeps this task's state after the last step until the leader has ended the job. If the leader
+  // is lost before it has saved the last state, the new leader can then take over this task's
+  // state.
   Status Leave() override {
     const int64_t reached = global_step_;
     Status left = OkStatus();
@@ -128,7 +129,7 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Withdraw() override {
     if (generation_.communicator != nullptr) {
-      // The group limits how long this exchange takes, because the process was asked to end.
+      // The group limits how long this exchange takes, because the process was asked to exit.
       const Status told = announcements_.Exchange(*generation_.communicator, {.ending = true});
       if (told.ok()) EndGeneration();
     }
@@ -175,14 +176,15 @@ class MultiWorkerMirrored : public Strategy {
                                                           .state_generation = state_generation_,
                                                           .agreement = agreement_,
                                                           .begins_again = options_.begins_again}));
-      // Until now, the state could still be saved: the process may be asked to end while it waits.
+      // Drop the state only now: if the process had been asked to exit during the wait, it would
+      // have saved the state.
       if (goes_back_) replica_->Forget();
       goes_back_ = false;
       Status shared = ShareState();
       if (shared.ok()) {
         state_generation_ = generation_.number;
-        // A member that joins again ends the generation, so none may do so while others still
-        // receive the state.
+        // A member that joins again ends the generation, so no member may join again while others
+        // are still receiving the state.
         shared = generation_.communicator->Barrier();
         if (shared.ok()) {
           options_.group->StateIsShared();
@@ -196,14 +198,14 @@ class MultiWorkerMirrored : public Strategy {
         return kept_out_;
       }
       RETURN_IF_ERROR(DropFailed(shared));
-      // The state is complete, and no step has begun.
+      // The state is complete, and no step has started.
       if (state_generation_ == generation_.number) goes_back_ = false;
     }
   }
 
   // Sends the newest state to the tasks that have a different one. Returns the communicator's
   // error, the leader's error if it cannot provide a state, or this task's error if the group must
-  // go on without it.
+  // continue without this task.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -259,8 +261,8 @@ class MultiWorkerMirrored : public Strategy {
     return OkStatus();
   }
 
-  // Returns the outcome of a step that this task did not apply itself: it received the state after
-  // the step from a task that did.
+  // Returns the outcome of a step that this task did not apply itself. The task received the state
+  // after the step from a task that applied it.
   StepOutcome TakenOver(const StepOutcome& before, MetricTotals& totals) const {
     StepOutcome outcome = Outcome();
     const bool one = drawn_ == before.drawn + 1;
@@ -275,8 +277,8 @@ class MultiWorkerMirrored : public Strategy {
     if (applied) ++global_step_;
     failures_ = 0;
     if (applied && global_step_ == options_.last_step) {
-      // Wait for the others, because a task that failed before this point takes over the state of a
-      // task that did not.
+      // Wait for the other tasks, because a task that has failed before this barrier takes over the
+      // state of a task that has not.
       (void)generation_.communicator->Barrier();
     }
     StepOutcome outcome = Outcome();
@@ -284,20 +286,21 @@ class MultiWorkerMirrored : public Strategy {
     return outcome;
   }
 
-  // Redraws the batch, because it was split among members other than those of the generation.
+  // Returns an outcome that makes the caller redraw the batch, because the batch was split among
+  // different members than those of the generation.
   StepOutcome OtherPart() const {
     StepOutcome outcome = Outcome();
     outcome.dropped = true;
     return outcome;
   }
 
-  // Drops the communicator once all ranks have read the announcements.
+  // Drops the communicator once all ranks have received the announcements.
   void EndGeneration() {
     (void)generation_.communicator->Barrier();
     Drop();
   }
 
-  // Ends the generation. The next step redraws the batch and waits for the next generation.
+  // Ends the generation. The next step waits for the next generation; the batch is drawn again.
   StepOutcome OthersEnd() {
     for (int rank = 0; rank < generation_.communicator->size(); ++rank) {
       if (!announcements_.Ends(rank)) continue;
@@ -316,10 +319,10 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Drops the generation after an error of its communicator. Returns the error if this task must
-  // not join again: an exchange has taken longer than strategy.timeout_seconds, or errors other
-  // than the loss of a task have occurred in several generations in a row.
+  // not join again, because an exchange has taken longer than strategy.timeout_seconds, or because
+  // errors other than the loss of a task have occurred in several generations in a row.
   Status DropFailed(const Status& why) {
-    // Aborted means that a task was asked to end, and that none was lost.
+    // Aborted means that a task was asked to exit, and that none was lost.
     goes_back_ = options_.goes_back && !absl::IsAborted(why);
     kGroupLog.Warning(goes_back_ ? "an exchange has failed; going back to the last checkpoint"
                                  : "an exchange has failed; joining the next generation",
@@ -348,8 +351,8 @@ class MultiWorkerMirrored : public Strategy {
   int64_t state_generation_ = 0;  // see collectives::Joining
   RunClaim claim_;                // equal in all tasks that have a state
   Status provided_;               // the leader's error, if it cannot provide a state
-  Status kept_out_;               // why the group must go on without this task
-  bool goes_back_ = false;        // the next generation begins with the last checkpoint
+  Status kept_out_;               // why the group must continue without this task
+  bool goes_back_ = false;        // the next generation starts from the last checkpoint
   bool trains_on_ = false;        // Leave has returned Aborted, in a generation that trains
   int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;

@@ -1,13 +1,13 @@
 // Creates the strategy that keeps a copy of the variables in every training task and averages the
-// gradients of all tasks in every step (all-reduce). After each step, all tasks hold the same
-// state, bit for bit.
+// gradients of all tasks in every step (all-reduce). After each step, the states of all tasks are
+// bit-identical.
 //
 // If a task of the group is lost, the others keep their state and join the next generation of the
 // group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
 // unless at least one task has applied it. A replacement can therefore join without losing a step,
 // and even the chief can be replaced while at least one other task is alive. If the group may
-// shrink, it continues without lost tasks, and rank 0 has the chief's duties. If it goes back, all
-// tasks drop their states after a loss, and rank 0 provides the state again.
+// shrink, it continues without lost tasks, and rank 0 has the chief's duties. If the group goes
+// back (goes_back), all tasks drop their states after a loss, and rank 0 provides the state again.
 #pragma once
 
 #include <functional>
@@ -37,9 +37,9 @@ struct MultiWorkerMirroredOptions {
   int64_t bytes_per_pack = 0;  // see PlanBuckets
   // The transport that the group's communicators use. Must be equal in all tasks.
   config::CollectiveTransport transport = config::CollectiveTransport::kAuto;
-  // The step after which the tasks stop; 0 if unknown. If it is known, the tasks wait for each
-  // other after that step, so that no task has to abandon it because another task has already
-  // finished it.
+  // The step after which the tasks stop; 0 if unknown. If the step is known, the tasks wait for
+  // each other after it. Otherwise, a task that finishes this step first could leave, and another
+  // task would have to abandon the step.
   int64_t last_step = 0;
   // Further settings that must be equal in all tasks; see TrainingTask::agreement.
   std::string agreement;

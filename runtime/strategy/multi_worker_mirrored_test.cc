@@ -48,20 +48,21 @@ void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   }
 }
 
-// Sharing the state takes 15 operations and a barrier, and each of the 4 batches takes 3:
-// announcements, gradients, totals.
+// Sharing the state takes 15 operations and a barrier. Each of the 4 batches takes 3 operations,
+// for the announcements, the gradients and the totals.
 TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
   ExpectThatNoFaultLosesAStep(DenseLayers(), 28);
 }
 
-// Sharing the state takes 12 operations and a barrier, and each of the 4 batches takes 6:
-// announcements, dense gradients, the number of rows, the sizes, the rows, and the totals.
+// Sharing the state takes 12 operations and a barrier. Each of the 4 batches takes 6 operations,
+// for the announcements, the dense gradients, the numbers of rows, the sizes, the rows and the
+// totals.
 TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoRowsOfATable) {
   ExpectThatNoFaultLosesAStep(WithTable(), 37);
 }
 
 // The leader lacks a step that the worker has applied. While taking over the worker's state, the
-// leader loses the worker, and is asked to end before the two connect again. The leader must not
+// leader loses the worker, and is asked to stop before the two connect again. The leader must not
 // save the incomplete state.
 TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
   constexpr int64_t kTotalsOfTheSecondStep = 22, kFirstVariable = 3;
@@ -88,7 +89,7 @@ TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
   });
 }
 
-// Trains for some steps and then ends like a process that is killed.
+// Trains for some steps and then exits like a process that is killed.
 void TrainAndDie(TestJob& job, int ranks, int rank, int64_t steps) {
   Task task;
   Create(job, ranks, rank, task);
@@ -102,7 +103,7 @@ void ExpectToSurviveTheLossOf(int lost) {
   std::vector<std::vector<float>> states(2);
   OnThreads(2, [&](int rank) {
     if (rank == lost) TrainAndDie(job, 2, rank, 3);
-    Task task;  // of the survivor, or of the replacement
+    Task task;  // the survivor or the replacement
     Create(job, 2, rank, task);
     const auto state = TrainTo(task, 2, 8);
     ASSERT_TRUE(state.ok()) << state.status();
@@ -179,7 +180,8 @@ void Shrink(MultiWorkerMirroredOptions& options) {
 }
 
 // Three tasks train, then two, then three again. Every step has the same loss as without the fault,
-// because it uses the same examples. All members have the same term, which grows.
+// because it uses the same examples. All members have the same term, which grows with each
+// generation.
 TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   constexpr int64_t kLost = 3, kAlone = 6, kSteps = 12;
   std::vector<double> expected, actual;
@@ -258,7 +260,7 @@ TEST(MultiWorkerMirrored, AGroupThatGoesBackContinuesFromTheCheckpoint) {
   });
 }
 
-// The job ends while both tasks wait for the next generation. A leader that was asked to end would
+// The job ends while both tasks wait for the next generation. A leader that was asked to exit would
 // save its state now.
 TEST(MultiWorkerMirrored, ATaskThatGoesBackKeepsItsStateWhileItWaits) {
   TestJob job(2, [&job](int64_t) -> Meeting::Fault {
@@ -303,8 +305,9 @@ TEST(MultiWorkerMirrored, ATaskThatLeavesTrainsOnIfTheGroupGoesBack) {
   EXPECT_EQ(job.generations(), 3) << "it trains in the generation in which it has gone back";
 }
 
-// Runs two tasks that go back to the initial state after a loss. In the generation `generation`,
-// the operation `operation` fails on rank 1 with `error`. Returns the number of steps of a task.
+// Runs two tasks that roll back to the initial state after a loss. The operation `operation` of the
+// generation `generation` fails on rank 1 with `error`. Returns the number of steps that a task
+// takes.
 size_t StepsIfFails(int64_t generation, int64_t operation, const Status& error) {
   TestJob job(2, [&](int64_t number) -> Meeting::Fault {
     if (number != generation) return {};
@@ -328,7 +331,7 @@ TEST(MultiWorkerMirrored, OnlyALossMakesTheGroupGoBack) {
   EXPECT_EQ(StepsIfFails(1, kGradientsOfTheFifthStep, ends), 6u);
 }
 
-// Another member may join again, and thereby end the generation, as soon as all have the state.
+// As soon as all members have the state, another member may join again, which ends the generation.
 TEST(MultiWorkerMirrored, AFailureAfterTheStateIsSharedDoesNotMakeTheGroupGoBack) {
   TestJob job(2, [](int64_t generation) -> Meeting::Fault {
     if (generation > 1) return {};
@@ -349,8 +352,8 @@ TEST(MultiWorkerMirrored, AFailureAfterTheStateIsSharedDoesNotMakeTheGroupGoBack
   EXPECT_EQ(provided, 1);
 }
 
-// A replacement that does not share model_dir is kept out before it receives the state. The others
-// go on.
+// A replacement that does not share model_dir is kept out before it receives the state. The other
+// tasks continue.
 TEST(MultiWorkerMirrored, ATaskThatDoesNotShareTheFolderIsKeptOut) {
   constexpr int64_t kLost = 3, kSteps = 6;
   TestJob job(2);

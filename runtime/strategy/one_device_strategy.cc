@@ -17,13 +17,14 @@
 namespace tfjob::strategy {
 namespace {
 
-// Appends rows with the index -1, which updates ignore, to gradients by rows. Keeps its memory.
+// Pads gradients by rows with rows whose index is -1, which updates ignore. Keeps its memory for
+// reuse.
 class RowPadding {
  public:
   explicit RowPadding(size_t variables) : padded_(variables) {}
 
-  // Returns the contribution with `rows` rows, which are at least as many as it has. Valid until
-  // the next call for the same variable.
+  // Returns the contribution, padded to `rows` rows. It must not have more rows. The result is
+  // valid until the next call for the same variable.
   Updates::Input Pad(size_t v, Updates::Input input, size_t rows) {
     const size_t count = input.indices.size();
     if (count == rows || count == 0) return input;
@@ -43,8 +44,9 @@ class RowPadding {
   std::vector<Rows> padded_;  // by variable
 };
 
-// Returns whether the graph of a step checks all numbers before it updates variables. On a device
-// whose memory the host cannot access, gradients and variables then need not be copied to the host.
+// Returns whether the graph of a step checks all numbers before it updates variables. If it does,
+// gradients and variables need not be copied to the host from a device whose memory the host cannot
+// access.
 bool ChecksInGraph(const StrategyOptions& options) {
   return ScalesLoss(options.definition) || (RuleOf(options) != config::OnNonFinite::kContinue &&
                                             !options.device.runtime->immediate());
@@ -56,8 +58,8 @@ StrategyOptions WithChecks(StrategyOptions options) {
 }
 
 // The graph of a step contains the updates, unless the host checks numbers and batches may be
-// skipped. If so, a separate program applies the contributions once all of them are known to be
-// finite.
+// skipped. In that case, a separate program applies the contributions once all of them are known to
+// be finite.
 class OneDevice : public Strategy {
  public:
   OneDevice(rpc::Identity self, StrategyOptions options)
@@ -146,10 +148,10 @@ class OneDevice : public Strategy {
       }
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));
-    // The loss is not scaled, so if it is not finite, the scale is not the reason.
+    // The loss itself is not scaled, so the scale cannot be the reason if the loss is not finite.
     if (scales_loss_ && std::isfinite(program.loss_sum())) loss_scale_ = loss_scale_.After(fine);
     if (!fine || updates_ == nullptr) return fine;
-    // Batches may have fewer examples, or shorter ones, than others.
+    // The batch may have fewer or shorter examples than other batches.
     ASSIGN_OR_RETURN(Updates * updates,
                      updates_->For([&](int v) { return std::ssize(program.Indices(v)); }));
     RETURN_IF_ERROR(updates->Run(global_step_, [&](int v) {

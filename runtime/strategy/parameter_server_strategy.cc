@@ -135,7 +135,7 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  // Skips the batch. The batch counts as drawn, and the next contribution reports this.
+  // Skips the batch. The batch counts as drawn; the next contribution reports the new position.
   StepOutcome Skipped() {
     return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
   }
@@ -153,8 +153,8 @@ class ParameterServerStrategy : public Strategy {
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
-  // True if gradients are sent while the backward pass runs. False if a batch may be skipped or a
-  // stale gradient dropped, which only the whole pass can show.
+  // True if gradients are sent while the backward pass runs. False if the batch may be skipped, or
+  // a stale gradient dropped, because this is decided only after the whole pass.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;  // null for a table
@@ -169,8 +169,8 @@ class ParameterServerStrategy : public Strategy {
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
-// Wraps `provide_state` for a job with these tasks: if the checkpoint comes from a job with a
-// single task, splits the batches drawn by that task among the tasks.
+// Wraps `provide_state` for a job with these tasks. If the checkpoint comes from a job with a
+// single task, the returned function splits the batches drawn by that task among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {
@@ -222,7 +222,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .stop_patience = task.stop_patience,
       .on_late_step = std::move(task.on_late_step),
       .credentials = std::move(task.credentials)};
-  // In the sparse form, this task does not know the other tasks.
+  // In the sparse form of TF_CONFIG, this task does not know the other tasks.
   if (!task.tf_config.cluster.sparse()) {
     for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
       made.parameters.tasks.push_back({trains.type, trains.index});

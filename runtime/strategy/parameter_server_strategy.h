@@ -1,6 +1,6 @@
 // Creates the strategy that keeps variables on parameter servers. Each training task computes
-// gradients on its batches, sends each gradient as soon as the backward pass has produced it, and
-// receives fresh values. In asynchronous mode, the servers apply gradients as they arrive. In
+// gradients on its batches, sends each gradient as soon as the backward pass has computed it, and
+// receives new values. In asynchronous mode, the servers apply gradients as they arrive. In
 // synchronous mode, the servers average the gradients of a step.
 #pragma once
 
@@ -20,8 +20,8 @@ class Connector;
 
 namespace tfjob::strategy {
 
-// Returns the definition of the variables on the servers, and of their updates. `training_tasks` is
-// the number of tasks that compute gradients, or 0 if it is unknown.
+// Returns the definition of the variables on the servers and of the updates to these variables.
+// `training_tasks` is the number of tasks that compute gradients, or 0 if it is unknown.
 ps::Definition DefineParameters(const config::StrategyConfig& config,
                                 const state::TrainingState& state, int training_tasks);
 
@@ -36,7 +36,7 @@ struct ParameterServerOptions {
   int64_t table_bytes = 0;
   std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;
-  // Called several times per second during each wait. If it returns true, the wait ends with
+  // Called several times per second during each wait. If it returns true, the wait fails with
   // Cancelled.
   std::function<bool()> stop_requested;
   Duration stop_patience{5s};           // see ps::ClientOptions

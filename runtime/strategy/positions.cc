@@ -7,7 +7,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// Marks a line that records a position. Lines about shards begin with the shard's index.
+// Marks a line that records a position. Lines about shards start with the shard's index.
 constexpr int kPosition = -3;
 constexpr int64_t kGreatestPosition = int64_t{1} << 60;
 

@@ -16,14 +16,14 @@ namespace tfjob::strategy {
 std::string PositionRecord(const ps::TaskId& task, int64_t drawn);
 
 // Returns the position of the only task that the ledger names. Returns nullopt if the position is
-// invalid, or if the ledger names no task or several; with several tasks, the examples were
+// invalid, or if the ledger names no task or several tasks. With several tasks, the examples were
 // distributed differently.
 std::optional<int64_t> OnlyPosition(const std::string& ledger);
 
-// Prepares the ledger of a job with one task for a job with several tasks, among which the examples
-// are distributed: gives each task an equal part of the drawn batches, rounded down. Returns the
-// size of this part. If OnlyPosition returns nullopt or there are fewer than two `tasks`, leaves
-// the ledger unchanged and returns nullopt.
+// Converts the ledger of a job with one task for a job with several tasks, among which the examples
+// are distributed. Counts an equal part of the drawn batches, rounded down, as drawn by each task.
+// Returns the size of this part. If OnlyPosition returns nullopt or there are fewer than two
+// `tasks`, leaves the ledger unchanged and returns nullopt.
 std::optional<int64_t> DealOut(const std::vector<ps::TaskId>& tasks, std::string& ledger);
 
 }  // namespace tfjob::strategy

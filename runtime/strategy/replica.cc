@@ -22,8 +22,7 @@ constexpr size_t kBroadcastBytes = 1 << 20;
 StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.replica = options.replica;
-  // A rank may have no examples at all. It then uses the graph only to learn which contributions
-  // exist.
+  // A rank without examples uses the graph only to determine which contributions exist.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
 }
@@ -163,11 +162,11 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
   for (size_t v = 0; v < options_.definition.variables.size(); ++v)
     check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
-  // The loss is not scaled, so if it is not finite, the scale is not the reason.
+  // The loss itself is not scaled, so the scale cannot be the reason if the loss is not finite.
   if (ScalesLoss(options_.definition) && std::isfinite(words_[1]))
     loss_scale_ = loss_scale_.After(fine);
   if (!fine) return false;
-  // Drop the state, because another device may apply the step although this one cannot.
+  // Drop the state, because another device may have applied the step although this one could not.
   has_state_ = false;
   ASSIGN_OR_RETURN(Updates * updates,
                    updates_->For([this](int v) { return buckets_->ReducedRowCount(v); }));

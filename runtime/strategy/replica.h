@@ -1,7 +1,7 @@
-// Carries out one device's share of synchronous data-parallel steps: computes contributions on a
+// Carries out one device's share of synchronous data-parallel steps. Computes contributions on a
 // part of the global batch, reduces them over all ranks of a communicator, and applies the result
-// to its copy of the variables. Before and after every step, the variables of all ranks are equal,
-// bit for bit.
+// to this device's copy of the variables. Before and after every step, the variables of all ranks
+// are bit-identical.
 //
 //   RETURN_IF_ERROR(replica->Connect(*communicator));        // once per communicator
 //   RETURN_IF_ERROR(replica->Compute(batch, step, shares));  // forward, backward
@@ -40,8 +40,9 @@ class Replica {
   // change, if the model or the optimizer does not support all-reduce. `bytes_per_pack`: see
   // PlanBuckets.
   static StatusOr<std::unique_ptr<Replica>> Create(StrategyOptions options, int64_t bytes_per_pack);
-  // Creates a replica without variables: it reads those of `owner`, which must outlive it. Such a
-  // replica can carry out Compute and Reduce, but not Apply, and has no state.
+  // Creates a replica without variables of its own. The replica reads the variables of `owner`,
+  // which must outlive it. Such a replica can carry out Compute and Reduce, but not Apply, and has
+  // no state.
   static StatusOr<std::unique_ptr<Replica>> CreateReader(StrategyOptions options,
                                                          int64_t bytes_per_pack, Replica& owner);
 
@@ -57,17 +58,17 @@ class Replica {
   // After an error, the step may be repeated with another communicator.
   //
   // Computes the contributions of this rank's part of the batch, which may be empty. The exchange
-  // begins while they are computed. `step` is the number of updates before this one. If the program
-  // fails, aborts the communicator and returns the program's error.
+  // starts while the contributions are being computed. `step` is the number of updates before this
+  // one. If the program fails, aborts the communicator and returns the program's error.
   Status Compute(const data::Batch& batch, int64_t step, const Shares& shares);
   // Waits until the contributions of all ranks have been reduced. Returns the communicator's error.
   Status Reduce();
   // Applies the reduced contributions, and adds the loss and the metrics of all ranks to `totals`.
   // Returns false if the batch is skipped because its numbers are not finite, and state::RunFailure
-  // if the run must end. All ranks get the same result.
+  // if the run must stop. All ranks get the same result.
   StatusOr<bool> Apply(int64_t step, MetricTotals& totals);
 
-  // Returns whether all variables and slots belong to the same step. This is false before Load or
+  // Returns whether all variables and slots belong to the same step. Returns false before Load or
   // Broadcast has filled them, and after Load, Broadcast or Apply has failed midway.
   bool has_state() const { return has_state_; }
   // Drops the state.

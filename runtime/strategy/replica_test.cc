@@ -1,4 +1,5 @@
-// Compares replicas, whose ranks are threads, with one device that takes the whole global batch.
+// Compares replicas, whose ranks are threads, with one device that processes the whole global
+// batch.
 #include "runtime/strategy/replica.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ StrategyOptions Options(const ModelDefinition& definition, int rank = 0) {
           }};
 }
 
-// The sizes of the parts of one global batch, by rank.
+// The sizes of the parts of a global batch, by rank.
 using Parts = std::vector<int64_t>;
 
 Status Step(Replica& replica, const Parts& parts, int rank, int64_t step, MetricTotals& totals) {
@@ -64,8 +65,8 @@ Status Step(Replica& replica, const Parts& parts, int rank, int64_t step, Metric
   return replica.Apply(step, totals).status();
 }
 
-// Trains replicas. Each step begins with the state of the single device, so that differences do not
-// add up. Expects each update to equal that of the single device.
+// Trains replicas. Each step starts from the state of the single device, so that differences do not
+// accumulate. Expects each update to equal that of the single device.
 void ExpectEqualUpdates(const char* layers, const Parts& parts, optimizer::Clipping clipping = {}) {
   constexpr int64_t kSteps = 100;
   int64_t size = 0;
@@ -115,7 +116,7 @@ TEST(Replica, FourRanksEqualOneDevice) {
   ExpectEqualUpdates(kTwoLayers, {3, 3, 3, 2});
 }
 
-// Trains for the same number of steps without resetting the state, so differences may add up.
+// Trains for the same number of steps without resetting the state, so differences may accumulate.
 void ExpectEqualLosses(const char* layers, const Parts& parts) {
   constexpr int64_t kSteps = 100;
   const int64_t size = std::accumulate(parts.begin(), parts.end(), int64_t{0});
@@ -240,8 +241,8 @@ TEST(Replica, ThePaddingOfBucketsIsZeroAfterABroadcast) {
   ASSERT_EQ(Step(*replica, {2}, 0, 1, totals), OkStatus());
 }
 
-// A rank that takes over the state of another rank also takes over its count of skipped batches,
-// and continues it.
+// A rank that takes over the state of another rank also takes over the count of skipped batches,
+// and continues to count from there.
 TEST(Replica, BroadcastsHowManyBatchesWereSkippedInARow) {
   const ModelDefinition definition = Define(kTwoLayers, 2);
   OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
@@ -270,7 +271,7 @@ TEST(Replica, BroadcastsHowManyBatchesWereSkippedInARow) {
   });
 }
 
-// Only one rank sees the bad number, but all ranks skip or fail.
+// Only one rank has the bad number, but all ranks must skip the batch, or all must fail.
 TEST(Replica, AllRanksDecideTheSameAboutNumbersThatAreNotFinite) {
   for (const config::OnNonFinite rule : {config::OnNonFinite::kSkip, config::OnNonFinite::kFail}) {
     const ModelDefinition definition = Define(kTwoLayers, 2);

@@ -46,7 +46,7 @@ struct Case {
   StrategyKind wanted;
   const char* cluster;
   const char* task_type;
-  StrategyKind selected;  // kAuto if refused with `code` and `message`
+  StrategyKind selected;  // kAuto if the strategy is refused with `code` and `message`
   StatusCode code = StatusCode::kOk;
   const char* message = "";
 };
@@ -106,7 +106,7 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   }
 }
 
-// Every value of strategy.name except `auto` names one entry. The last entry must suit every
+// Every value of strategy.name except `auto` must name one entry. The last entry must suit every
 // cluster.
 TEST(AllStrategies, HasOneEntryPerWord) {
   for (size_t i = 1; i < std::size(config::kStrategyNames); ++i) {

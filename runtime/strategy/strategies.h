@@ -27,10 +27,10 @@ struct TrainingTask {
   rpc::Identity identity;
   rpc::Credentials credentials;
   state::PeerEventSink on_event;
-  // Called several times per second during each wait. If it returns true, the wait ends with
+  // Called several times per second during each wait. If it returns true, the wait fails with
   // Cancelled.
   std::function<bool()> stop_requested;
-  // Returns at once, on any thread, whether this process was asked to end.
+  // Called on any thread, and must return at once. Returns whether this process was asked to exit.
   std::function<bool()> asked_to_end;
   // How long a step that is likely to finish may continue after a stop has been requested.
   Duration stop_patience{5s};
@@ -39,16 +39,17 @@ struct TrainingTask {
   // Created by the strategy's entry; null if the entry creates none. Must outlive the strategy.
   collectives::Endpoint* endpoint = nullptr;
   // Chooses a first_term that is not less than any term of earlier runs in model_dir, and tries to
-  // write it to model_dir. Called only by a task that provides the state, and only if another task
-  // may take over the chief's duties.
+  // write this first_term to model_dir. Called only by a task that provides the state, and only if
+  // another task may take over the chief's duties.
   std::function<StatusOr<RunClaim>()> claim_run;
-  // Returns an error if this task's model_dir lacks what the task that provided the run's first
-  // state has written. Called only by a task that joins a run in progress, before it takes over the
-  // state, and only if another task may take over the chief's duties. The other tasks wait
-  // meanwhile. If it returns an error, they continue without this task, which ends with the error.
+  // Returns an error if this task's model_dir lacks the first_term that was written by the task
+  // that provided the run's first state. Called only by a task that joins a run in progress, before
+  // it takes over the state, and only if another task may take over the chief's duties. The other
+  // tasks wait for the result. If it is an error, they continue without this task, which exits with
+  // the error.
   std::function<Status(const RunClaim&)> check_shares;
-  // A group of this job, in its present attempt, has trained before. Set only if the group is
-  // elastic.
+  // True if a group of this job has already trained in the current attempt. Set only if the group
+  // is elastic.
   bool begins_again = false;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop

@@ -30,13 +30,13 @@ struct StepOutcome {
   bool dropped = false;  // the gradient was not applied: it was too late for its step, or too stale
   bool rolled_back = false;  // the variables have been reset to a checkpoint since the last outcome
   bool skipped = false;      // the batch was skipped because its numbers are not finite
-  // The number of this task's batches that count as drawn in the present state of the variables. If
+  // The number of this task's batches that count as drawn in the current state of the variables. If
   // the task has drawn more batches, the batches after this position must be drawn again, because
   // the variables were rolled back, or because a gradient was dropped and no other task replaces
   // it.
   int64_t drawn = 0;
-  // If tasks share batches, the part of each batch, from the next one on, that this task takes, as
-  // in data::PartOf. If `ranks` is 0, the part never changes.
+  // If tasks share batches: the part of each batch that this task processes from the next batch on,
+  // as in data::PartOf. If `ranks` is 0, the part never changes.
   int rank = 0, ranks = 0;
 };
 
@@ -55,17 +55,17 @@ class Strategy {
   // global step and the position in the data to continue from.
   virtual StatusOr<StepOutcome> Start() = 0;
   // Runs the forward pass, the backward pass and the update on `batch`, which must be the task's
-  // next batch: the one after the first StepOutcome::drawn batches of the last outcome. Adds the
-  // batch's loss and metrics, as they were before the update, to `totals`, unless the batch is
-  // skipped. Returns state::RunFailure if the run must end, because this or another task found
-  // numbers that are not finite; the variables may then be damaged.
+  // next batch: the one after the first N batches, where N is StepOutcome::drawn of the last
+  // outcome. Adds the batch's loss and metrics, as they were before the update, to `totals`, unless
+  // the batch is skipped. Returns state::RunFailure if the run must stop because this or another
+  // task found numbers that are not finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns the variables that are too large for a task, as indices in TrainingState, in ascending
-  // order. They are streamed in the snapshots that the strategy returns. In a snapshot that the
-  // strategy receives (StrategyOptions::provide_state), they may be streamed.
+  // order. These variables are streamed in the snapshots that the strategy returns, and may be
+  // streamed in a snapshot that it receives (StrategyOptions::provide_state).
   virtual std::span<const int> tables() const { return {}; }
   // Returns a copy of variables, slots and step. Call between steps. Tables of the copy can be read
-  // as long as the strategy exists and no task that holds them is lost.
+  // as long as the strategy exists and no task that stores them is lost.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Like TakeSnapshot, but may leave the copying to the thread that calls SnapshotCopy::Finish,
   // while training continues. Before a step overwrites a value that has not been copied, the step
@@ -73,10 +73,10 @@ class Strategy {
   // copy may outlive the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
   // Announces that this task takes no further steps. Other tasks may continue. Returns Aborted if
-  // the variables have gone back to an earlier step: this task must then train on, beginning with
-  // Start.
+  // the variables have been rolled back to an earlier step. This task must then continue to train,
+  // starting with Start.
   virtual Status Leave() = 0;
-  // Leaves because the task was asked to end. If another task is the chief, the chief then saves a
+  // Leaves because the task was asked to exit. If another task is the chief, the chief then saves a
   // checkpoint.
   virtual Status Withdraw() { return Leave(); }
   // Returns whether other tasks may still change the variables after this task has taken the last
@@ -93,19 +93,19 @@ class Strategy {
   // its group continues without the chief. The result may change in Start, Step and Leave. If Leads
   // is true after Leave, no task has left, and this task must end the job.
   virtual bool Leads() const { return false; }
-  // Returns a function that tells whether this task, if it has the chief's duties, may now write to
-  // model_dir. The function returns false if another task may have taken over these duties. Any
-  // thread may call the function, even after the strategy's end.
+  // Returns a function that reports whether this task, if it has the chief's duties, may now write
+  // to model_dir. The function returns false if another task may have taken over these duties. Any
+  // thread may call the function, even after the strategy has been destroyed.
   virtual std::function<bool()> WriteGuard() {
     return [] { return true; };
   }
-  // Returns the term (io::WriteRight) of the present state of the variables if this task has the
+  // Returns the term (io::WriteRight) of the current state of the variables if this task has the
   // chief's duties. Returns 0 if no other task can take over these duties.
   virtual int64_t WriteTerm() const { return 0; }
-  // Returns what the task that provided the first state has written (TrainingTask::claim_run). Call
-  // after Start.
+  // Returns the claim that the task that provided the run's first state has written
+  // (TrainingTask::claim_run). Call after Start.
   virtual RunClaim Claim() const { return {}; }
-  // Returns a clause for user messages that says how the other tasks treat a stuck task
+  // Returns a clause for user messages that describes how the other tasks treat a stuck task
   // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {
     return "no longer waited for; others compute what is missing";

@@ -1,6 +1,6 @@
 // Tests the strategies one_device and parameter_server on a small model. Training on one device
 // must reduce the error. Training with a single worker and parameter servers (in this process) must
-// yield the same variables, up to rounding.
+// yield the same variables as training on one device, up to rounding.
 #include "runtime/strategy/strategy.h"
 
 #include <gtest/gtest.h>
@@ -195,7 +195,7 @@ std::unique_ptr<data::Pipeline> BadBatches() {
       dataset, {.batch_size = 8, .prefetch = 0, .columns = data::FloatColumns(*dataset)});
 }
 
-// Stops its servers when it is destroyed.
+// A strategy with parameter servers. The destructor stops the servers.
 struct WithServers {
   WithServers(const ModelDefinition& definition, ps::Mode mode, config::OnNonFinite rule) {
     for (int i = 0; i < 2; ++i) {

@@ -1,5 +1,5 @@
-// Compares synchronous steps of parameter servers, which clip the mean gradient and update the
-// variables, with the steps of one device on the same examples.
+// Compares synchronous training with parameter servers, which clip the mean gradient and update the
+// variables, with training on one device on the same examples.
 #include <gtest/gtest.h>
 
 #include <cmath>

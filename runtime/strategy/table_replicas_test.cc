@@ -1,5 +1,5 @@
-// Compares replicas whose gradients of tables travel by rows with one device that takes the whole
-// global batch. The ranks are threads.
+// Compares two ways of training with tables: with replicas that exchange gradients by rows, and on
+// one device that processes the whole global batch. The ranks of the replicas are threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,9 +48,9 @@ std::vector<state::Snapshot> StatesOfOneDevice(const ModelDefinition& definition
   return states;
 }
 
-// Trains replicas. Each step begins with the state of the single device, so that differences do not
-// add up. Expects each update of the variables and the slots to equal that of the single device,
-// and to have the same bits on all ranks.
+// Trains replicas. Each step starts from the state of the single device, so that differences do not
+// accumulate. Expects each update of the variables and the slots to equal that of the single
+// device, and to be bit-identical on all ranks.
 void ExpectEqualUpdates(const ModelDefinition& definition, const Parts& parts) {
   SCOPED_TRACE(StrCat(Name(definition.state.optimizer.kind), ", ", parts.size(), " ranks"));
   const std::vector<state::Snapshot> states = StatesOfOneDevice(definition);
@@ -98,7 +98,8 @@ TEST(TableReplicas, GoWithAllOptions) {
     ExpectEqualUpdates(definition, {3, 3, 2});
 }
 
-// Each of four ranks has two of the three rows of the table. A lazy step must not touch the third.
+// Each of the four ranks has the same two of the table's three rows. A lazy step must not change
+// the third row.
 TEST(TableReplicas, GradientsThatTravelAsAWholeTakeTheSameSteps) {
   ASSERT_LT(MostRowsToSend({.rows = 3, .cols = 5}), 8);
   for (const bool lazy : {false, true}) {
@@ -146,7 +147,8 @@ TEST(TableReplicas, LazyStepsLeaveTheRowsThatNoRankHas) {
   });
 }
 
-// A rank that has previously taken a step with more rows still clips by the same norm as the other.
+// A rank that has previously taken a step with more rows still clips by the same norm as the other
+// rank.
 TEST(TableReplicas, ARankThatHasTakenOtherStepsHasTheSameBits) {
   ModelDefinition definition = Pooled(Optimizers()[0], true);
   definition.build.clipping = {.kind = optimizer::ClipKind::kGlobalNorm, .limit = 0.02};
@@ -172,8 +174,8 @@ TEST(TableReplicas, ARankThatHasTakenOtherStepsHasTheSameBits) {
   EXPECT_EQ(values[0], values[1]);
 }
 
-// The loss and the gradients of the Dense layer are finite; the gradient of the table is not. Only
-// one rank has examples.
+// The loss and the gradients of the Dense layer are finite, but the gradient of the table is not.
+// Only one rank has examples.
 TEST(TableReplicas, AllRanksDecideTheSameAboutRowsThatAreNotFinite) {
   for (const config::OnNonFinite rule : {config::OnNonFinite::kSkip, config::OnNonFinite::kFail}) {
     const ModelDefinition definition = Pooled(Optimizers()[0], true);

@@ -1,5 +1,5 @@
-// Test doubles: communicators between the threads of a test, in which an operation can fail on
-// chosen ranks, and a group whose tasks are threads.
+// Provides test doubles: communicators between the threads of a test, in which an operation can
+// fail on chosen ranks, and a group whose tasks are threads.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class Meeting {
     while (finished_ < operation && aborted_.ok()) changed_.Wait(mutex_);
     if (finished_ < operation) return aborted_;
     if (!fault_ || !fault_(operation, rank)) return OkStatus();
-    // Another rank may already have left after the operation, and thereby aborted the meeting.
+    // Another rank may already have left after the operation, which aborts the meeting.
     if (aborted_.ok()) aborted_ = error_;
     changed_.NotifyAll();
     return error_;

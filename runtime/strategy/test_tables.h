@@ -63,7 +63,7 @@ inline data::Batch TableBatch(int64_t step, int64_t table_rows = kRows) {
   return {.tensors = {{"features", ids}, {"labels", labels}}, .position = {}};
 }
 
-// Returns `size` examples of a batch, beginning with example `first`.
+// Returns `size` examples of a batch, starting with example `first`.
 inline data::Batch PartOf(const data::Batch& batch, int64_t first, int64_t size) {
   Tensor ids(DType::kFloat32, {size, kLength}), labels(DType::kFloat32, {size});
   const auto cut = [&](const Tensor& from, Tensor& to, int64_t width) {
@@ -92,8 +92,8 @@ inline ModelDefinition WithBatchSize(ModelDefinition definition, int64_t batch_s
   return definition;
 }
 
-// Returns models with options that may change rows that a batch does not read, or that compute with
-// more than one row at a time.
+// Returns models whose options may change rows that the batch does not read (such as weight decay),
+// or need several rows at once (such as a global norm).
 inline std::vector<ModelDefinition> SpecialOptions() {
   optimizer::Optimizer adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   std::vector<ModelDefinition> all = {Pooled(adam, true, "null", /*frozen=*/true)};

@@ -1,5 +1,5 @@
-// Sets up tasks of multi_worker_mirrored as threads, for tests: a model, its data, and loops that
-// train.
+// Runs tasks of multi_worker_mirrored as threads, for tests. Provides a model, its data, and
+// training loops.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ inline constexpr int64_t kGlobalBatch = 8;
 // A model with its data.
 struct Work {
   ModelDefinition definition;
-  // Returns a rank's part of the global batch with this number. The batch `bad` has a NaN on the
-  // last rank.
+  // Returns a rank's part of the global batch with this number. The batch with the number `bad` has
+  // a NaN on the last rank.
   data::Batch (*batch_of)(int64_t batch, int rank, int ranks, int64_t bad) = nullptr;
 };
 
@@ -65,7 +65,8 @@ inline Work DenseLayers() {
   return {.definition = Define(), .batch_of = BatchOf};
 }
 
-// A lazy optimizer, which updates exactly the rows that at least one rank has.
+// Returns work with a table and a lazy optimizer, which updates exactly the rows that at least one
+// rank has.
 inline Work WithTable() {
   optimizer::Optimizer lazy = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   lazy.lazy = true;

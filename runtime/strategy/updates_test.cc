@@ -32,7 +32,7 @@ TEST(UpdatesByRows, KeepsTheProgramsUsedLast) {
   EXPECT_EQ(program_for(1), small);
   EXPECT_EQ(updates->size(), 3u);
 
-  // A fourth program evicts the least recently used one, which is for two examples.
+  // A fourth program evicts the least recently used program, which is the one for two examples.
   Updates* large = program_for(kLength * 8);
   EXPECT_EQ(updates->size(), 3u);
   EXPECT_EQ(program_for(1), small);

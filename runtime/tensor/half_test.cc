@@ -12,8 +12,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr uint32_t kPatterns = 0x10000;
 
-// Returns the value of `bits` in the format with these numbers of bits, computed from the
-// definition of the format.
+// Returns the value of `bits` in the format with these numbers of exponent and fraction bits,
+// computed from the definition of the format.
 double ValueOf(uint32_t bits, int exponent_bits, int fraction_bits) {
   const double sign = (bits >> 15) != 0 ? -1 : 1;
   const int bias = (1 << (exponent_bits - 1)) - 1;

@@ -47,7 +47,7 @@ struct Event {
 struct ThreadEvents {
   std::string thread;         // the thread's name
   int64_t id = 0;             // the thread's ordinal in this process, from 1
-  std::vector<Event> events;  // in the order in which they ended
+  std::vector<Event> events;  // in the order of their ends
   int64_t dropped = 0;        // events beyond kMaxEvents
 };
 

@@ -24,7 +24,7 @@ constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
-// The delay of the save that becomes due because workers were asked to stop. If the whole job is
+// How long to delay the save that becomes due when workers are asked to stop. If the whole job is
 // stopping, the chief itself is asked to stop within this time. It then saves only once, and need
 // not wait first for the write of an earlier step. The delay is safe, because the servers keep
 // running.
@@ -363,7 +363,7 @@ Status Chief::EvaluateHere() {
   return OkStatus();
 }
 
-// Returns whether the evaluator has reported that it is done: on its port, or with a mark in its
+// Returns whether the evaluator has reported that it is done: on its port, or with a marker in its
 // folder. Either report is enough, because the evaluator's disk may be full, or the evaluator may
 // already have exited.
 bool Chief::EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard) {

@@ -26,7 +26,7 @@ class Chief : public StepObserver {
 
   // Call in the chief before the first step, after Trainer::Prepare. Returns an error if the newest
   // checkpoint is incompatible with the model, if this task is to evaluate but the evaluation data
-  // is unusable, or if model_dir is not writable. Creates model_dir, and removes the marks of an
+  // is unusable, or if model_dir is not writable. Creates model_dir, and removes the markers of an
   // earlier run's end (run_mark.h) only after all checks have passed. If several tasks may have the
   // chief's duties in turn, the first save prepares model_dir instead (ModelDirectory::Save),
   // because another task may still be writing to it.
@@ -70,7 +70,7 @@ class Chief : public StepObserver {
   // If the save that OnOthersEnding deferred is due, requests a save at the next opportunity
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
-  // Returns the state that is being written if it is that of `step`, and otherwise a new copy of
+  // Returns the state that is being written if it has the step `step`, and otherwise a new copy of
   // the current state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);

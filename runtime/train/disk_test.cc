@@ -1,6 +1,6 @@
 // Runs individual roles on a disk that is full or damaged, or that does not show all files. The
 // chief keeps training, the evaluator skips checkpoints that it cannot read, and tasks learn that
-// the run has ended even if there is no mark.
+// the run has ended even if there is no marker.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 

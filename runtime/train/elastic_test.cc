@@ -1,7 +1,7 @@
 // Trains with a group whose number of tasks changes. The tasks are threads of one process,
-// connected over loopback. A run must end with the variables of a single task that took the same
-// steps: a step that is lost or repeated, or examples that are left out or used twice, would change
-// them.
+// connected over loopback. At the end of a run, the variables must equal those of a single task
+// that took the same steps. They would differ if a step were lost or repeated, or if examples were
+// left out or used twice.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -122,8 +122,8 @@ TEST_F(ElasticTest, BelowTheMinimumTheGroupWaitsUntilAnotherTaskJoins) {
   EXPECT_TRUE(chief->AwaitStep(waits + 100));
 }
 
-// A newcomer leads while the chief is away. The chief's TF_CONFIG lists neither of the others when
-// it returns, so the newcomer has to call it.
+// A newcomer leads while the chief is away. When the chief returns, its TF_CONFIG lists neither of
+// the other tasks, so the newcomer has to connect to the chief.
 TEST_F(ElasticTest, AChiefThatKnowsNobodyFindsTheGroupThatTrainsWithoutIt) {
   const config::TrainingConfig config = Elastic("taken_over", 1, 100'000'000);
   auto chief = Start(config, 0, 1);
@@ -165,7 +165,8 @@ TEST_F(ElasticTest, RefusesANewcomerWithOtherLimits) {
   EXPECT_TRUE(AwaitFurtherSteps(*chief));
 }
 
-// A group with a fixed number of tasks may state this number.
+// Equal values of min_replicas and max_replicas fix the number of tasks. The cluster must have this
+// number of tasks.
 TEST_F(ElasticTest, AFixedNumberMustBeThatOfTheCluster) {
   config::TrainingConfig config = Elastic("fixed", 3, 100);
   config.strategy.max_replicas = 3;

@@ -125,7 +125,7 @@ TEST_P(EndingTest, AServerLeavesItsStateWithTheChiefAndTheJobGoesOnFromThere) {
     ASSERT_TRUE(Eventually([&] { return LastCheckpoint() >= asked; })) << LastCheckpoint();
     const int64_t saved = LastCheckpoint();
     // In asynchronous mode, ps 0 may count further steps after its own state has been copied and
-    // before that of ps 1 is.
+    // before ps 1's state is copied.
     if (task == kPs1 && GetParam() == std::string("sync"))
       EXPECT_EQ(The(kPs0).Step(), saved) << "a step was taken after the last copy";
     Start(task);

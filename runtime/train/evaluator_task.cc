@@ -36,8 +36,8 @@ class Evaluator {
     if (context_.stop().WaitFor(Seconds(context_.config().eval.start_delay_secs))) return Stopped();
     Duration waiting_since = context_.clock().Monotonic();
     while (true) {
-      // Check whether the run has ended before listing its checkpoints; otherwise, the last one
-      // could be missed.
+      // Before listing the checkpoints, check whether the run has ended; otherwise, the last
+      // checkpoint could be missed.
       const std::optional<int64_t> end = run_end_.Ended();
       RETURN_IF_ERROR(run_end_.Failure());
       if (end && damaged_ && *damaged_ >= *end) Retry();
@@ -189,9 +189,9 @@ class Evaluator {
                         {{"model_dir", folder_}, {"evaluated", evaluated_}});
   }
 
-  // Reports that the last checkpoint has been evaluated, with a mark in the folder and on this
-  // task's port. The chief waits for one of the two. If the mark cannot be written, keeps this task
-  // running until the chief has had time to query the port.
+  // Reports that the last checkpoint has been evaluated, with a marker in the folder and on this
+  // task's port. The chief waits for one of the two. If the marker cannot be written, keeps this
+  // task running until the chief has had time to query the port.
   Status Finish() {
     summaries_->Flush(5s);
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",

@@ -111,7 +111,7 @@ TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
 struct Special {
   size_t task = 0;
   FileSystem* files = &RealFileSystem();
-  std::string model_dir;  // "": that of the others
+  std::string model_dir;  // "": that of the other tasks
 };
 
 class TakeoverTest : public GroupTest {
@@ -295,7 +295,7 @@ TEST_F(TakeoverTest, EveryTaskMustShareTheFolder) {
   }
 }
 
-// A replacement whose volume is missing ends with an error, and the others go on.
+// A replacement task whose volume is missing exits with an error, and the other tasks keep running.
 TEST_F(TakeoverTest, AReplacementThatDoesNotShareTheFolderIsKeptOut) {
   config::TrainingConfig config = Shrinking("shared", 100'000'000);
   StartAll(config);

@@ -13,7 +13,7 @@ namespace {
 
 using data::testing::ImageFolder;
 
-// Returns a training file for images of the folders `train` and `eval`.
+// Returns a training file for the images in the folders `train` and `eval`.
 config::TrainingConfig ConfigFor(const ImageFolder& train, const ImageFolder& eval) {
   StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(
       StrCat("model: {layers: [{InputLayer: {batch_shape: [null, 2, 3, 3]}}, {Flatten: }, ",
@@ -59,7 +59,7 @@ TEST(ImageData, EvaluationUsesTheClassesOfTraining) {
   labels = EvalLabels(config);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_EQ(*labels, (std::vector<int64_t>{0}));
-  config.data.eval.classes = {"cats", "dogs"};  // its own
+  config.data.eval.classes = {"cats", "dogs"};  // data.eval lists its own classes
   labels = EvalLabels(config);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_EQ(*labels, (std::vector<int64_t>{0, 1}));

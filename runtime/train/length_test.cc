@@ -36,8 +36,8 @@ class Lengths : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Returns a training file for a model that predicts the byte after each byte, in lines of up to 9
-  // bytes.
+  // Returns a training file for a model that predicts the next byte at each position, in lines of
+  // up to 9 bytes.
   config::TrainingConfig NextByte(const std::string& more) const {
     const std::string source =
         StrCat("{format: text, files: [", folder_,

@@ -69,8 +69,8 @@ class ServerProgress {
   ProgressBoard& board_;
 };
 
-// Returns the type of the chief's task, or "" if it is unknown: the sparse form of TF_CONFIG does
-// not contain it, and not every operator sets TFJOB_CHIEF.
+// Returns the type of the chief's task, or "" if the type is unknown. The sparse form of TF_CONFIG
+// does not contain the type, and not every operator sets TFJOB_CHIEF.
 std::string ChiefTypeOf(const cluster::TfConfig& config) {
   if (config.cluster.sparse() && config.chief_type.empty()) return "";
   return cluster::ChiefOf(config).type;

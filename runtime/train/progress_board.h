@@ -26,7 +26,7 @@ class ProgressBoard {
     if (refresh_) refresh_(progress);
     return progress;
   }
-  // Returns the task's state. Does not call the refresh function, because that may hang.
+  // Returns the task's state. Does not call the refresh function, because that function may hang.
   progress::State state() const {
     MutexLock lock(mutex_);
     return progress_.state;
@@ -46,8 +46,8 @@ class ProgressBoard {
     change(progress_);
   }
 
-  // Shows a problem that does not end the task; "" removes it. `what` names the failing part, such
-  // as "checkpoints".
+  // Shows a problem that does not stop the task, or removes the problem if `problem` is "". `what`
+  // names the failing part, such as "checkpoints".
   void ShowProblem(const std::string& what, const std::string& problem) {
     MutexLock lock(mutex_);
     if (problem.empty()) {

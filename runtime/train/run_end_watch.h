@@ -1,5 +1,5 @@
 // Detects the end of the run in all tasks except the chief, from the chief's progress or from the
-// mark in model_dir. Either is enough: a worker may have no access to the folder, the folder may
+// marker in model_dir. Either is enough: a worker may have no access to the folder, the folder may
 // show old content for a while, and the chief may exit before a restarted worker can query its
 // progress.
 #pragma once

@@ -23,7 +23,7 @@ struct Writing {
   std::optional<Status> result ABSL_GUARDED_BY(mutex);
 };
 
-// Writes the mark on a separate thread. Returns DeadlineExceeded if the disk hangs.
+// Writes the marker on a separate thread. Returns DeadlineExceeded if the disk hangs.
 Status WriteMark(TaskContext& context, const RunEnd& end, Duration patience) {
   auto writing = std::make_shared<Writing>();
   std::thread([writing, end, folder = context.config().model_dir, run = context.run(),

@@ -83,7 +83,7 @@ class SeveralOutputs : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs the job to its end. Returns the chief's last progress.
+  // Runs the job to completion. Returns the last progress that the chief reported.
   progress::Progress Run(const config::TrainingConfig& config, const std::vector<Task>& all) {
     for (const Task& task : all) AddressOf(task);
     std::list<RunningTask> tasks;

@@ -9,7 +9,7 @@ namespace tfjob::train {
 // the shortest, and `process` is the longest.
 struct StopBudget {
   Duration answer;   // deadline for answers to the step in progress
-  Duration serving;  // until when a parameter server serves
+  Duration serving;  // how long a parameter server keeps serving
   Duration process;  // when the process exits unconditionally
 };
 // With Kubernetes' default grace period of 30 s, the durations are 5 s, 20 s and 25 s. With a

@@ -58,7 +58,7 @@ class TableJob : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs a new attempt of the job to its end. Returns the last loss that the last task has
+  // Runs a new attempt of the job to completion. Returns the last loss that the last task has
   // reported.
   double Run(const config::TrainingConfig& config, const std::vector<Task>& all,
              int64_t last_step = 12) {

@@ -47,8 +47,8 @@ struct TaskOptions {
   // The job's key. Without a key, the task logs a warning once, and any peer may claim to belong to
   // the job.
   rpc::Credentials credentials;
-  // Address at which the task serves its progress if TF_CONFIG has no cluster. If both are empty,
-  // the task serves no progress.
+  // The address at which the task serves its progress if TF_CONFIG has no cluster. If TF_CONFIG has
+  // no cluster and this address is "", the task serves no progress.
   std::string lone_address;
   // The device that computes (exec::DeviceByName), for developers. If empty, the training file
   // determines the device.
@@ -56,8 +56,8 @@ struct TaskOptions {
   ProfileOptions profile;
   // The time from the request to stop until the process is killed.
   Duration grace_period{30s};
-  // The file system to which checkpoints, summaries and marks are written. Must never be destroyed
-  // if its operations may hang.
+  // The file system to which checkpoints, summaries and markers are written. Must never be
+  // destroyed if its operations may hang.
   FileSystem* files = &RealFileSystem();
   // If set, called by the chief before the evaluation of the last state. If it returns an error,
   // the evaluation stops.
@@ -79,8 +79,8 @@ class TaskContext {
   const rpc::Identity& identity() const { return identity_; }
   const rpc::Credentials& credentials() const { return options_.credentials; }
   // Returns the run that this task belongs to. For the first 60 s after this task has started,
-  // RunMark::oldest is the task's start time. Older marks are then ignored, because the chief,
-  // which removes the marks of earlier runs, may not have started yet.
+  // RunMark::oldest is the task's start time. Older markers are then ignored, because the chief,
+  // which removes the markers of earlier runs, may not have started yet.
   RunMark run() const;
   // Returns which steps to record, and the file for the trace.
   ProfileOptions profile() const;

@@ -25,7 +25,7 @@ class TextData : public testing::Test, public TestCluster {
     return folder_ + "/" + name;
   }
 
-  // Returns a training file for a model that predicts the byte after each byte.
+  // Returns a training file for a model that predicts the next byte at each position.
   config::TrainingConfig NextByte(const std::string& source) const {
     return Parsed(
         StrCat("model: {layers: [{InputLayer: {batch_shape: [null, 6], dtype: int64}}, ",

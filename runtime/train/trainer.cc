@@ -22,7 +22,8 @@ namespace {
 constexpr Duration kShowEvery = 250ms;
 // The maximum delay before a file that another task has written appears in a shared folder.
 constexpr Duration kSharePatience = 20s;
-// The same for a task that joins a run in progress: the file was written long before.
+// The same delay for a task that joins a run in progress. It is shorter, because the file was
+// written long before.
 constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
@@ -88,7 +89,7 @@ Status Trainer::LoadWeights() {
 
 StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
   const bool chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief;
-  // Without the job's UID, the mark of an earlier run might be mistaken for this run's.
+  // Without the job's UID, the marker of an earlier run might be mistaken for this run's.
   const bool others_end = context_.config().strategy.on_failure == config::OnFailure::kShrink &&
                           !context_.identity().job_uid.empty();
   strategy::TrainingTask task{
@@ -176,7 +177,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   return start;
 }
 
-// The time distinguishes this run from an earlier one whose last terms were not recorded.
+// Uses the current time as first_term, unless the folder records a later term. The time
+// distinguishes this run from an earlier run whose last terms were not recorded.
 StatusOr<strategy::RunClaim> Trainer::ClaimRun() {
   const int64_t now = context_.clock().Now().time_since_epoch().count();
   const std::string& folder = context_.config().model_dir;
@@ -213,7 +215,8 @@ Status Trainer::CheckHasModelDir() const {
                          "model_dir (in C++, pass BackupAndRestore), or use on_failure: wait");
 }
 
-// The folder may be damaged or out of reach at present, which does not mean that it is not shared.
+// If the folder cannot be read, only logs a warning: the folder may be damaged or temporarily out
+// of reach, which does not prove that the tasks do not share it.
 Status Trainer::AwaitClaim(const strategy::RunClaim& claim, Duration patience) {
   if (!claim.written) return OkStatus();
   const std::string& folder = context_.config().model_dir;
@@ -372,8 +375,8 @@ Status Trainer::TellOfEndings() {
   return context_.stop().requested() ? OkStatus() : told;
 }
 
-// Tells the observer of the servers that were asked to stop, because the step in progress may take
-// longer than they can wait.
+// Notifies the observer during the step that servers were asked to stop, because the step may take
+// longer than these servers can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
   servers_end_ = true;  // notify the observer again after the step; that call returns the error

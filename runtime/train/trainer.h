@@ -78,15 +78,15 @@ class Trainer {
   int64_t global_step() const { return global_step_; }
   // Returns whether another task has ended the job.
   bool job_over() const { return job_over_; }
-  // Returns whether this task takes part in the run, because its strategy has started.
+  // Returns whether this task takes part in the run, that is, whether its strategy has started.
   bool joined() const { return joined_; }
   // Ends the run after the latest step. Observers may call this function. Returns Unimplemented if
   // other tasks train, too, because they would continue.
   Status EndHere();
 
  private:
-  // Loads model.weights into start_, if this task needs them. Prepare calls this function, so a
-  // task whose file is incompatible fails before it has changed anything.
+  // Loads model.weights into start_ if this task needs the weights. Prepare calls this function, so
+  // a task whose file is incompatible fails before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   // Returns the newest state that was saved or is being saved, or nullopt if there is none. May use
@@ -96,13 +96,14 @@ class Trainer {
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
   // See strategy::TrainingTask::claim_run.
   StatusOr<strategy::RunClaim> ClaimRun();
-  // Returns whether a task of this job's present attempt has provided a first state before, or may
-  // have, because model_dir cannot be read.
+  // Returns whether a task of this job's present attempt has already provided a first state. Also
+  // returns true if this is unknown because model_dir cannot be read.
   bool BeginsAgain() const;
-  // If any task may take over the chief's duties, returns InvalidArgument if there is no model_dir.
+  // Returns InvalidArgument if any task may take over the chief's duties, but there is no
+  // model_dir.
   Status CheckHasModelDir() const;
-  // Waits until model_dir contains what the task that provided the first state has written. Returns
-  // Unavailable if it does not appear in time, because the volume may not be mounted yet.
+  // Waits until model_dir contains the claim of the task that provided the first state. Returns
+  // Unavailable if the claim does not appear in time, because the volume may not be mounted yet.
   Status AwaitClaim(const strategy::RunClaim& claim, Duration patience);
   // Calls AwaitClaim at the beginning of a run in which any task may take over the chief's duties.
   // Returns state::RunFailure if this task does not share model_dir with the others.
@@ -143,8 +144,8 @@ class Trainer {
   std::optional<state::Snapshot> start_;  // the state to start from, until it is provided
   bool filled_ = false;                   // this task has provided a state
   bool job_over_ = false;                 // the chief ended the job
-  // Whether training tasks and servers, respectively, were asked to stop and the observer has not
-  // been notified yet. Set on any thread.
+  // Whether training tasks (or servers) were asked to stop, but the observer has not been notified
+  // yet. Set on any thread.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;

@@ -57,8 +57,8 @@ std::string Seal(const JobKey* key, std::string_view label, std::string_view tra
   return message;
 }
 
-// Splits the proof off the body of a message and checks it. Returns the rest of the body, or
-// nullopt if the proof is wrong.
+// Splits the proof off a message's body and checks the proof. Returns the body without the proof,
+// or nullopt if the proof is wrong.
 std::optional<std::string_view> Unseal(const JobKey* key, std::string_view label,
                                        std::string_view transcript, const MessageReader& reader) {
   const std::string_view body = reader.body();

@@ -1,5 +1,5 @@
-// Tests training and evaluation on single batches, and the batches for a program's own training
-// loop.
+// Tests training and evaluation on single batches, and a program's own loop over the batches of a
+// dataset.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Tests the end of Fit: the final learning rate and values, and the callbacks that are called.
+// Tests the end of Fit: which learning rate and values the model has afterwards, and which
+// callbacks are called.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -22,7 +23,7 @@ tj::LambdaCallback SetRateAfter(int64_t wanted, double rate) {
   }};
 }
 
-// Returns the learning rate with which a Fit of the model starts.
+// Calls Fit, and returns the learning rate at its start.
 double RateOf(tj::CompiledModel& model) {
   double rate = -1;
   const tj::LambdaCallback record = {.on_train_begin = [&](tj::FitControl& run) {

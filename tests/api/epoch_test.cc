@@ -38,7 +38,8 @@ TEST(StepsPerEpoch, MayDifferFromThatOfAnEarlierFit) {
   ASSERT_TRUE(parts.Fit(train, shorter).ok());
   EXPECT_EQ(parts.step(), 12);
   EXPECT_EQ(WeightsOf(parts), WeightsOf(whole));
-  // In the opposite order, the third pass starts after three epochs of two batches.
+  // In the opposite order, the three short epochs of two batches each complete two passes over the
+  // data, so the next Fit starts with the third pass.
   tj::CompiledModel again = Compiled();
   shorter.epochs = 3;
   ASSERT_TRUE(again.Fit(train, shorter).ok());

@@ -24,15 +24,16 @@ TEST(Save, AWholeModelContinuesWhereItEnded) {
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
   EXPECT_EQ(loaded->Evaluate(train).value().values(), model.Evaluate(train).value().values());
 
-  // The file also contains the optimizer's state: without shuffling, both models take the same
-  // steps.
+  // The file also contains the optimizer's state. Therefore, without shuffling, both models take
+  // the same steps.
   tj::FitOptions options = Quietly(1);
   options.shuffle = false;
   ASSERT_TRUE(model.Fit(train, options).ok());
   ASSERT_TRUE(loaded->Fit(train, options).ok());
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
 
-  // With shuffling, the number of the epoch determines the order.
+  // With shuffling, the epoch number determines the order of the examples, so both models continue
+  // with epoch 5.
   ASSERT_TRUE(model.Fit(train, Quietly(6, 5)).ok());
   ASSERT_TRUE(loaded->Fit(train, Quietly(6, 5)).ok());
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));

@@ -1,4 +1,4 @@
-// Tests the training of Fit, and how Fit ends.
+// Tests how Fit trains, and how it ends.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -30,7 +30,7 @@ TEST(Fit, LearnsWhatEvaluateAndPredictThenShow) {
   EXPECT_DOUBLE_EQ(metrics["loss"], history.values.at("val_loss").back());
   EXPECT_DOUBLE_EQ(metrics["accuracy"], history.values.at("val_accuracy").back());
 
-  // The predictions have the same accuracy that Evaluate reports.
+  // The predictions have the accuracy that Evaluate reports.
   const tj::data::Arrays points = Points(512);
   const tj::Tensor logits = model.Predict(points.x).value();
   ASSERT_EQ(logits.shape(), (std::vector<int64_t>{512, 2}));
@@ -118,7 +118,7 @@ TEST(Fit, ClassWeightsAndSampleWeightsChangeTheLoss) {
   EXPECT_DOUBLE_EQ(by_sample.Fit(points, Quietly(1)).value().values.at("loss")[0], twice);
 }
 
-// Returns a callback that requests a stop of the process during a step.
+// Returns a callback that sends SIGTERM to this process at the end of a step.
 tj::LambdaCallback StopAt(int64_t step) {
   return {.on_batch_end = [step](tj::FitControl& run, int64_t, const tj::Metrics&) {
     if (run.step() == step) raise(SIGTERM);
@@ -228,8 +228,8 @@ tj::LambdaCallback RecordRates(std::vector<double>& rates) {
 }
 
 TEST(Fit, ContinuesAfterARequestToStopAsIfThereHadBeenNone) {
-  // Only a training that is not stopped replaces the variables with their moving averages at the
-  // end.
+  // At the end of training, the variables are replaced with their moving averages, but only if the
+  // training was not stopped.
   const tj::SGD optimizer = {.learning_rate = 0.5, .use_ema = true};
   const tj::Dataset train = Points(64);
   tj::CompiledModel whole = CompiledWith(optimizer), parts = CompiledWith(optimizer);
@@ -293,7 +293,7 @@ TEST(ReduceLROnPlateau, ReducesTheRateUntilItsMinimum) {
   tj::CompiledModel model = CompiledWith(tj::SGD{.learning_rate = 0.5});
   std::vector<double> rates;
   tj::FitOptions options = Quietly(5);
-  // No epoch can be better than the first one by so much.
+  // Because of min_delta, no later epoch counts as better than the first one.
   options.callbacks = {
       RecordRates(rates),
       tj::ReduceLROnPlateau{

@@ -1,5 +1,5 @@
-// Tests that functions and the members of CompiledModel, such as Fit and Evaluate, use each other's
-// values.
+// Tests that functions and the methods of CompiledModel, such as Fit and Evaluate, see each other's
+// changes to the variables.
 #include <gtest/gtest.h>
 
 #include "tests/api/programs.h"

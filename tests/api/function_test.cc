@@ -1,4 +1,4 @@
-// Tests functions, whose steps a program composes itself.
+// Tests Session::Function, with which a program composes its own steps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -114,8 +114,8 @@ struct Gan {
         .value();
   }
 
-  // Takes `rounds` steps of the generator, with `k` steps of the discriminator before each of them.
-  // Returns the mean of the last values that the generator has produced.
+  // Trains the generator for `rounds` steps, and the discriminator for `k` steps before each of
+  // these. Returns the mean of the last values that the generator has produced.
   double Train(int rounds, int k) {
     tj::Function train_discriminator = DiscriminatorStep(), train_generator = GeneratorStep();
     uint32_t state = 7;

@@ -1,4 +1,4 @@
-// Runs jobs whose tasks are processes on this machine that run a program with the C++ API.
+// Runs jobs as processes on this machine. Each task runs a program that uses the C++ API.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -68,7 +68,8 @@ TEST(Compile, AModelWithAnOpenLengthHasItsVariablesAtOnce) {
   ASSERT_TRUE(recurrent.Save(path).ok());
   tj::CompiledModel other = recurrent;
   EXPECT_TRUE(other.LoadWeights(path).ok());
-  // Here, the length determines the shape of the kernel.
+  // In this model, the shape of the kernel depends on the length, so the variables cannot be
+  // created yet.
   const tj::CompiledModel flat =
       compiled({tj::Input{.shape = {-1, 4}}, tj::Flatten{}, tj::Dense{.units = 2}});
   EXPECT_EQ(flat.Weights().status().code(), tj::StatusCode::kFailedPrecondition);

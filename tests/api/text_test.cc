@@ -1,4 +1,4 @@
-// Tests datasets of text, of terms, and of CSV columns by name.
+// Tests datasets of text and of terms, and CSV columns that are selected by name.
 #include <gtest/gtest.h>
 
 #include <cstdio>

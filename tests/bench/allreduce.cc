@@ -1,8 +1,8 @@
 // Measures an all-reduce of float32 sums, or another collective operation, between processes that
 // are connected by loopback TCP, between processes that share memory, or between threads. With two
 // ranks and TCP, also measures an all-reduce by a bare loop over an additional socket
-// (bare_loop.h), which shows the limit of this transport. The operation and the bare loop
-// alternate, so that both are measured under the same load of the machine.
+// (bare_loop.h). The bare loop shows how fast this transport can be at best. The operation and the
+// bare loop alternate, so that both are measured under the same load of the machine.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,7 +112,7 @@ Results MeasureSize(const Options& options, Communicator& communicator, int bare
   const auto theirs = [&] { loop.Run(); };
   const int rounds = RoundsFor(options, bytes);
   if (options.operation == "all_reduce") CheckSum(communicator, values, ours);
-  Turn(communicator, std::min(rounds, 10), ours);  // warms up windows and pages
+  Turn(communicator, std::min(rounds, 10), ours);  // warms up TCP windows and memory pages
   if (bare >= 0) {
     CheckSum(communicator, values, theirs);
     Turn(communicator, std::min(rounds, 10), theirs);
@@ -214,7 +214,8 @@ class Ranks {
   std::vector<Thread> threads_;
 };
 
-// Returns the minimum fraction of an operation's bytes that each rank must send.
+// Returns the minimum number of bytes that each rank must send, as a fraction of the operation's
+// bytes.
 double BusFactor(const Options& options) {
   const double ranks = options.ranks;
   if (options.operation == "all_reduce") return 2 * (ranks - 1) / ranks;

@@ -1,6 +1,6 @@
-// Measures two ways to exchange the gradient of a table between processes: by rows, like the
-// strategies, and as a whole. The time for the exchange by rows includes packing the rows and
-// adding them up; the time for the exchange as a whole is that of the all-reduce alone. The two
+// Measures two ways to exchange the gradient of a table between processes: sending its rows, as the
+// strategies do, and reducing the whole gradient. The time for sending rows includes packing the
+// rows and adding them up; the time for the whole gradient is that of the all-reduce alone. The two
 // ways alternate, so that both are measured under the same load of the machine. The bytes on the
 // wire are those that the operating system has sent (TCP_INFO).
 #include <linux/tcp.h>

@@ -1,5 +1,5 @@
-// Sums float32 values over two processes with a bare loop over a single socket, to measure the
-// limit of this transport.
+// Sums float32 values over two processes with a bare loop over a single socket, to measure how fast
+// a socket can be at best.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Implements the benchmark case buckets: batches of examples of similar lengths, compared with
-// batches of examples of any length. Reports the fraction of padding, which is wasted work for a
-// model, the rate of batches, and the time for measuring the lengths at the start.
+// Implements the benchmark case buckets: compares batches of examples of similar lengths with
+// batches of examples of any length. Reports the fraction of padding (wasted work for a model), the
+// rate of batches, and the time that it takes to measure the lengths at the start.
 #include "runtime/data/buckets.h"
 
 #include <CLI/CLI.hpp>
@@ -46,7 +46,8 @@ SourcePtr Tokens(const BucketsOptions& options, int64_t& used) {
       data::Dataset{.arrays = {{"tokens", "memory", std::move(tokens)}}}));
 }
 
-// Returns the source in buckets, and reports the time for measuring the lengths of the examples.
+// Returns the source in buckets. Reports the time that it takes to measure the lengths of the
+// examples.
 StatusOr<SourcePtr> Measured(SourcePtr source, const BucketsOptions& options) {
   std::vector<int64_t> boundaries;
   for (int64_t length = options.length / 8; length > 0 && length < options.length; length *= 2)

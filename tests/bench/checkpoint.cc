@@ -1,5 +1,5 @@
 // Implements the benchmark case checkpoint. Measures the rate at which a checkpoint is saved,
-// compared with that of dd; the time to restore a checkpoint; and how many samples a task trains
+// compared with that of dd; the time to restore a checkpoint; and on how many samples a task trains
 // while a thread saves its state, compared with the same period without a save.
 #include "runtime/train/model_dir/checkpoint.h"
 
@@ -101,7 +101,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> NewTask(
                                   .provide_state = std::move(provide_state)});
 }
 
-// Returns the time in which a new task loads the state from the newest checkpoint.
+// Returns the time that a new task takes to load the state from the newest checkpoint.
 StatusOr<Times> Restore(const std::string& folder, const strategy::ModelDefinition& definition,
                         ThreadPool* pool) {
   const auto load = [&](const state::Snapshot* into) -> StatusOr<state::Snapshot> {

@@ -75,7 +75,7 @@ def environment(options):
 
 def run_jobs(api, operator, options, seconds=1800):
     """Creates the jobs and waits until all of them are Running. Polls the operator's gauge, because
-    polling the API server for all jobs would cause additional load. Finally checks the states with
+    polling the API server for all jobs would cause additional load. Finally checks the states on
     the API server."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
@@ -84,8 +84,8 @@ def run_jobs(api, operator, options, seconds=1800):
 
 
 def writes(api):
-    """Returns how many writes to the kinds of objects that the operator writes the API server has
-    counted. Includes writes by any client."""
+    """Returns the API server's count of writes to the kinds of objects that the operator writes.
+    Includes the writes of all clients."""
     page = api.raw("GET", "/metrics")[1].decode()
     return sum(int(total(page, "apiserver_request_total", resource=resource, verb=verb))
                for resource in WRITTEN for verb in WRITES)
@@ -93,7 +93,7 @@ def writes(api):
 
 def wait_quiet(pid, idle=1.0, share=0.02, seconds=60):
     """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns the
-    seconds from the call until the process last used more."""
+    seconds from the call until the process last used more than that."""
     start = last_work = time.monotonic()
     used = cpu_seconds(pid)
     while (now := time.monotonic()) - start < seconds:

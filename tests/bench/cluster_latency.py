@@ -25,8 +25,8 @@ def watch_ends(api, version, ends):
 
 
 def measure(api, job, ends):
-    """Returns the milliseconds until the job's condition, counted from the response to the write of
-    the pod's status and, as a second number, from the request."""
+    """Returns two numbers of milliseconds until the job's condition is seen: counted from the
+    response to the write of the pod's status, and counted from the request."""
     sent = time.monotonic()
     api.request("PATCH", kube.core(NAMESPACE, f"pods/{job}-worker-0/status"), ENDED,
                 content_type="application/strategic-merge-patch+json")

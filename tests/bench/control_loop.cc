@@ -1,7 +1,7 @@
 // Runs TFJobs on the in-memory store, where a fake kubelet immediately sets each pod to Running.
-// Measures the time until all jobs are Running, and the resident memory without the bytes of the
-// store. This is the memory of the control loop with its caches and queues, the fake kubelet,
-// libraries and the allocator.
+// Measures the time until all jobs are Running, and the resident memory minus the bytes of the
+// store. The remaining memory is that of the control loop with its caches and queues, the fake
+// kubelet, the libraries and the allocator.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -170,7 +170,7 @@ double StatusMegabytes(const std::string& name) {
 
 int Run(const Load& load) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  mallopt(M_ARENA_MAX, 2);  // like the operator; one heap per thread would use a third more
+  mallopt(M_ARENA_MAX, 2);  // as in the operator; one heap per thread would use a third more memory
   const double resident_at_start = StatusMegabytes("VmRSS");
   store::StoreOptions store_options;
   store_options.node_name = "node-1";

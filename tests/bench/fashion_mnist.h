@@ -1,6 +1,6 @@
-// Trains a model on Fashion-MNIST in one process, in the same way as the trainer: from the model,
-// builds a graph and then a program. The measured part includes drawing, gathering and scaling
-// batches in the same thread, but not reading files.
+// Trains a model on Fashion-MNIST in one process, in the same way as the trainer: builds a graph
+// from the model, and a program from the graph. The measured part includes drawing, gathering and
+// scaling batches in the same thread, but not reading files.
 #pragma once
 
 #include <CLI/CLI.hpp>

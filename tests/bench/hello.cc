@@ -26,8 +26,8 @@ wire::JobKey BenchKey() {
   return *wire::JobKey::Parse(std::string(64, 'b'));
 }
 
-// Returns the memory that a listener uses for one connection. Measures the state with the largest
-// memory: the listener has read all but the last byte of the longest claims.
+// Returns the memory that a listener uses for one connection. Measures the state that needs the
+// most memory, in which the listener has read all but the last byte of the longest claims.
 int64_t BytesOfAnUnprovenHello() {
   const wire::JobKey key = BenchKey();
   const std::string claims = "ps 0";

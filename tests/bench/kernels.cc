@@ -1,6 +1,6 @@
-// Measures, one by one, the kernels of a training step of the two MLPs: GFLOP/s of each matrix
-// product with dense and with padded rows, and GB/s of the memory-bound kernels. Shows which shapes
-// and strides slow down a step.
+// Measures, one by one, the kernels in a training step of two MLPs: the GFLOP/s of each matrix
+// product with dense and with padded rows, and the GB/s of the memory-bound kernels. Shows which
+// shapes and strides slow down a step.
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -1,6 +1,6 @@
 // Measures a synchronous step of many workers on one parameter server over loopback TCP. Reports
-// the time of the step, and the memory of the process without the state and the buffers of the
-// workers, which mostly contains gradients that wait for the step.
+// the time of the step, and the memory of the process, not counting the state and the workers'
+// buffers. Most of this memory contains gradients that wait for the step.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // Implements the benchmark case ps-train: a job with parameter servers and workers, which run as
 // processes on this machine, trains a 784-512-512-10 network with SGD on Fashion-MNIST. Reports
 // samples per second and per CPU-second, summed over all processes. Both are measured between two
-// points in time while the job is running, which excludes start-up and reading data, as for the
-// other frameworks in tests/bench/peers.
+// points in time while the job is running, so they do not include start-up and reading data. The
+// programs for other frameworks in tests/bench/peers are measured in the same way.
 //
 //   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>

@@ -50,8 +50,8 @@ class Report {
   // Prints the line, after adding the times of the measured part, the peak resident memory of the
   // process and the load of the machine.
   void Print(const Times& times);
-  // Does the same for a case in which other processes do the work. `peak_rss_mb` is the sum of the
-  // peaks of these processes.
+  // Like Print(times), but for a case in which other processes do the work. `peak_rss_mb` is the
+  // sum of the peaks of these processes.
   void Print(const Times& times, double peak_rss_mb);
 
  private:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""start: measures the time from the start of the trainer's program to the beginning and to the end
-of the first step, on synthetic data: an MLP, 784-512-512-10, and ResNet-50 with batches of 8."""
+"""start: measures how long it takes from the start of the trainer's program to the beginning and to
+the end of the first step. Trains an MLP (784-512-512-10), and ResNet-50 with batches of 8, on
+synthetic data."""
 import argparse
 import pathlib
 import resource
@@ -27,7 +28,7 @@ log_step_count_steps: 1
 
 
 def run(trainer, model):
-    """Returns the times until the log says that training begins, and that the first step is done."""
+    """Returns the times until the log reports the start of training, and the end of the first step."""
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "training.yaml")
         config.write_text(CONFIG.format(model=model))

@@ -54,9 +54,10 @@ def write_examples(path, rows):
 
 
 def run(trainer, config, attempt, options, log):
-    """Runs a job to its end. `attempt` must differ for each run with the same model_dir, because each run marks its
-    attempt there as over. Returns the seconds, the CPU seconds, and the peak memory in MB per kind of task: of the
-    chief, and of the worker and the server that need most."""
+    """Runs a job to completion. `attempt` must differ for each run with the same model_dir, because
+    each run records there that its attempt is over. Returns the seconds, the CPU seconds, and the
+    peak memory in MB by kind of task: that of the chief, and those of the worker and the server
+    that need the most memory."""
     counts = {"chief": 1, "worker": options.workers, "ps": options.servers}
     addresses = free_addresses(sum(counts.values()))
     cluster = {kind: [addresses.pop() for _ in range(count)] for kind, count in counts.items()}

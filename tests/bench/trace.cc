@@ -24,7 +24,7 @@ void RecordSpans(int64_t spans) {
   }
 }
 
-// Measures recording spans on all threads at the same time.
+// Measures the cost of recording spans on all threads at the same time.
 void Record(const char* what, const TraceOptions& options) {
   Stopwatch watch;
   std::vector<std::thread> threads;

@@ -203,7 +203,8 @@ double ResidentMegabytes() {
   return resident * 4096 / (1 << 20);
 }
 
-// Returns the time for generating the events, which is subtracted from the measurement.
+// Returns the time that it takes to generate the events. This time is subtracted from the
+// measurement.
 Times Generation(int pods) {
   const Stopwatch stopwatch;
   EventStream stream(pods);

@@ -49,7 +49,7 @@ refused() {
 golden() {
   local name=$1
   shift
-  # Leaves out the CRD, which //operator/crd:crd_test compares with its source.
+  # Leave out the CRD, which //operator/crd:crd_test compares with its source.
   render "$@" | sed -e '/^# Source: .*crd.yaml/,/^---$/d' >"$folder/$name.yaml"
   if [ -n "${update:-}" ]; then cp "$folder/$name.yaml" "$GOLDEN/$name.yaml"; fi
   diff -u "$GOLDEN/$name.yaml" "$folder/$name.yaml"

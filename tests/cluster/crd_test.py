@@ -19,7 +19,7 @@ NAMESPACES = [f"tfjob-crd-test-{os.getpid()}", "kubeflow"]  # some manifests use
 
 
 def kubectl(*arguments, given=None):
-    """Returns (exit status, output, errors)."""
+    """Runs kubectl. Returns (exit status, output, errors)."""
     command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", os.environ["TFJOB_TEST_KUBECONFIG"]]
     if isinstance(given, dict):
         given = json.dumps(given)

@@ -1,7 +1,7 @@
 // Tests that the REST client fulfils the contract of client::Client on a real API server. The
-// environment variable TFJOB_TEST_KUBECONFIG (tests/cluster/run.sh sets it) names the server's
-// kubeconfig; if it is not set, the tests are skipped. Every test creates its own namespace, and
-// deletes it afterwards.
+// environment variable TFJOB_TEST_KUBECONFIG, which tests/cluster/run.sh sets, names the server's
+// kubeconfig. If the variable is not set, the tests are skipped. Every test creates its own
+// namespace, and deletes it afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>

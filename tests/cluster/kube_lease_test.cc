@@ -1,7 +1,7 @@
 // Tests leader election and the events recorder on a real API server. The environment variable
-// TFJOB_TEST_KUBECONFIG (tests/cluster/run.sh sets it) names the server's kubeconfig; if it is not
-// set, the tests are skipped. The tests create objects in the namespace "default", under names that
-// are unique to the run, and delete them afterwards.
+// TFJOB_TEST_KUBECONFIG, which tests/cluster/run.sh sets, names the server's kubeconfig. If the
+// variable is not set, the tests are skipped. The tests create objects in the namespace "default",
+// under names that are unique to the run, and delete them afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>

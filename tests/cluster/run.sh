@@ -6,8 +6,8 @@
 # --control-plane  runs the Bazel tests tagged "cluster", crd_test.py and reference_test.py with a
 #                  control plane only, and gang_test.py with Kubernetes' own gang scheduling on
 # --node           installs the operator as users do and applies deploy/examples; the pods train
-# --faults         tests the operator while the API server is killed, stopped, restored or gives
-#                  wrong answers, and while the operator's surroundings change
+# --faults         tests the operator while the API server is killed, stopped, restored or returns
+#                  wrong responses, and while the operator's environment changes
 #
 # Appends "<passed> <failed> <what>" to the file RESULTS, and the output of failed tests to RESULTS.failures.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"

@@ -1,6 +1,6 @@
-// Checks the sizes of the architectures in deploy/examples/models, which the trainer reads from
-// Keras' JSON. For published models, the expected sizes are the published ones; for all others,
-// formulas yield them.
+// Checks the numbers of parameters of the models in deploy/examples/models, which the trainer reads
+// from Keras' JSON. For published models, the expected numbers are the published ones; for all
+// other models, the test computes them with formulas.
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"

@@ -128,7 +128,7 @@ TEST_P(HardeningTest, NoMemoryIsWritableAndExecutable) {
 TEST_P(HardeningTest, TheCompilerChecksStackBuffersAndBranches) {
   const std::set<std::string> symbols = program_.Symbols();
   EXPECT_TRUE(symbols.contains("__stack_chk_fail"));
-  // Below level 2 of _FORTIFY_SOURCE, the compiler would call the unchecked snprintf where the
+  // With a _FORTIFY_SOURCE level below 2, the compiler would call the unchecked snprintf where the
   // output is known to fit.
   EXPECT_TRUE(symbols.contains("__snprintf_chk"));
   EXPECT_FALSE(symbols.contains("snprintf"));

@@ -1,5 +1,5 @@
 // Checks the reader of graphs (GraphDef) with arbitrary bytes. Reading never crashes, and a graph
-// that was read and is written again reads back equal.
+// that is read, written and read again stays the same.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -3,8 +3,8 @@
 //   - Reading never crashes, and every error has a message.
 //   - The events of a watch do not depend on the pieces in which the bytes arrive.
 //   - All texts of an object are UTF-8.
-//   - Whatever a pod contains, the other pods of its list are delivered, and a watch with the pod
-//     does not end.
+//   - Whatever a pod contains, the other pods of its list are delivered, and a watch that reports
+//     the pod does not end.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

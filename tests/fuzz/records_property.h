@@ -28,7 +28,8 @@ using OpenFunction =
 // Opens and reads a file with these bytes, and aborts the process (ENFORCE) if a property is
 // violated:
 //   - Reading never crashes.
-//   - The records that remain when damaged ones are left out can be read without finding damage.
+//   - If the damaged records are left out, the remaining records can be read without finding
+//     damage.
 //   - If nothing is damaged, the file has the same records whether or not damage is skipped.
 //   - The summary of the file (runtime/data/inspect) counts the same intact records.
 // The features and fields are taken from `options`. `format` is the format's name.

@@ -57,7 +57,7 @@ sockaddr_in SocketAddress(const char* host, int port) {
   return address;
 }
 
-// A job with a key, which has one server, and a chief that trains on its own thread.
+// Runs a job that has a key, one server, and a chief that trains on its own thread.
 class HostileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -306,7 +306,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
 
 TEST_F(HostileTest, PortScan) {
   for (int i = 0; i < 500; ++i) Connect();
-  // When a later connection is answered, the 500 connections have been processed.
+  // Once a later connection has been answered, all 500 connections have been processed.
   const UniqueFd last = Connect();
   Say(last, "?");
   EXPECT_EQ(HearToTheEnd(last), "");
@@ -407,7 +407,7 @@ TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
 }
 
 TEST_F(HostileTest, StreamsOfTasksThatTheJobDoesNotHave) {
-  // When the second connection is answered, the first one has been logged.
+  // Once the second connection has been answered, the first one has been logged.
   for (int i = 0; i < 2; ++i) {
     const StatusOr<rpc::DataConnection> connection =
         rpc::DialData(Address(), rpc::kStreamChannel, ps::Task("evaluator", 0), credentials_, 10s);

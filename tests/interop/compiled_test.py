@@ -1,5 +1,5 @@
 """Tests files with the settings of compile() and the state of the optimizer: the trainer and Keras
-each continue a training from files that the other has written. run.sh runs it."""
+each continue training from files that the other has written. run.sh runs it."""
 import json
 import os
 import tempfile

@@ -36,7 +36,7 @@ StatusOr<Json> ReadAll(const std::shared_ptr<const data::Source>& source,
   return reply;
 }
 
-// Returns the options of {"height", "width", "channels", "nearest", "crop"}.
+// Returns the image options in a request: {"height", "width", "channels", "nearest", "crop"}.
 data::ImageOptions ImageOf(const Json& request) {
   return {.channels = request["channels"].get<int64_t>(),
           .resize = {.height = request["height"].get<int64_t>(),
@@ -46,8 +46,9 @@ data::ImageOptions ImageOf(const Json& request) {
                      .crop_to_aspect_ratio = request.value("crop", false)}};
 }
 
-// Returns the source of a tree of operators: {"range": [first, end], "name"}, {"select", "skip",
-// "take", "repeat"}, {"concatenate": […]}, {"interleave": […], "cycle", "block"} or {"zip": […]}.
+// Returns the source that a tree of operators describes: {"range": [first, end], "name"},
+// {"select", "skip", "take", "repeat"}, {"concatenate": […]}, {"interleave": […], "cycle", "block"}
+// or {"zip": […]}.
 StatusOr<data::SourcePtr> SourceOf(const Json& tree) {
   if (tree.contains("range")) {
     const int64_t first = tree["range"][0].get<int64_t>(), end = tree["range"][1].get<int64_t>();

@@ -210,7 +210,7 @@ std::vector<std::vector<float>> FloatsOf(const Json& inputs) {
   return values;
 }
 
-// → the outputs as flat lists
+// The request of Load → the outputs as flat lists
 StatusOr<Json> Predict(const Json& request) {
   ASSIGN_OR_RETURN(auto loaded, Load(request));
   const model::BuildOptions options{.mode = model::Mode::kPredict,
@@ -231,9 +231,10 @@ StatusOr<Json> Predict(const Json& request) {
   return outputs;
 }
 
-// {…, "labels": [{"values", "shape"}, …], "learning_rate": r or "optimizer": {kind, …}, "steps": n}
-// → {"losses": before each step, "variables": by name, after n steps (default: 1) of the optimizer
-// (default: plain SGD) on the sum of the outputs' mean squared errors}
+// The request of Load, with "labels": [{"values", "shape"}, …], "learning_rate": r or "optimizer":
+// {kind, …}, and "steps": n → {"losses": before each step, "variables": by name, after n steps
+// (default: 1) of the optimizer (default: plain SGD) on the sum of the outputs' mean squared
+// errors}
 StatusOr<Json> Train(const Json& request) {
   ASSIGN_OR_RETURN(auto loaded, Load(request));
   model::BuildOptions options{.mode = model::Mode::kTrain,
@@ -269,7 +270,7 @@ StatusOr<Json> Train(const Json& request) {
   return Json{{"losses", std::move(losses)}, {"variables", std::move(variables)}};
 }
 
-// → only the variables
+// The request of Train → only the variables
 StatusOr<Json> TrainStep(const Json& request) {
   ASSIGN_OR_RETURN(Json reply, Train(request));
   return std::move(reply["variables"]);

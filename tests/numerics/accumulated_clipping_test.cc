@@ -87,7 +87,7 @@ class Training {
   variables::VariableStore store_ = TestStore();
 };
 
-// Clips the gradients of w0, w1 and the bias by the formulas in optimizer/clipping.h.
+// Clips the gradients of w0, w1 and the bias, using the formulas in optimizer/clipping.h.
 std::vector<double> Clipped(std::vector<double> g, const Clipping& clipping) {
   const double c = clipping.limit, kernel = std::hypot(g[0], g[1]);
   const double all = std::hypot(kernel, g[2]);
@@ -139,8 +139,8 @@ TEST(AccumulatedClipping, ClipsTheMeanWhenTheUpdateIsDue) {
   }
 }
 
-// Also compares the accumulators. They are not zero, because the last step does not update the
-// variables.
+// Compares the accumulators as well as the variables. The accumulators are not zero, because the
+// last step does not update the variables.
 TEST(AccumulatedClipping, GradientsByRowsGiveWhatDenseOnesGive) {
   const Model model = Sequential(
       "m", {{.name = "table", .config = layers::Embedding{.input_dim = 5, .output_dim = 3}},

@@ -192,7 +192,7 @@ TEST(AttentionNumerics, DotSumsAlongOneAxisOfEachInput) {
   for (float cosine : Predict(dot, {{12}, {12}}, {x, x})) EXPECT_NEAR(cosine, 1, 1e-5);
 }
 
-// Examples have the shape [4,3], the kernel has the shape [3,2,5], and the bias only has the last
+// Examples have the shape [4,3], the kernel has the shape [3,2,5], and the bias has only the last
 // axis.
 TEST(AttentionNumerics, EinsumDenseFollowsItsEquation) {
   layers::EinsumDense layer;

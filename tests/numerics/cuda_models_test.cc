@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(, CudaExamples,
                          });
 
 // Trains the model in bfloat16 and in float16, with a scaled loss. The devices add in different
-// orders, so the last bit of some activations and gradients differs: 2^-8 and 2^-11 of their size.
+// orders, so some activations and gradients differ in the last bit, that is, by 2^-8 (bfloat16) or
+// 2^-11 (float16) of their size.
 void ExpectTrainsLikeTheCpuInHalf(const ExampleModel& example, const std::string& layers) {
   const Json file = ReadDocument(layers, "layers");
   const auto model = ReadLayers(JsonField(file)["layers"]);

@@ -38,7 +38,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Returns distinct numbers between -1 and 1. None of them is close to 0 or to another number.
 Numbers Different(const Shape& shape) {
-  constexpr double kScale = 0.913;  // avoids sums of differences equal to 1, where Sparsemax jumps
+  constexpr double kScale = 0.913;  // no sum of differences is 1, where Sparsemax's gradient jumps
   Numbers numbers(static_cast<size_t>(shape.num_elements()));
   const auto count = static_cast<int64_t>(numbers.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -271,7 +271,7 @@ TEST(OperationGradients, OfRearrangements) {
   ExpectGradients(Applied(move), {{kExamples, 3, 2}});
 }
 
-// Also checks that the result equals x[:, 1::step] in NumPy.
+// Checks the result as well as the gradients: it must equal x[:, 1::step] in NumPy.
 TEST(OperationGradients, OfSlicesWithSteps) {
   for (const int64_t step : {1, 2, 3, 4, 1'000'000'000}) {
     SCOPED_TRACE(step);

@@ -289,8 +289,8 @@ TEST(ImageLayers, AdaptivePooling) {
          });
 }
 
-// Neither an example nor a batch may have more than 2^40 elements. Here, only the batch has too
-// many elements, which is not detected before the graph is built.
+// Neither an example nor a batch may have more than 2^40 elements. Here, the examples are small
+// enough but the batch is not. This error is detected only when the graph is built.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

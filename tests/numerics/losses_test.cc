@@ -160,7 +160,7 @@ TEST(Losses, FollowTheirFormulas) {
   }
   std::vector<LossCase> cases = ElementwiseCases();
   for (LossCase& rows : RowCases()) cases.push_back(std::move(rows));
-  // Tests outputs with and without an axis of steps.
+  // Test outputs with and without an axis of steps.
   for (const Shape& shape :
        {Shape({kExamples * kSteps, kClasses}), Shape({kExamples, kSteps, kClasses})}) {
     for (const LossCase& test : cases) {

@@ -224,7 +224,7 @@ TEST(Masks, BatchNormalizationLearnsFromTheStepsThatCount) {
   }
 }
 
-// OneRun uses labels of zeros.
+// In OneRun, all labels are 0.
 TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   const Values x = Sequences(kPad);
   double sum = 0, count = 0;

@@ -119,7 +119,8 @@ TEST(Objectives, EveryStepOfASequenceHasALabel) {
   EXPECT_NEAR(rows.Get("accuracy_sum"), hits, 1e-6);
 }
 
-// As in Keras, the sum is divided by the number of places, not by the sum of their weights.
+// As in Keras, the sum of the weighted losses is divided by the number of places, not by the sum of
+// the weights.
 TEST(Objectives, WeightsOfExamplesAndOfPlacesMultiplyTheLoss) {
   BuildOptions options =
       Options(LossKind::kSparseCategoricalCrossentropy, true, {DType::kInt64, {kSteps}});
@@ -176,7 +177,7 @@ TEST(Objectives, LossesOfSeveralOutputsAreReportedAndAddedUpByWeight) {
   EXPECT_NEAR(run.Get(kLossSum), 0.5 * a + b, 1e-4);
 }
 
-// Unlike the loss, a weighted mean is divided by the sum of the weights.
+// Unlike the loss, the mean of a weighted metric is divided by the sum of the weights.
 TEST(Objectives, WeightedMetricsUseTheWeightsAndPlainOnesDoNot) {
   BuildOptions options =
       Options(LossKind::kSparseCategoricalCrossentropy, true, {DType::kInt64, {kSteps}});

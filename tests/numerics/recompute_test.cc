@@ -1,4 +1,4 @@
-// Trains models with some layers recomputed for their gradients. The results must be bit-identical
+// Trains models with some layers recomputed in the backward pass. The results must be bit-identical
 // to those without recomputation, and training must use less memory.
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ Trained TrainedWith(const ExampleModel& example, const Model& model) {
   return *trained;
 }
 
-// Returns the memory of the program with recomputation, in percent of the program without.
+// Trains with and without recomputation, and expects the same losses and the same changes of the
+// variables. Returns the program's memory with recomputation as a percentage of the memory without.
 double TrainsAlikeIn(const ExampleModel& example, Model model, const std::string& pattern) {
   const Trained expected = TrainedWith(example, model);
   EXPECT_EQ(Recompute(model, std::vector{pattern}), OkStatus());
@@ -68,7 +69,7 @@ layers:
             60);
 }
 
-// The second computation must draw the numbers of the first.
+// The recomputation must draw the same random numbers as the first computation.
 TEST(Recompute, DropoutIsTheSameTwice) {
   TrainsAlikeIn({"dropout", 16}, Layers(R"(
 layers:

@@ -225,7 +225,8 @@ TEST(Recurrent, SkippedStepsMayYieldZeros) {
              OutputsOf(cell, Padded(), true, false, true));
 }
 
-// Dropout must change the training loss, in each step in a different way, but not the predictions.
+// Dropout must change the training loss differently in each step, but must not change the
+// predictions.
 TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   const auto plain = Made<layers::GRU>();
   auto dropping = plain;

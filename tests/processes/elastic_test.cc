@@ -1,7 +1,7 @@
-// Changes the number of tasks of a job with the strategy multi_worker_mirrored that runs as
-// processes. The run must end with the weights of a single task that took the same steps, up to
-// rounding: a step that is lost or repeated, or examples that are left out or used twice, would
-// change them.
+// Changes the number of tasks of a job that runs as processes, with the strategy
+// multi_worker_mirrored. At the end of the run, the weights must equal, up to rounding, those of a
+// single task that took the same steps. They would differ if a step were lost or repeated, or if
+// examples were left out or used twice.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -15,7 +15,7 @@ using cluster::Task;
 const Task kChief{"chief", 0}, kWorker0{"worker", 0}, kWorker1{"worker", 1}, kWorker2{"worker", 2};
 constexpr int kSteps = 20000;
 
-// The settings of a process that starts while the job has this many tasks.
+// Returns the settings of a process that starts while the job has this many tasks.
 GroupSettings With(size_t listed) {
   return {
       .max_steps = kSteps,
@@ -38,7 +38,7 @@ TEST(ElasticProcessTest, TasksJoinAndLeaveAndAreLostWithoutALostStep) {
   job.Start(kChief, With(2));
   job.Start(kWorker0, With(2));
   ASSERT_TRUE(job.AwaitSteps(kChief)) << job.Outputs();
-  // A newcomer, whose address the others do not know, takes part until it is asked to end.
+  // A newcomer whose address the other tasks do not know takes part until it is asked to stop.
   ASSERT_NO_FATAL_FAILURE(AddTask(job, kWorker1, 3, kWorker0));
   EXPECT_GE(job.FirstStep(kWorker1), 100) << job.Outputs();
   job.End(kWorker1, SIGTERM);
@@ -48,7 +48,7 @@ TEST(ElasticProcessTest, TasksJoinAndLeaveAndAreLostWithoutALostStep) {
   ASSERT_TRUE(job.of(kChief).AwaitOutput("1 more task (strategy.min_replicas is 2)", 30s))
       << job.Outputs();
   const int64_t waits = job.LastLogged(kChief);
-  // Another newcomer is enough, and worker 0 returns.
+  // With another newcomer, there are enough tasks again. Worker 0 returns later.
   job.Start(kWorker2, With(4));
   ASSERT_TRUE(job.AwaitStep(kChief, waits + 200)) << job.Outputs();
   ASSERT_NO_FATAL_FAILURE(AddTask(job, kWorker0, 2, kWorker2));

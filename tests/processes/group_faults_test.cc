@@ -49,7 +49,7 @@ class DisturbedJob {
     for (const auto& [task, until] : stopped_) job_.of(task).Signal(SIGCONT);
   }
 
-  // Runs the job to its end. Returns false if some task has not exited in time.
+  // Runs the job to completion. Returns false if a task does not exit in time.
   bool ToTheEnd(Duration timeout) {
     while (!AllEnded()) {
       if (std::chrono::steady_clock::now() > start_ + timeout) return false;

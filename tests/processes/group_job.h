@@ -28,7 +28,7 @@ struct GroupSettings {
   // The last batch of an epoch has one example, so two of three tasks have none.
   int examples = 481;
   int batch_size = 8;
-  int global_batch_size = 0;  // if set, instead of batch_size
+  int global_batch_size = 0;  // if set, replaces batch_size
   size_t listed = 0;          // the number of tasks in the process's TF_CONFIG; 0: all
   bool shuffle = true;
   std::string strategy = "multi_worker_mirrored";  // may have further keys: "NAME, KEY: VALUE"
@@ -94,7 +94,7 @@ class GroupJob {
       EXPECT_EQ(program->AwaitEnd(60s), 0) << cluster::ToString(task) << "\n" << Outputs();
     }
   }
-  // Returns the step from which the task has trained, or -1 if it has not trained.
+  // Returns the step at which the task started to train, or -1 if it has not trained.
   int64_t FirstStep(const cluster::Task& task) {
     const std::string output = of(task).Output(), key = "from_step=";
     const size_t at = output.find(key);

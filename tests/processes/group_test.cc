@@ -1,6 +1,6 @@
-// Disturbs a job with the strategy multi_worker_mirrored that runs as processes. Each run must
-// write the checkpoint of an undisturbed run, byte for byte: a step that is lost, repeated, or
-// taken without one of the tasks would change the checkpoint.
+// Disturbs a job that runs as processes, with the strategy multi_worker_mirrored. Each run must
+// write the checkpoint of an undisturbed run, byte for byte. The checkpoint would differ if a step
+// were lost, repeated, or taken without one of the tasks.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -69,8 +69,8 @@ TaskProcess TaskOf(pid_t pid) {
   return {pid, config->task, config->cluster.address(config->task)};
 }
 
-// Writes a program that stores the trainer's key in `key_file` for this process, and then executes
-// the trainer. The trainer itself removes the key from its environment.
+// Writes a program that stores the trainer's key in `key_file`, where this test can read the key,
+// and then executes the trainer. The trainer itself removes the key from its environment.
 void WriteKeyKeeper(const std::string& path, const std::string& key_file) {
   const std::string text = StrCat(
       "#!/bin/sh\nprintf %s \"$TFJOB_KEY\" > '", key_file, "'\nexec '",

@@ -80,7 +80,7 @@ class JobWithFaults {
     start_ = last_fault_ = std::chrono::steady_clock::now();
   }
 
-  // Runs the job to its end. Returns false if the job has not ended in time.
+  // Runs the job to completion. Returns false if the job does not end in time.
   bool ToTheEnd(Duration timeout) {
     while (!job_->Ended()) {
       if (std::chrono::steady_clock::now() > start_ + timeout) break;
@@ -137,7 +137,7 @@ class JobWithFaults {
     ++next_;
     last_fault_ = std::chrono::steady_clock::now();
     if (!fault.kill()) stopped_[pid] = last_fault_ + fault.stop;
-    // A short stop ends before the lease does, and loses nothing.
+    // A short stop is over before the lease expires, so the job loses no state.
     const bool lost = fault.kill() || fault.stop >= 10s;
     if (fault.victim.type == "ps" && lost) ++servers_lost_;
   }

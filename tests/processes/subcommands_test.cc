@@ -168,7 +168,7 @@ TEST_F(SubcommandsTest, DataVerifyFailsIfAFileIsDamaged) {
   EXPECT_EQ(inspected.first, 0) << inspected.second;
   EXPECT_NE(inspected.second.find("\n  x: number, in 1 example, always 1\n"), std::string::npos)
       << inspected.second;
-  // Damage is reported even if another file cannot be read, in either order.
+  // Damage is reported even if another file cannot be read, whichever file comes first.
   ASSERT_TRUE(WriteFileAtomically(Path("README"), "some text\n").ok());
   for (const std::string& other : {Path("none.jsonl"), Path("README")}) {
     for (const auto& files :

@@ -201,8 +201,8 @@ TEST_F(TrainerTest, BadInputEndsWithTwo) {
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
 }
 
-// Describes a run with ten examples of three classes. Without a case's changes, the input is valid.
-// The strings for images and labels are file names.
+// Describes a run with ten examples of three classes. The default values are valid; each test case
+// changes some of them. The strings for images and labels are file names.
 struct BadInput {
   const char* name = "";
   std::string train_images = "images", train_labels = "labels";

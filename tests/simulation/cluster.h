@@ -53,8 +53,8 @@ class Cluster {
   FakeClock& clock() { return clock_; }
   SteppedClock& operator_clock() { return operator_clock_; }
 
-  // Starts an operator with empty memory, in place of the previous one. Removes all faults, so that
-  // its calls succeed.
+  // Replaces the operator with a new one that has no in-memory state. Also removes all faults, so
+  // the new operator's calls succeed.
   void StartOperator();
   // Makes every call by the operator fail until StartOperator() is called again.
   void KillOperator();
@@ -76,9 +76,9 @@ class Cluster {
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
   // Cuts all watches if `all` is true, and otherwise a single watch. (Each operator watches each
-  // kind of object over a separate stream.) Once there has been a second operator, operators give
-  // up if a watch is cut for too long, as in a real cluster: the second one stops, and the first
-  // one restarts with empty memory.
+  // kind of object over a separate stream.) Once there has been a second operator, an operator
+  // gives up if a watch is cut for too long, as in a real cluster: the second operator stops, and
+  // the first one restarts without in-memory state.
   void CutWatches(bool all);
   void MendWatches();
 

@@ -43,7 +43,7 @@ class Counts {
   std::map<api::ReplicaType, int64_t> least_;  // minimum number of restarts in the status, by type
 };
 
-// Checks that a job that failed because of its back-off limit may have had more restarts than the
+// Checks a job that failed because of its back-off limit: it may have had more restarts than the
 // limit allows. At most `restarts` restarts happened; `in_place` of them were restarts of
 // containers in place.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);

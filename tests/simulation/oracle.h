@@ -34,7 +34,7 @@ class Oracle {
   Causes CausesOf(const std::string& job_uid) const;
 
   // Checks that a replica counts as completed, and the job as Succeeded, only if the relevant
-  // programs exited with 0 without having been stopped. Also checks that not more restarts are
+  // programs exited with 0 without having been stopped. Also checks that no more restarts are
   // counted than happened, and that the job does not fail too early because of its back-off limit.
   // `before` is the job at the previous check. Returns "" or a description of the violation.
   std::string Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const;

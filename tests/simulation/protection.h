@@ -40,9 +40,9 @@ class KeySecret {
 
 class Protection {
  public:
-  // Call this after each step. Checks that no pod was created while its job had no NetworkPolicy,
-  // if jobs have one, and that all pods of an attempt have the same key. Does not check the keys if
-  // there has ever been a second operator. Returns "" or a description of the violation.
+  // Call this after each step. If jobs get NetworkPolicies, checks that no pod was created before
+  // its job had one. Also checks that all pods of an attempt have the same key, unless there has
+  // ever been a second operator. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster);
 
  private:

@@ -269,7 +269,7 @@ void Simulation::ActOfKubelet() {
   Report(pod);
 }
 
-// Creates a pod as a foreign client, with a name that the job may need.
+// Acts as a foreign client: creates a pod with a name that the job may need.
 void Simulation::ActOfStranger() {
   const std::string type = Choose(kTypes);
   const std::string name = api::ReplicaName(kJob, *api::ParseReplicaType(type), Between(0, 2));

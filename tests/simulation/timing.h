@@ -25,7 +25,7 @@ class Delays {
     std::set<std::string> seen;  // UIDs of the pods that the operator has certainly seen alive
     Time last_alive;             // when the newest pod was last alive
   };
-  // Returns whether the operator may not know any more how often pods were recreated.
+  // Returns whether the operator may have forgotten how often pods were recreated.
   bool MayHaveForgotten(Cluster& cluster, const api::TFJob& job) const;
   std::string CheckPod(const objects::Pod& pod, Time now, bool is_quiet);
 

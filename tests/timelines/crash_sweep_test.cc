@@ -1,7 +1,7 @@
 // Kills the operator at each call that it makes for a job, before or after the server has executed
 // the call, and starts the operator again. In the end, pods, services, conditions, counts and
-// restarts must be the same as without the crash. Events may be lost in the crash, but none may be
-// added or sent more often.
+// restarts must be the same as without the crash. The crash may lose events, but it must not add or
+// repeat any.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -82,8 +82,8 @@ struct Life {
   int calls = 0;
 };
 
-// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because the
-// objects that share an event depend on the time of the crash.
+// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because it
+// depends on the time of the crash which objects share an event.
 std::map<std::string, int> ByObject(const std::map<std::string, int>& events) {
   std::map<std::string, int> told;
   for (const auto& [event, count] : events) {

@@ -345,7 +345,7 @@ TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   EXPECT_EQ(Count(Kind::kNetworkPolicy), 1u);
   EXPECT_EQ(CountCalls(Kind::kPod), 0);
   EXPECT_EQ(Messages("FailedCreateNetworkPolicy").size(), 1u);
-  // Expects one event because the server stored other rules, and one because the rules keep
+  // Expect two events: one because the server stored other rules, and one because the rules keep
   // changing.
   const std::vector<std::string> changed = Messages("FailedChangeNetworkPolicy");
   const auto count = [&](const std::string& part) {
@@ -379,7 +379,7 @@ TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   ASSERT_TRUE(world_.Delete(Kind::kNetworkPolicy, key.name).ok());
   Settle();
   EXPECT_EQ(Count(Kind::kNetworkPolicy), 0u);
-  // The policy was not recreated and then deleted, either.
+  // The policy must not have been recreated and deleted again, either.
   EXPECT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
 }
 

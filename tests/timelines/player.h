@@ -76,7 +76,7 @@ class Player {
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
   // These functions return sorted lists. Pods lists pods with their phases, such as
-  // "worker-0=Running*" (* if terminating); the other lists the names of services, such as
+  // "worker-0=Running*" (* if terminating). Services lists the names of services, such as
   // "worker-0".
   StatusOr<std::vector<std::string>> Pods();
   StatusOr<std::vector<std::string>> Services();

@@ -28,7 +28,7 @@
 //                                  key without SECRET is made from its name
 //   advance DURATION               moves the clock; the loop's timers fire in the meantime
 //   step_clock [-]DURATION         sets the wall clock forward or back; no time passes
-//   restart operator               restarts the operator with empty memory
+//   restart operator               restarts the operator, without its in-memory state
 //   operator [gang=NAME] [policies=WORD]
 //                                  restarts the operator with --gang-scheduler-name=NAME or
 //                                  --job-network-policies=WORD (default: as before)

@@ -3,8 +3,8 @@
 Only clang can use it: gcc 12 accepts a precompiled header with a different level of optimisation, and then crashes.
 clang rejects a header that does not fit, with an error that names the option that differs.
 
-The header includes only headers from outside the workspace, because if any of them changes, it and all sources that
-use it are recompiled. Sources must still include the headers that they use: the default configuration has no
+The precompiled header includes only headers from outside the workspace, because if any of them changes, the
+precompiled header and all sources that use it are recompiled. Sources must still include the headers that they use: the default configuration has no
 precompiled header.
 """
 

@@ -64,7 +64,7 @@ missing() {
   for name in "$@"; do [ -x "$PROGRAMS/$name" ] || echo "$name"; done
 }
 
-# build_programs [NAME…]: builds the missing ones of these programs. The default is all programs.
+# build_programs [NAME…]: builds those of the given programs that are missing. The default is all programs.
 build_programs() {
   local name names building=$PROGRAMS/building
   [ $# -gt 0 ] || set -- "${!PACKAGES[@]}"

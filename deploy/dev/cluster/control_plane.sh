@@ -132,8 +132,8 @@ start_kwok() {
     --node-lease-duration-seconds 40 --config "$PROGRAMS/kwok-stages.yaml" --config "$CLUSTER/kwok-finish.yaml"
 }
 
-# start_fake_nodes COUNT: starts fake nodes. KWOK usually makes them ready within seconds. In CI, it
-# once had not done so after two minutes. Therefore, KWOK is restarted if it takes long.
+# start_fake_nodes COUNT: starts fake nodes. KWOK usually makes them ready within seconds, but in CI,
+# they were once not ready after two minutes. Therefore, KWOK is restarted if this takes long.
 start_fake_nodes() {
   start_scheduler
   start_kwok

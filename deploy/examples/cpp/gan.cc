@@ -1,4 +1,4 @@
-// Trains a generative adversarial network on images of clothes, with a training loop of its own:
+// Trains a generative adversarial network on images of clothes, with a custom training loop:
 // several steps of the discriminator per step of the generator.
 #include <tfjob/tfjob.h>
 
@@ -10,7 +10,7 @@ namespace ops = tj::ops;
 
 namespace {
 
-constexpr int64_t kNoise = 32;          // numbers from which the generator makes an image
+constexpr int64_t kNoise = 32;          // random numbers from which the generator creates an image
 constexpr int kDiscriminatorSteps = 2;  // per step of the generator
 using Inputs = std::vector<tj::Symbol>;
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
                       step.Return("loss", step.Reduce(tj::Reduction::kSum, loss));
                     })
           .value();
-  // Takes images only for their number.
+  // Uses the number of images, but not the images.
   tj::Function train_generator =
       session
           .Function({{.shape = {28, 28}}},

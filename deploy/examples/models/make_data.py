@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the data of the examples in this folder that do not train on images.
+"""Creates the data of the examples in this folder that do not train on images.
 
     deploy/examples/models/make_data.py ratings|dates|sentences|judgements FOLDER
 
-Writes train.npz and eval.npz to FOLDER, which is created. The same kind always gives the same data.
+Writes train.npz and eval.npz to FOLDER, which is created. The same kind always yields the same data.
 
     ratings      user, item -> y: does the user like the item? Tastes and items are random
                  vectors; their product decides, with some noise

@@ -44,7 +44,7 @@ class Getter {
     return options_.output == Output::kTable || options_.output == Output::kWide;
   }
   void PrintWhole(const Json& value);
-  // Reports on standard error which parts of the job are missing from its document.
+  // Reports on standard error which parts the printed job lacks (StoredJob::missing).
   void WarnOfMissing(const StoredJob& job);
   void PrintDocuments(const std::vector<StoredJob>& jobs);
   void PrintChange(const StoredJob& job, bool deleted);

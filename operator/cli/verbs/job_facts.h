@@ -30,7 +30,7 @@ struct JobFacts {
 
   const api::TFJob& job() const { return stored.job; }
   // Returns how the pod's container `tensorflow` last ended; nullopt if it has never ended, or if
-  // its last end is unknown.
+  // it is unknown how it ended.
   std::optional<LastExit> ExitOf(const objects::Pod& pod) const;
 };
 

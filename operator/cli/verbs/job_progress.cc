@@ -21,8 +21,8 @@ constexpr int kTries = 2;  // unanswered calls until the pod network is consider
 constexpr int64_t kLogLines = 200;
 constexpr size_t kLogBytes = 1 << 20;  // lines can be of any length
 
-// Removes bytes from the front until at most kLogBytes are left, and then the remainder of the line
-// that this cut.
+// Shortens the log to at most kLogBytes by removing bytes from the front. If a line is cut in two,
+// also removes the rest of that line.
 void KeepEnd(std::string& log) {
   if (log.size() <= kLogBytes) return;
   log.erase(0, log.size() - kLogBytes);

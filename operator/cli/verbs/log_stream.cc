@@ -8,8 +8,8 @@ namespace tfjob::cli {
 namespace {
 
 constexpr Duration kRest = 500ms;
-// After a log has ended, how many times to wait kRest for the report that the container has ended,
-// too.
+// After a log has ended, the stream waits up to this many times kRest until the container is
+// reported as ended.
 constexpr int kRestsUntilNews = 10;
 
 // Returns whether reading the log again would fail as well.

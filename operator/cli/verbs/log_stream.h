@@ -22,14 +22,14 @@ enum class RunState {
 class LogStream {
  public:
   // `prefix` is printed before each line. `state` returns the state of the run, which may be
-  // slightly out of date. Once the run has ended, the stream prints the log to its end and then
-  // ends. A request on `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the
-  // stream.
+  // slightly out of date. Once the run has ended, the stream prints the rest of the log and then
+  // ends. If a stop is requested through `stop`, the stream ends early. `logs`, `printer` and
+  // `stop` must outlive the stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
             std::function<RunState()> state, const StopSource& stop);
   ~LogStream() { thread_.join(); }
 
-  // Returns whether the stream has ended, that is, prints no more lines.
+  // Returns whether the stream has ended, that is, will print no more lines.
   bool done() const { return done_; }
 
  private:

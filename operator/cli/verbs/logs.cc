@@ -51,8 +51,9 @@ Status PrintLog(const VerbContext& context, const LogRequest& request, const std
   return status;
 }
 
-// The server fetches a log from the pod's node, so an error does not mean that the server itself is
-// unavailable. Therefore, Explain(), which would report that, is used only for missing permissions.
+// Explains an error from reading a log. The server fetches the log from the pod's node, so an error
+// does not mean that the server itself is unavailable, as Explain() would report. Therefore,
+// Explain() is used only for missing permissions.
 Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
   const std::string what = StrCat("the log of Pod ", pod);
   if (absl::IsPermissionDenied(status)) return Explain(status, cluster, what);
@@ -97,8 +98,8 @@ class Follower {
 
  private:
   Status Subscribe();
-  // Returns whether the job has ended or is gone. Reads the job, so that users need not be allowed
-  // to watch all jobs of the namespace.
+  // Returns whether the job has ended or is gone. Reads the job instead of watching it, so that
+  // users do not need permission to watch all jobs of the namespace.
   StatusOr<bool> Finished();
   bool Started(const Pod& pod) const;
   // Returns the state of the container's run after `restarts` restarts.
@@ -210,8 +211,9 @@ Status Follower::Run() {
     if (printer_.broken()) return OkStatus();
     if (!pods_->AwaitList(kPollInterval)) continue;
     pods_->TakeChanges();  // only the latest states matter
-    // The watch of the pods may lag behind the job that was read. Once the job has finished, wait
-    // as long as between two reads of the job, so that its last pods appear in the watch.
+    // The watch of the pods may lag behind the job that was read. Once the job has finished,
+    // continue for as long as between two reads of the job, so that the watch can report the job's
+    // last pods.
     const bool ending = finished;
     const bool reads = polls++ % kPollsPerRead == 0;
     if (reads && !finished) {

@@ -180,7 +180,8 @@ TEST_F(FollowTest, TheLastLineMayLackItsEnd) {
   EXPECT_EQ(world_.Out(), "one\nno end\n");
 }
 
-// The logs of both containers have the same name.
+// When a container is restarted, the log of its new run has the same name as the log of the
+// previous run.
 TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
   const std::string first = "2026-11-21T09:00:01.000000000Z first\n";
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
@@ -202,7 +203,8 @@ TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
   EXPECT_EQ(out.erase(words, 11), "first\nsecond\n");
 }
 
-// The logs of both pods have the same name, and the server at first refuses the new one.
+// The log of a recreated pod has the same name as the log of the previous pod. At first, the server
+// refuses to return the log of the new pod.
 TEST_F(FollowTest, ARecreatedPodIsFollowedAnew) {
   cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
   cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:01.000000000Z first\n");
@@ -264,7 +266,7 @@ TEST_F(FollowTest, EndsIfThePodsCannotBeListed) {
             "forbidden; request the permission, or choose another --context or --as\n");
 }
 
-// Remembers all states of pods that the watch has reported, without keeping them alive.
+// Remembers every pod state that the watch has reported, but does not keep these states alive.
 class WatchedPods : public client::ForwardingClient, public client::WatchSink {
  public:
   using ForwardingClient::ForwardingClient;

@@ -19,9 +19,9 @@ struct RestartOptions {
   ReplicaChoice replicas;
 };
 
-// Restarts the chosen replicas. Returns kFailed if the server rejects a deletion, or if a job does
-// not exist, has ended, is suspended, is managed by another controller, lacks a chosen replica or
-// has no pod to restart.
+// Restarts the chosen replicas. Returns kFailed if the server rejects a deletion or a job cannot be
+// restarted. A job cannot be restarted if it does not exist, has ended, is suspended, is managed by
+// another controller, lacks a chosen replica, or has no pod to restart.
 int Restart(const RestartOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -39,9 +39,9 @@ struct Selection {
   std::string name_space(const Cluster& cluster) const;
   bool Contains(const objects::ObjectMeta& job) const;
 };
-// Returns the selected jobs, in the order of `names` or, if that is empty, sorted by namespace
-// and name. If a named job does not exist, prints an error, increments `missing` and still
-// returns the others.
+// Returns the selected jobs, in the order of `names` or, if that is empty, sorted by namespace and
+// name. If a named job does not exist, prints an error, increments `missing` and still returns the
+// jobs that exist.
 StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Selection& selection,
                                           int& missing);
 
@@ -50,8 +50,8 @@ StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Sele
 int ForEachJob(const VerbContext& context, const std::vector<std::string>& names,
                const std::function<Status(const StoredJob&)>& act);
 
-// Returns the job's pods, which are identified by their labels and their controller, sorted by
-// replica type and index.
+// Returns the job's pods, sorted by replica type and index. Identifies them by their labels and
+// their controller.
 StatusOr<std::vector<std::shared_ptr<const objects::Pod>>> PodsOf(Cluster& cluster,
                                                                   const api::TFJob& job);
 bool IsPodOf(const objects::Pod& pod, const api::TFJob& job);

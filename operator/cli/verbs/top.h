@@ -12,8 +12,8 @@ struct TopOptions {
 };
 
 // Prints the jobs. Returns kFailed if the server cannot be queried or a named job does not exist.
-// With `watch`, continues while a server that has answered before is unavailable, and reports this
-// once.
+// With `watch`, keeps running if a server that has answered before becomes unavailable, and reports
+// this once.
 int Top(const TopOptions& options, const VerbContext& context, FetchProgress fetch = AskTrainer());
 
 }  // namespace tfjob::cli

@@ -38,7 +38,8 @@ class Verb {
 
   // Returns whether the verb accepts the flags that select a cluster.
   virtual bool uses_cluster() const { return false; }
-  // Returns true if the verb must stop what it has started before a signal may end the program.
+  // Returns true if a signal must not end the program before the verb has stopped everything that
+  // it started.
   virtual bool stops_in_order() const { return false; }
 
  private:

@@ -33,8 +33,8 @@ struct WaitOptions {
 // because it has ended in another state.
 StatusOr<bool> Reached(const api::TFJob& job, const std::vector<WaitGoal>& goals);
 
-// Waits for the jobs. Returns kFailed if a job does not exist or does not reach a goal, because the
-// timeout expired, the job ended in another state, or it was deleted.
+// Waits for the jobs. Returns kFailed if a job does not exist, or if it does not reach a goal
+// because the timeout expires, the job ends in another state, or the job is deleted.
 int Wait(const WaitOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -186,8 +186,8 @@ std::string Unscheduled(const JobFacts& facts) {
 }
 
 // Returns a clause that says when the container will be started again; "" if this is unknown. The
-// delay in the kubelet's message "back-off 2m40s restarting failed container=…" starts when the
-// container last ended.
+// delay in the kubelet's message "back-off 2m40s restarting failed container=…" counts from the
+// time when the container last ended.
 std::string BackoffEnd(const JobFacts& facts, const Pod& pod, const std::string& message) {
   constexpr std::string_view kWord = "back-off ";
   const size_t at = message.find(kWord);

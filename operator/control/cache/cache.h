@@ -3,8 +3,9 @@
 // job's snapshot is proportional to its number of pods.
 //
 // An object is assigned to the TFJob that controls it or, if no TFJob does, to the job that its
-// label job-name names. A pod or service of another owner that occupies a name the job needs can
-// therefore be assigned to the job, so changes to that object cause a reconcile of the job.
+// label job-name names. Therefore, if an object of another owner has this label, it is assigned to
+// the job, too. Such a pod or service may occupy a name that the job needs, so changes to it cause
+// a reconcile of the job.
 //
 // Watches are grouped into scopes. A scope is one namespace or all namespaces, and has its own
 // sinks. A new list replaces only the objects of its own scope.
@@ -50,8 +51,8 @@ class Cache {
   Scope AddScope(const std::string& name_space);
   // Adds a sink for a kind of pod group, for Kubernetes' Workloads, or for network policies, in
   // `name_space`. If `required`, Synced() returns false until the sink's first list has arrived.
-  // Synced(key) does not depend on that list, which matters only to jobs that have such an object;
-  // for those jobs, call GroupsSynced.
+  // Synced(key) ignores that list, because it matters only to jobs that have such an object. For
+  // those jobs, call GroupsSynced.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
   // Removes the sinks of the kind, which must not be called afterwards. The objects that they have
   // reported remain until a new list replaces them.
@@ -101,9 +102,9 @@ class Cache {
   // Either the list was read before the write, or the store was restored to an earlier state. The
   // caller must read the job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns the objects that the caller must read and pass to RecordRead: those that the operator
-  // created or changed at least `patience` ago without the watch having reported the write, and
-  // those that the operator deleted but that a later list still contains.
+  // Returns the objects that the caller must read and pass to RecordRead. These are objects that
+  // the operator created or changed at least `patience` ago, if the watch has not reported the
+  // write yet, and objects that the operator deleted, if a later list still contains them.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read. `found` is nullopt if the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
@@ -148,7 +149,8 @@ class Cache {
 
    protected:
     // Records that a list has arrived. If it is the first list, and no other sink holds back the
-    // jobs of the scope, reports all these jobs as changed, because workers skip them until then.
+    // jobs of the scope, reports all these jobs as changed, because workers have skipped them so
+    // far.
     void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;

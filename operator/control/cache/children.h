@@ -144,9 +144,9 @@ class Children {
     own_.erase(own);
   }
 
-  // Returns the names of the objects to read: those that the operator created or changed at or
-  // before `since` without the watch having reported the write, and those that the operator deleted
-  // but that a later list still contains.
+  // Returns the names of the objects to read. These are objects that the operator created or
+  // changed at or before `since`, if the watch has not reported the write yet, and objects that the
+  // operator deleted, if a later list still contains them.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : own_) {

@@ -1,5 +1,6 @@
 // Packs TFJobs into the form that the cache stores. The client packs each job as soon as it is
-// decoded, so even while it reads a long list, at most one job is in memory as a JSON tree.
+// decoded. Therefore, even while the client reads a long list, at most one job is in memory as a
+// JSON tree.
 #pragma once
 
 #include <memory>

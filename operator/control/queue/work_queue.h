@@ -26,8 +26,9 @@ namespace tfjob::control {
 // sleeps in real time, so it works only with a real clock.
 class WorkQueue {
  public:
-  // At most `most_per_namespace` keys of a namespace are processed at the same time, so calls that
-  // hang there, for example in an admission webhook, do not hold up all workers.
+  // At most `most_per_namespace` keys of a namespace are processed at the same time. Therefore,
+  // calls that hang in one namespace, for example in an admission webhook, do not hold up all
+  // workers.
   explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver(),
                      size_t most_per_namespace = std::numeric_limits<size_t>::max())
       : clock_(clock),

@@ -25,7 +25,7 @@ bool IsNotSpec(const JsonMember& member) {
   return member.key != "spec";
 }
 
-// Returns at most kMaxKeyInPath bytes of a key, without cutting within a UTF-8 character.
+// Returns at most kMaxKeyInPath bytes of a key, without splitting a UTF-8 character.
 std::string BeginningOf(const std::string& key) {
   size_t bytes = std::min(key.size(), kMaxKeyInPath);
   while (bytes < key.size() && (static_cast<uint8_t>(key[bytes]) & 0xc0) == 0x80) --bytes;

@@ -18,7 +18,7 @@ using objects::Kind;
 constexpr char kPod[] =
     R"({"kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}})";
 
-// Records the requests, and returns the answers in order, repeating the last answer.
+// Records the requests. Returns the answers in order, and then repeats the last one.
 class Requests {
  public:
   explicit Requests(std::deque<FakeAnswer> answers) : answers_(std::move(answers)) {}

@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 const Logger kWatchLog("kube");
 
-// From this number of consecutive failures on, failures are logged as warnings.
+// Failures are logged as warnings from this number of consecutive failures on.
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {

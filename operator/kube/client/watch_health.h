@@ -33,7 +33,7 @@ class WatchHealth {
   // Reports that the watch has received its complete list, or has opened a stream of later changes.
   void Works(int64_t watch);
   void Fails(int64_t watch, const Status& why);
-  // Reports that a part of the list has arrived. WatchTrouble::lasting then starts again from zero.
+  // Reports that a part of the list has arrived. This resets WatchTrouble::lasting to zero.
   void Progresses(int64_t watch);
 
   // Returns one entry for each watch that is not working.

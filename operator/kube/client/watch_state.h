@@ -38,7 +38,7 @@ struct WatchPolicy {
   // complete.
   Duration patience{60s};
   BackoffPolicy backoff{800ms, 30s, 2.0, 1.0};
-  Duration backoff_reset{120s};  // after this time without failures, the backoff starts again
+  Duration backoff_reset{120s};  // after this time without failures, the backoff starts over
   Duration shortest_watch{1s};   // a watch that ends sooner, without an event, has failed
 };
 
@@ -93,7 +93,7 @@ class WatchState {
   // event, the returned action says what to do with its objects.
   enum class Action {
     kNothing,  // for bookmarks
-    kDiscard,  // discard the collected objects and start again with these
+    kDiscard,  // discard the collected objects and start over with these
     kCollect,  // part of a list that continues
     kReplace,  // the list is complete: pass it to the sink
     kDeliver,  // a change: pass it to the sink

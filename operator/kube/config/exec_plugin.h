@@ -56,7 +56,7 @@ struct ExecCredential {
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
 
 // Returns thread-safe credentials. The first caller that needs new credentials runs the program;
-// all callers wait until it has ended.
+// all callers wait until the program has exited.
 std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
 
 }  // namespace tfjob::kube

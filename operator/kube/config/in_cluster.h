@@ -23,13 +23,13 @@ struct InClusterOptions {
 };
 
 // Returns a configuration for the server https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT,
-// with ca.crt as the authority and with the token, which is read again regularly because the
+// with ca.crt as the authority and with the token. The token is read again regularly, because the
 // kubelet renews it (token_file.h). If the host is an IPv6 address, kubernetes.default.svc is used
 // instead. If the namespace file is missing or empty, the namespace is "default".
 //
-// Returns NotFound outside a cluster, that is, if one of the variables or the token file does
-// not exist. Returns InvalidArgument, with the path, if the token or the CA cannot be read or
-// is malformed.
+// Returns NotFound outside a cluster, that is, if one of the variables or the token file does not
+// exist. Returns InvalidArgument, with the path, if the token or the CA cannot be read or is
+// malformed.
 StatusOr<ClusterConfig> InClusterConfig(const InClusterOptions& options = {});
 
 }  // namespace tfjob::kube

@@ -1,5 +1,6 @@
-// Determines the proxy, if any, through which a server is reached: the kubeconfig's proxy-url or,
-// if there is none, the proxy in the environment variables, interpreted as in Go's net/http.
+// Determines the proxy, if any, through which a server is reached. This is the kubeconfig's
+// proxy-url or, if it is not set, the proxy in the environment variables, which are interpreted as
+// in Go's net/http.
 #pragma once
 
 #include <string>

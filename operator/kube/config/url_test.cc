@@ -75,8 +75,8 @@ TEST(ProxyUrl, GetsAPortAndLosesItsPath) {
   EXPECT_EQ(*ParseProxyUrl("http://u:p@proxy:3128/x"), "http://u:p@proxy:3128");
 }
 
-// If this were accepted, the user would be mistaken for the host and the beginning of the password
-// for the port, and errors would show both.
+// If this URL were accepted, the user would be mistaken for the host and the beginning of the
+// password for the port, and errors would show both.
 TEST(ProxyUrl, ASlashInThePasswordIsRefused) {
   EXPECT_EQ(Message(ParseProxyUrl("http://me:12/34@proxy:3128").status()),
             "expected a proxy http://user:password@host:port, got a '/' before '@': write '/' in a "

@@ -1,4 +1,4 @@
-// Defines a WatchSink for tests that records the calls to it.
+// Defines a WatchSink that records the calls to it, for tests.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Implements a Transport for tests that gets its responses from a function in the same process.
+// Implements a Transport that gets its responses from a function in the same process, for tests.
 #pragma once
 
 #include <functional>

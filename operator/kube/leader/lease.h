@@ -39,7 +39,8 @@ struct LeaseOptions {
   Duration retry_period{2s};
   // A process that does not lead tries again after retry_period times a random factor in [1, 1 +
   // jitter), or as soon as the lease of another process expires. client-go does not react to the
-  // expiry, so it may take over a killed leader's lease up to 4.4 s later.
+  // expiry. Therefore, it may take up to 4.4 s longer to take over the lease of a leader that was
+  // killed.
   double jitter = 1.2;
   // If true, Stop() releases the lease, so that another process can acquire it immediately.
   bool release_on_stop = true;
@@ -47,8 +48,8 @@ struct LeaseOptions {
   std::function<double()> uniform;  // in [0, 1); empty: random
 };
 
-// Returns InvalidArgument unless the times meet the conditions that LeaderElection::Create
-// documents. LeaderElection::Create also checks them.
+// Returns InvalidArgument unless the times meet the conditions of LeaderElection::Create, which
+// also checks them.
 Status CheckLeaseTimes(const LeaseOptions& options);
 
 // Returns "<host name>_<random UUID>".

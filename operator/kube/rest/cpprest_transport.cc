@@ -154,7 +154,7 @@ class Stream : public HttpStream {
   const std::shared_ptr<AddressFamily> family_;
 };
 
-// Adds the headers, some of which may have the same name. cpprestsdk would join the values of such
+// Adds the headers, even if several have the same name. cpprestsdk would join the values of such
 // headers, which would change their meaning: an API server would read two groups as one group "a,
 // b". Because cpprestsdk writes a value unchanged, the first header's value can contain the other
 // headers of that name, each after a line break.

@@ -309,7 +309,7 @@ TEST_F(RestClientTest, AsksWhetherItMayWriteWhenAllWaitingIsOver) {
     const Status status = rest_->Call({method, "/x", "application/json", "{}"}).status();
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << method << " " << status;
     EXPECT_EQ(writes, 1) << method;
-    EXPECT_TRUE(Get().ok());  // reads still pass: no refused call has kept its turn
+    EXPECT_TRUE(Get().ok());  // the refused calls do not block later reads
   }
 }
 

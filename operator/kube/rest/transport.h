@@ -1,6 +1,6 @@
 // Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control. All
-// communication with an API server uses this interface. Except in tests, the only implementation is
-// that of MakeTransport(), which uses cpprestsdk (cpprest_transport.cc).
+// communication with an API server uses this interface. Except in tests, every Transport is created
+// by MakeTransport() and uses cpprestsdk (cpprest_transport.cc).
 //
 // Errors: Unavailable (no connection, a TLS error, a response that breaks off), DeadlineExceeded,
 // Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each message names the

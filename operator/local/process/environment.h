@@ -31,8 +31,9 @@ StatusOr<std::string> ConfigMapValue(const Json& config_map, const std::string& 
 
 // Returns the container's variables: `base` and HOSTNAME, then the variables of envFrom, then the
 // variables of env. Later variables replace earlier ones. A value in env may refer to any variable
-// before it. Returns NotFound if a ConfigMap or key is missing and not optional, or Unimplemented,
-// naming the entry, for sources that do not exist on this machine (secrets, resources).
+// before it. Returns NotFound if a ConfigMap or key is missing and not optional. For sources that
+// do not exist on this machine (secrets, resources), returns Unimplemented with the name of the
+// entry.
 StatusOr<Variables> ResolveEnvironment(const PodSpec& pod, const Container& container,
                                        const std::string& pod_ip,
                                        const ConfigMapReader& config_maps, const Variables& base);
@@ -49,7 +50,7 @@ struct CommandLine {
 };
 
 // Checks that a container can run on this machine: it must specify a command, or its image must be
-// a local one. Otherwise returns FailedPrecondition, naming the image.
+// a local one. Otherwise, returns FailedPrecondition with the name of the image.
 Status CheckCommand(const Container& container, const std::vector<LocalImage>& images);
 
 // Expands command and args. A container without a command runs the program of its image. A command

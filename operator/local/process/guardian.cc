@@ -26,8 +26,9 @@ constexpr size_t kMaximumGroups = 8192;
 // The maximum number of files to close if there is no /proc to list the open ones.
 constexpr long kMostFiles = 1 << 20;
 
-// Runs in the guardian, a forked process that never calls exec. Therefore, uses only system calls
-// and static memory.
+// Runs the guardian: processes the messages, and when the program has exited, kills the protected
+// groups. The guardian is a forked process that never calls exec, so this function uses only system
+// calls and static memory.
 [[noreturn]] void Watch(int socket) {
   static std::array<pid_t, kMaximumGroups> groups;
   size_t count = 0;
@@ -67,9 +68,9 @@ void CloseEach() {
   close(folder);
 }
 
-// Closes every file except the socket, which becomes standard input. Otherwise, the guardian might
-// keep the write end of a pipe open, for example, and its reader would never reach the end of the
-// file.
+// Closes every file except the socket, which becomes standard input. Otherwise, for example, the
+// guardian might keep the write end of a pipe open, and the reader of the pipe would never reach
+// the end of the file.
 int KeepOnly(int fd) {
   dup2(fd, 0);
   // Linux before 5.9 lacks close_range, and some containers forbid the call.

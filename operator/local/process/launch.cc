@@ -22,7 +22,8 @@ namespace {
 
 using MountKind = MountAction::Kind;
 
-// Describes a failure of the child, which reports it to the parent through a pipe that exec closes.
+// Describes a failure of the child. The child reports it to the parent through a pipe that a
+// successful exec closes.
 struct Failure {
   enum class Stage : int { kSetup, kMount, kWorkingDir, kExec };
   Stage stage = Stage::kSetup;

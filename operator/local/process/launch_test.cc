@@ -140,7 +140,7 @@ TEST_F(LaunchTest, TheGuardianKillsGroupsOfAProgramThatDied) {
   AwaitLog("child");
   const pid_t child = std::stoi(Log().substr(6));
   EXPECT_TRUE(Alive(child));
-  usleep(50'000);  // for Protect, which does not report completion
+  usleep(50'000);  // gives Protect time, because it does not report completion
   kill(program, SIGKILL);
   waitpid(program, nullptr, 0);
   AwaitDeath(child);
@@ -159,8 +159,9 @@ TEST_F(LaunchTest, TheDeathOfTheGuardianDoesNotEndTheProgram) {
   (*guardian)->Release(getpid());
 }
 
-// Otherwise, the guardian would keep its inherited copy of the program's end of the socket open,
-// and would never notice that the program has exited.
+// Tests that the guardian closes inherited files even without close_range. Otherwise, it would keep
+// its copy of the program's end of the socket open, and would never notice that the program has
+// exited.
 TEST_F(LaunchTest, TheGuardianClosesFilesOnAKernelWithoutCloseRange) {
   const pid_t program = fork();
   if (program == 0) {

@@ -67,8 +67,8 @@ std::vector<std::string> Components(const std::string& path) {
   return parts;
 }
 
-// Resolves the symbolic links in the part of the path that exists. The other part remains as
-// written.
+// Resolves the symbolic links in the part of the path that exists. The part that does not exist
+// remains as written.
 std::string Resolve(const std::string& path) {
   std::string resolved = "/";
   for (const std::string& part : Components(path)) {
@@ -92,8 +92,8 @@ class Planner {
   Status Graft(const std::string& folder, const std::string& purpose);
   static Status KeepEntries(const std::string& folder, const std::string& shown_at, int slot,
                             const std::string& purpose, std::vector<MountAction>& actions);
-  // Plans the creation of the mount point of `bind`, which is a folder or an empty file, and of the
-  // folders between the mount point and `above`.
+  // Plans the creation of the mount point of `bind`, a folder or an empty file, and of the folders
+  // between `above` and the mount point.
   void MakePath(const std::string& above, const Bind& bind);
   StatusOr<int> NewSlot(const std::string& purpose);
 

@@ -18,10 +18,11 @@
 
 namespace tfjob::process {
 
-// Returns the steps that mount the container's volumes; empty if it mounts none. Creates the
-// sources that subPath names, the mount points inside volumes, and the folder `new_root`. If the
-// top-level folder of a mountPath is missing, the steps build a new root over `new_root`. Errors
-// name the volume and the mountPath.
+// Returns the steps that mount the container's volumes, or no steps if it has none to mount.
+// Planning already creates the sources named by subPath, the mount points inside volumes and, if it
+// is needed, the folder `new_root`. It is needed if the top-level folder of a mountPath is missing:
+// the steps then assemble a root file system on a tmpfs mounted at `new_root`, and make it the
+// container's root. Errors name the volume and the mountPath.
 StatusOr<std::vector<MountAction>> PlanMounts(const Container& container,
                                               const HostVolumes& volumes,
                                               const Variables& variables,

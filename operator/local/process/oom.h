@@ -14,8 +14,8 @@ class OomWatch {
   explicit OomWatch(std::string path = "/proc/vmstat");
 
   // Call this when a process has died of SIGKILL. Returns true if the OOM killer has killed more
-  // processes, counted from construction, than earlier calls have claimed. Each call claims at most
-  // one kill.
+  // processes since construction than earlier calls have claimed. Each call claims at most one
+  // kill.
   bool Claim();
 
  private:

@@ -47,9 +47,9 @@ struct LocalClaim {
 LocalClaim FindClaim(const RunnerOptions& options, const std::string& name_space,
                      const std::string& claim);
 
-// Checks, before any process is started, that a pod template can run on this machine: its fields
-// can be read, and every container has a command or a local image. Returns the template's warnings.
-// `path` is the location of the template, for errors.
+// Checks that a pod template can run on this machine: its fields can be read, and every container
+// has a command or a local image. Used to report problems before any process is started. Returns
+// the template's warnings. `path` is the location of the template, for errors.
 StatusOr<std::vector<std::string>> CheckTemplate(const RunnerOptions& options,
                                                  const Json& pod_template, const std::string& path);
 

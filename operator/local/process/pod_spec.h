@@ -1,4 +1,4 @@
-// Parses the parts of a pod that the process runner uses from a v1 Pod or a PodTemplateSpec.
+// Parses a v1 Pod or a PodTemplateSpec into the parts that the process runner uses.
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 

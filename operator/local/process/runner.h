@@ -1,4 +1,4 @@
-// Acts as the kubelet of this machine: runs the pods that it finds through a client as processes,
+// Acts as the kubelet of this machine: watches pods through a client, and runs them as processes
 // until they end or are deleted.
 //
 //   ASSIGN_OR_RETURN(auto runner, Runner::Create(client, options));   // pods start from now on

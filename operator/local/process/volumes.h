@@ -21,9 +21,9 @@ using HostVolumes = std::map<std::string, HostVolume>;
 
 // Creates the files and folders of the mounted volumes, and returns the volumes by name. An
 // emptyDir becomes a folder in `pod_folder`, where the files of a ConfigMap are written as well. A
-// claim is the folder that `claims` returns for its name; a folder that the user chose for a claim
-// is checked like a hostPath of type Directory. A hostPath is checked or created according to its
-// type, and rejected if another user could replace it (path_owner.h). If the type is "" and the
+// claim becomes the folder that `claims` returns for its name; a folder that the user chose for a
+// claim is checked like a hostPath of type Directory. A hostPath is checked or created according to
+// its type, and rejected if another user could replace it (path_owner.h). If the type is "" and the
 // path is missing, a folder is created, as container runtimes do. Calling the function again for
 // the same pod is harmless. Errors name the volume. Returns NotFound for a ConfigMap that does not
 // exist (yet), FailedPrecondition for a hostPath of another type, and Unimplemented for volume

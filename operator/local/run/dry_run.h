@@ -11,9 +11,9 @@
 
 namespace tfjob::local {
 
-// Creates objects on trial. Objects must have a namespace. `where` identifies them in messages.
-// Every rejection is an InvalidArgument such as "job.yaml, document 2 (ConfigMap "A"): …
-// metadata.name: …".
+// Tries to create objects. They must have a namespace. `where` identifies them in messages. Every
+// rejection is an InvalidArgument such as "job.yaml, document 2 (ConfigMap "A"): … metadata.name:
+// …".
 class DryRun {
  public:
   Status AddConfigMap(const Json& object, const std::string& where);

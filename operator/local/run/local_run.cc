@@ -52,7 +52,7 @@ class LocalRun {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
     std::string training_address, evaluation_address;  // "" if unknown
-    bool deleted = false;  // deleted before it had ended, and not by the end of this run
+    bool deleted = false;  // deleted before it had ended, but not by this run
 
     bool ended() const { return deleted || api::IsFinished(job.status); }
   };

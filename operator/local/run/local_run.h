@@ -19,8 +19,8 @@ namespace tfjob::local {
 struct RunOptions;
 struct Workload;
 
-// Runs until every job has ended or `stop` is requested. Requests `stop` itself, with the reason
-// SIGPIPE, if the output can no longer be written. Returns whether every job succeeded.
+// Runs until every job has ended or `stop` is requested. If the output can no longer be written,
+// requests a stop itself, with the reason SIGPIPE. Returns whether every job succeeded.
 StatusOr<bool> RunWorkload(const RunOptions& options, const Workload& workload,
                            const process::RunnerOptions& process, StopSource& stop,
                            view::Console& console);

@@ -12,7 +12,7 @@
 namespace tfjob::local {
 
 // Maps the path of each log to the number of bytes that earlier runs with the same state folder
-// wrote, because a log continues in the same file.
+// wrote. A run appends to the logs of earlier runs.
 using LogSizes = std::map<std::string, int64_t>;
 
 // Returns the sizes of the logs in `folder`, which contains <pod>/<container>.log; empty if the

@@ -17,8 +17,8 @@
 namespace tfjob::local {
 namespace {
 
-// Returns the folder for claims. A claim's data must survive the run, as in a cluster, so this is
-// not in the state folder.
+// Returns the folder for claims. It is not inside the state folder, because a claim's data must
+// survive the run, as in a cluster.
 std::string ClaimsDir(const RunOptions& options) {
   std::string folder = options.claims_dir;
   if (folder.empty()) {

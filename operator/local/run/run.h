@@ -16,7 +16,7 @@ struct RunOptions {
   bool keep = false;      // keep emptyDirs after the run
   std::string state_dir;  // "" for a new folder under TMPDIR
   // The folder for the volumes of claims, which are always kept. If "", it is
-  // $XDG_DATA_HOME/tfjob/claims, where ~/.local/share replaces XDG_DATA_HOME if it is not set.
+  // $XDG_DATA_HOME/tfjob/claims, with ~/.local/share in place of $XDG_DATA_HOME if that is not set.
   std::string claims_dir;
   std::string trainer;              // the program for the image tfjob/trainer; "" to search for it
   std::vector<std::string> images;  // more images, as "REPOSITORY=PROGRAM"

@@ -8,8 +8,8 @@
 
 namespace tfjob::local {
 
-// Locks the folder as long as this object exists: at its end, each run deletes the emptyDirs of its
-// pods, and another run's pods may have the same names.
+// Locks the folder as long as this object exists, because each run deletes the emptyDirs of its
+// pods when it ends, and the pods of another run may have the same names.
 class StateDir {
  public:
   // Uses the folder `given`, and creates it if it does not exist. If `given` is "", creates a new

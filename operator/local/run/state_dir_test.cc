@@ -37,7 +37,7 @@ TEST_F(StateDirTest, OnlyOneRunUsesAFolder) {
                    folder_,
                    "/runs/a/lock); choose another folder, or wait until that run has "
                    "ended"));
-  first = StateDir::Create("runs/b", "mnist");  // ends the first use
+  first = StateDir::Create("runs/b", "mnist");  // unlocks runs/a
   EXPECT_TRUE(StateDir::Create("runs/a", "mnist").ok());
 }
 

@@ -249,8 +249,8 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// Returns the `model_dir` from the first file in the ConfigMap that has this key, as a training
-// file does; "" if no file has the key.
+// Returns the `model_dir` from the first file in the ConfigMap that, like a training file, has this
+// key; "" if no file has the key.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";

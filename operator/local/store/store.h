@@ -42,9 +42,9 @@ struct StoreOptions {
   // The node to which new pods without spec.nodeName are immediately bound. If "", such pods wait
   // until a patch sets spec.nodeName.
   std::string node_name;
-  // The first part of every UID, which the counter follows as twelve hexadecimal digits. Stores
-  // whose objects leave traces outside (folders, checkpoints) need different prefixes: see
-  // RandomUidPrefix().
+  // The prefix of every UID. A counter, written as twelve hexadecimal digits, is appended to it.
+  // Stores whose objects leave traces outside the store (folders, checkpoints) need different
+  // prefixes; see RandomUidPrefix().
   std::string uid_prefix = "00000000-0000-4000-8000-";
 };
 

@@ -98,7 +98,8 @@ TEST(Store, AnEndlessGracePeriodCountsAsAHundredYears) {
     ASSERT_TRUE(pod.ok()) << pod.status();
     EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2127-02-05T09:30:00Z");
     EXPECT_EQ(client::MetadataOf(*pod).deletion_grace_period_seconds, 3'162'240'000);
-    // Even after such a long period, a shorter one counts from the time of the first request.
+    // A shorter grace period counts from the time of the first request, even if the first period
+    // was this long.
     ASSERT_TRUE(store.Delete(key, {std::nullopt, 9}).ok());
     pod = store.Get(key);
     EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2026-11-21T09:30:09Z");

@@ -16,7 +16,7 @@ struct DecisionOptions {
   NetworkPolicies network_policies = NetworkPolicies::kNone;
   // The first recreation of a replica is not delayed. The second is delayed by restart_delay, the
   // third by twice that, and so on up to restart_delay_maximum. Once a pod has run for
-  // restart_delay_reset, the count starts again.
+  // restart_delay_reset, the count starts over.
   Duration restart_delay = 1s;
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
@@ -32,8 +32,8 @@ struct DecisionOptions {
   // takes about a minute to update a mount.
   Duration key_patience = 2min;
   Duration key_retry = 10s;
-  // How long after the end of its grace period a terminating pod counts as lost if its node is not
-  // Ready or is gone.
+  // If the node of a terminating pod is not Ready or is gone, the pod counts as lost this long
+  // after the end of its grace period.
   Duration lost_pod_after = 60s;
 };
 

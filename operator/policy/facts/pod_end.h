@@ -54,10 +54,10 @@ const objects::ContainerStatus* Tensorflow(const objects::Pod& pod);
 // node never reported how it terminated.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
-// Returns why the cluster stopped the pod, for example "Evicted: the node was low on memory", if
-// the program was not the cause: the pod was evicted or preempted, or its node shut down, was lost,
-// or could not admit the pod. Returns nullopt if the pod was not disrupted, or had ended before the
-// disruption.
+// If the cluster stopped the pod and the program was not the cause, returns the reason, such as
+// "Evicted: the node was low on memory". The cluster has stopped the pod if the pod was evicted or
+// preempted, or if its node shut down, was lost, or could not admit the pod. Returns nullopt if the
+// pod was not disrupted, or had ended before the disruption.
 std::optional<std::string> Disruption(const objects::Pod& pod);
 
 // Returns the attempt for which the pod was created, read from its label; 0 if the label is missing

@@ -276,7 +276,8 @@ TEST(JudgeEnd, DoesNotTakeADrainForTheEviction) {
   EXPECT_EQ(JudgeEnd(pod, RestartPolicy::kOnFailure), PodEnd::kDone);
 }
 
-// A container without an end time may have been stopped.
+// An exit without a time counts as a response to the deletion, because the container may have been
+// stopped.
 TEST(JudgeEnd, TakesAnExitWithoutATimeForAnAnswer) {
   objects::Pod pod = Terminating(Exited("p", 0), 5);
   pod.containers[0].finished_at = Time();

@@ -51,8 +51,7 @@ std::string_view UidIn(const Parts& cause) {
   return about_object ? std::string_view(cause[1]) : "";
 }
 
-// Returns whether the cause is an exit of one of `pod`'s containers that has been restarted after
-// this exit.
+// Returns whether the cause is the exit of a container of `pod` that has since been restarted.
 bool IsOfEarlierRun(const Parts& cause, const objects::Pod& pod) {
   const bool has_count = cause.size() >= 5 && !cause.back().empty() &&
                          cause.back().find_first_not_of("0123456789") == std::string::npos;

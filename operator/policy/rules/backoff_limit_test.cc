@@ -1,4 +1,5 @@
-// Longer than the rule: one test is a table of cases, and exceeds the limit for functions.
+// Tests which restarts count towards the back-off limit, and when they exceed it.
+// Longer than the rule: a test that is a table of cases exceeds the size limit for functions.
 #include "operator/policy/rules/backoff_limit.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 
 namespace tfjob::policy {
 
-// Returns, for a pod that is terminating on a lost node, the time left until the pod counts as lost
+// For a pod that is terminating on a lost node, returns the time left until the pod counts as lost
 // (options.lost_pod_after past its grace period); zero or less if it already counts as lost.
 // Returns nullopt for every other pod.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,

@@ -1,4 +1,5 @@
-// Longer than the rule: one test is a table of cases, and exceeds the limit for functions.
+// Tests which replicas must complete for the job to succeed.
+// Longer than the rule: a test that is a table of cases exceeds the size limit for functions.
 #include "operator/policy/rules/success.h"
 
 #include <gtest/gtest.h>

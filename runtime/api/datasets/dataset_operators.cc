@@ -22,8 +22,8 @@ namespace operators = tfjob::data;
 
 using SourceList = std::vector<SourcePtr>;
 
-// Converts the error of a program's function. OutOfRange becomes InvalidArgument, because it would
-// end the run in all of its tasks (state/run_failure.h).
+// Converts the error of a program's function. OutOfRange becomes InvalidArgument, because
+// OutOfRange would end the run in all tasks (state/run_failure.h).
 tfjob::Status FromFunction(const Status& status) {
   tfjob::Status error = FromPublic(status);
   if (!absl::IsOutOfRange(error)) return error;

@@ -1,5 +1,6 @@
-// Converts between the examples of programs, whose values are named after layers, and those of
-// sources, whose values are named after the graph's feeds (model/build.h). Private to this package.
+// Converts examples between the form that programs use and the form that sources use. Programs name
+// values after layers, whereas sources name them after the graph's feeds (model/build.h). Private
+// to this package.
 #pragma once
 
 #include <functional>
@@ -14,9 +15,10 @@ class ExampleNames {
  public:
   explicit ExampleNames(const model::Model& model);
 
-  // Converts the values that are present. Returns InvalidArgument if the model has no input or
-  // output with the name of a value. A value without a name is also InvalidArgument if the model
-  // has several inputs (or outputs), or if the example also has values with names.
+  // Returns the values that the example has, under the names that sources use. Returns
+  // InvalidArgument if the model has no input or output with the name of a value. Also returns
+  // InvalidArgument for a value without a name if the model has several inputs (or outputs), or if
+  // other values of the example have names.
   StatusOr<tfjob::data::Example> ToInternal(const data::Example& example) const;
   data::Example ToPublic(const tfjob::data::Example& example) const;
 

@@ -17,8 +17,8 @@ config::SourceConfig& SourceIn(config::TrainingConfig& config, train::Split spli
   return split == train::Split::kTrain ? config.data.train : config.data.eval;
 }
 
-// Checks that a part of Zip names the inputs and outputs that it provides, if its format can. Other
-// formats, such as images, provide an input and labels.
+// Checks that a part of Zip names the inputs and outputs that it provides, if its format supports
+// this. Parts in other formats, such as images, provide one input and its labels.
 tfjob::Status CheckNames(const config::SourceConfig& source) {
   const bool names = source.format == config::DataFormat::kNpz ||
                      source.format == config::DataFormat::kTfRecord ||
@@ -55,7 +55,7 @@ constexpr int kMostThreads = 512;
 // Opens the parts of an operator as sources.
 class Parts {
  public:
-  // While files are opened, changes data.train or data.eval of the config, and data.threads. At
+  // Changes data.threads and either data.train or data.eval of the config while it opens files. At
   // most `threads` threads call functions of the program.
   Parts(const model::Model& model, train::Split split, int threads, config::TrainingConfig& config)
       : model_(model), split_(split), threads_(threads), config_(config) {}
@@ -157,8 +157,8 @@ StatusOr<SourcePtr> OpenDataset(const Dataset& dataset, train::Split split,
   Parts parts(model, split, given > 0 ? static_cast<int>(given) : AvailableProcessors(), config);
   StatusOr<SourcePtr> opened = parts.Open(dataset);
   config.data.threads = given;
-  // Every part has its own keys, so no keys are kept, except those of folders: data.eval uses the
-  // classes of data.train.
+  // Every part has its own keys, so keep only the keys of folders: data.eval uses the classes of
+  // data.train.
   SourceIn(config, split) = {};
   SourceIn(config, split).datasets = parts.TakeFolders();
   if (!opened.ok()) return Annotate(opened.status(), train::KeyOf(split));

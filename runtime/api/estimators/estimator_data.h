@@ -18,7 +18,7 @@ struct EstimatorData {
   tfjob::Status invalid;  // the error in the arguments, or OK
 };
 
-// Returns an estimator whose every method that can fail returns `error`.
+// Returns an estimator on which every method that can fail returns `error`.
 Estimator InvalidEstimator(const RunConfig& config, tfjob::Status error);
 
 // Calls an input function. Error messages refer to the function as `name`.

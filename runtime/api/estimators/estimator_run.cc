@@ -71,7 +71,7 @@ InputContext ContextOf(const cluster::TfConfig& tf_config) {
           .input_pipeline_id = cluster::TrainingRank(tf_config, tf_config.task)};
 }
 
-// Calls the input function of the training, and sets the batch size.
+// Calls the input function for training, and sets the batch size.
 tfjob::Status OpenTraining(const InputFunction& input_fn, Run& run) {
   const cluster::TfConfig& tf_config = run.tf_config();
   ASSIGN_OR_RETURN(const InputBatches input,
@@ -94,11 +94,11 @@ tfjob::Status OpenTraining(const InputFunction& input_fn, Run& run) {
                                       cluster::TrainingTaskCount(tf_config), *run.inputs.model));
   RETURN_IF_ERROR(run.state().Build(definition.build.features));
   run.inputs.start = run.state().values;
-  run.config.model = {};  // Build has read its files
+  run.config.model = {};  // Build has already read the model's files
   return OkStatus();
 }
 
-// Calls the input function of the evaluation.
+// Calls the input function for the evaluation.
 tfjob::Status OpenEvaluation(const EvalSpec& spec, Run& run) {
   ASSIGN_OR_RETURN(const InputBatches input, CallInput(spec.input_fn, "EvalSpec", {}));
   run.config.eval = {.batch_size = input.batch_size,

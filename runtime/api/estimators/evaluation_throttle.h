@@ -8,9 +8,9 @@
 
 namespace tfjob::api {
 
-// Chooses checkpoints as tf.estimator.train_and_evaluate does: the first one after the checkpoint
-// from which training starts, each later one if at least `throttle` has passed since the start of
-// the previous evaluation, and always the state after the last step.
+// Chooses checkpoints as tf.estimator.train_and_evaluate does: always the first checkpoint after
+// the one from which training starts, and the state after the last step. Chooses any other
+// checkpoint if at least `throttle` has passed since the start of the previous evaluation.
 class EvaluationThrottle {
  public:
   explicit EvaluationThrottle(Duration throttle) : throttle_(throttle) {}

@@ -1,7 +1,6 @@
 // Implements the callbacks that configure the run. BackupAndRestore does nothing between steps,
 // because the trainer saves and restores the checkpoints. With TerminateOnNaN, the trainer
-// continues if numbers are not finite, and the callback stops the training. Private to this
-// package.
+// continues if numbers are not finite, and the callback stops training. Private to this package.
 #pragma once
 
 #include "runtime/api/access.h"

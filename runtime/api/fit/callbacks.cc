@@ -28,7 +28,7 @@ class Monitor {
   Monitor(std::string metric, std::string mode, double min_delta)
       : metric_(std::move(metric)), mode_(std::move(mode)), min_delta_(std::fabs(min_delta)) {}
 
-  // Finds out whether larger values of the metric are better. Returns InvalidArgument if the mode
+  // Determines whether larger values of the metric are better. Returns InvalidArgument if the mode
   // is unknown.
   tfjob::Status Begin(const FitControl& run) {
     larger_ = mode_ == "auto" ? run.LargerIsBetter(metric_) : std::optional<bool>(mode_ == "max");
@@ -36,7 +36,8 @@ class Monitor {
     return InvalidArgument("mode: expected one of auto, min, max, got \"", mode_, "\"");
   }
 
-  // Returns the metric's value, or nullopt if the epoch has none because it had no validation.
+  // Returns the metric's value, or nullopt if the metric is missing because the epoch had no
+  // validation.
   StatusOr<std::optional<double>> ValueIn(const FitControl& run, const Metrics& metrics) const {
     if (metrics.has(metric_) && larger_) return std::optional<double>(metrics[metric_]);
     if (metrics.has(metric_)) {
@@ -307,7 +308,7 @@ class CsvHooks : public CallbackHooks {
       if (header_) file_ << "epoch" << Columns(names_) << "\n";
     }
     std::vector<std::string> values;
-    // Epochs without a validation lack its metrics.
+    // Epochs without validation lack its metrics.
     for (const std::string& name : names_)
       values.push_back(metrics.has(name) ? Digits(metrics[name]) : "NA");
     errno = 0;

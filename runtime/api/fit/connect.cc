@@ -92,8 +92,8 @@ StatusOr<Json> WriteNode(const CallData& call, const std::string& name, std::vec
 
 namespace {
 
-// Adds the values of a layer's variables, under the names of the variables in a model that contains
-// the layer as `name`.
+// Adds the values of a layer's variables, under the names that the variables have in a model that
+// contains the layer as `name`.
 void AddValues(const LayerData& layer, const std::string& name, VariableValues& values) {
   if (layer.values == nullptr) return;
   for (const auto& [variable, value] : *layer.values) values[StrCat(name, "/", variable)] = value;
@@ -151,7 +151,7 @@ class Connector {
 
   struct Place {
     size_t layer = 0;
-    int64_t node = 0;  // the index of the call among those of its layer
+    int64_t node = 0;  // the index of the call among the calls of its layer
   };
 
   // Returns the origin of a value: [layer, index of the call, index of the output].

@@ -46,7 +46,8 @@ bool LargerIsBetterOf(const model::Metric& metric) {
     case Metric::kFalseNegatives:
       return false;
     case Metric::kLoss:
-      // The metric of this name is the negative of the loss, so larger values are better.
+      // The metric "cosine_similarity" is the negative of the loss of the same name, so larger
+      // values of the metric are better.
       return model::Name(metric) == "cosine_similarity";
   }
   return false;
@@ -136,7 +137,7 @@ Status FitRun::SetLearningRate(double rate) {
                                        "; give the optimizer a number to change it"));
   }
   if (rate == learning_rate()) return {};
-  // A new rate ends the run, and servers and evaluators would not join the next run.
+  // Changing the rate ends the run, and servers and evaluators would not join the next one.
   if (!IsAlone(context_->tf_config())) {
     return ToPublic(Unimplemented("the learning rate cannot be changed in a job of several tasks, ",
                                   "because the others would not follow; use a schedule, such as ",
@@ -224,7 +225,7 @@ tfjob::Status FitRun::Each(const Call& call) {
     const Status called = call(callback.hooks());
     if (called.ok()) continue;
     callback_error_ = FromPublic(called);
-    // Use the code Aborted, so the run does not treat the error as one of its own, such as a
+    // Use the code Aborted, so that the run does not treat the error as one of its own, such as a
     // state::RunFailure.
     return Aborted(called.message());
   }
@@ -311,7 +312,7 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
   // If the group's members have changed, the batch will be drawn again.
   if (outcome.dropped && batch.examples == 0) return OkStatus();
   taken_ = nullptr;
-  // The group has rolled back after the end of the training. OnTrainEnd has already been called.
+  // The group has rolled back after the end of training. OnTrainEnd has already been called.
   if (ended_) return OkStatus();
   batch_begun_ = false;
   if (outcome.rolled_back) {
@@ -364,7 +365,7 @@ tfjob::Status FitRun::EndEpoch() {
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
   cut_ = !complete;
   if (cut_) return OkStatus();
-  // Servers keep the values, so a copy per epoch would be wasted time.
+  // Parameter servers keep the values, so a copy per epoch would waste time.
   if (!servers_) {
     ASSIGN_OR_RETURN(epoch_end_, Snapshot());
   }

@@ -1,4 +1,4 @@
-// Implements the part of CompiledModel::Fit that runs with each step of a training: counts epochs,
+// Implements the part of CompiledModel::Fit that runs with each training step: counts epochs,
 // validates, calls the callbacks, shows the progress and keeps the result. Private to this package.
 #pragma once
 
@@ -57,19 +57,19 @@ class FitRun : public train::RunGuest, private FitControl {
   // Returns the learning rate with which Fit must continue from result(), or nullopt if the rate
   // has not changed.
   std::optional<double> next_rate() const;
-  // Returns the learning rate for later calls of Fit: that of the config, or the rate that a
+  // Returns the learning rate for later calls of Fit: the rate in the config, or the rate that a
   // callback has set.
   std::optional<double> rate() const;
   // Prepares for another run, in which Fit continues. Until the new run starts, result() returns
   // the result of the previous run.
   void Continue(train::TaskContext& context);
-  // Calls OnTrainAbort of the callbacks, because Fit returns an error, unless it has been called
-  // already. It has not if the run failed before its start or after its end.
+  // Call if Fit returns an error. Calls OnTrainAbort of the callbacks, unless the run has already
+  // done so. The run has not done so if it failed before its start or after its end.
   void Abandon() { Abort(); }
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }
   // Returns OK if this task has taken part in the run until the last step, or until the step at
-  // which a callback stopped the training. Otherwise returns Cancelled.
+  // which a callback stopped training. Otherwise returns Cancelled.
   const tfjob::Status& completed() const { return completed_; }
 
  private:
@@ -96,12 +96,13 @@ class FitRun : public train::RunGuest, private FitControl {
   tfjob::Status CheckCompleted() const;
   // Returns a copy of the current values, with all tables. Creates at most one copy per step.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
-  // Sets the epoch, and the number of its steps so far, from the step that the run has reached.
+  // Derives the epoch, and the number of its steps so far, from the step that the run has reached.
   void FindPlace(int64_t global_step);
   tfjob::Status BeginEpoch();
   tfjob::Status BeginBatch();
   tfjob::Status EndEpoch();
-  // Adds the metrics of the validation. Returns false if the task was asked to stop during it.
+  // Validates, and adds the validation metrics to `values`. Returns false if the task was asked to
+  // stop during the validation.
   StatusOr<bool> Validate(std::vector<std::pair<std::string, double>>& values);
   Metrics EpochSoFar() const;
 
@@ -115,7 +116,7 @@ class FitRun : public train::RunGuest, private FitControl {
   ProgressBar bar_;
   bool wants_batches_ = false;
   bool sets_rate_ = false;  // a callback may change the learning rate
-  const bool servers_;      // on parameter servers, where other tasks also change the variables
+  const bool servers_;      // the variables are on servers, where other tasks change them, too
   bool begun_ = false, epoch_begun_ = false, batch_begun_ = false;
   // The numbers of callbacks whose OnTrainBegin and whose OnTrainEnd have been called.
   size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
@@ -126,7 +127,7 @@ class FitRun : public train::RunGuest, private FitControl {
   int64_t steps_ = 0;  // steps of this epoch so far
   strategy::MetricTotals totals_;
   int64_t epochs_begun_ = 0;
-  bool cut_ = false;  // asked to stop during the validation of the epoch
+  bool cut_ = false;  // the task was asked to stop while it validated the epoch
   EpochRecord record_;
   tfjob::Status callback_error_, completed_;
   std::shared_ptr<const FitValues> end_with_;
@@ -135,7 +136,7 @@ class FitRun : public train::RunGuest, private FitControl {
   std::shared_ptr<const state::Snapshot> result_;
 };
 
-// Sets the learning rate of later calls of Fit, unless it is nullopt.
+// Sets the learning rate of later calls of Fit, unless `rate` is nullopt.
 void SetRate(std::optional<double> rate, CompiledData& state);
 
 }  // namespace tfjob::api

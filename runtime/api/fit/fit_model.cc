@@ -71,7 +71,7 @@ StatusOr<int64_t> LastStep(const FitOptions& options, const FitPlan& plan) {
                          "training, use a smaller number, such as 1000000");
 }
 
-// The data, the configuration and the length of a training.
+// The data, the configuration and the length of a training run.
 struct Prepared {
   config::TrainingConfig config;
   std::shared_ptr<const tfjob::data::Source> train;
@@ -93,8 +93,8 @@ tfjob::Status CheckBatchOfTasks(const cluster::TfConfig& tf_config, int64_t batc
                          " tasks that train, got ", batch_size);
 }
 
-// Returns the index of the first batch that this Fit draws. All passes count, each with `per_pass`
-// batches.
+// Returns the index of the first batch that this Fit draws. The index counts the batches of all
+// passes, each of which has `per_pass` batches.
 StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& drawn, int64_t per_pass,
                              int64_t per_epoch) {
   if (options.initial_epoch > 0) {
@@ -109,7 +109,7 @@ StatusOr<int64_t> FirstBatch(const FitOptions& options, const DrawnBatches& draw
 }
 
 // Returns an error if the job has an evaluator that would find no checkpoints, or would not have
-// the examples for the validation.
+// the examples for validation.
 tfjob::Status CheckEvaluator(const cluster::TfConfig& tf_config, const FitOptions& options,
                              const BackupAndRestore* backup) {
   const bool evaluator = cluster::RoleOf(tf_config) == cluster::Role::kEvaluator ||
@@ -144,7 +144,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
       const strategy::ModelDefinition definition,
       train::DefineModel(made.config, train::Split::kTrain, *made.train, tasks, model));
   RETURN_IF_ERROR(state.Build(definition.build.features));
-  made.config.model = {};  // Build has read its files
+  made.config.model = {};  // Build has already read the model's files
   // If the job has an evaluator, only the evaluator validates.
   if (options.validation != nullptr && tf_config.cluster.size("evaluator") == 0) {
     ASSIGN_OR_RETURN(made.plan.validation,
@@ -177,7 +177,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   return made;
 }
 
-// Stores the values and the history from the end of the run in the model.
+// Updates the model with the values and the history from the end of the run.
 void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   state.history = run.history();
   if (run.result() == nullptr) return;
@@ -253,8 +253,7 @@ tfjob::Status FollowCheckpoints(const CompiledData& state, const FitOptions& opt
 // Serves variables until the job has ended.
 tfjob::Status Serve(const CompiledData& state, const BackupAndRestore* backup) {
   config::TrainingConfig config = state.config;
-  // The folder records whether the run has failed, so a restarted server finds this out and stops,
-  // too.
+  // The folder records whether the run has failed, so that a restarted server stops, too.
   if (backup != nullptr) SetUpBackup(*backup, /*steps_per_epoch=*/1, config);
   return RunUntilJobEnds(TaskOptionsOf(state, std::move(config)), state.session->options);
 }
@@ -295,7 +294,7 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
   RETURN_IF_ERROR(UntilSignal(state.session->options, [&](const StopSource& stop) {
     return Train(state, options, prepared, stop);
   }));
-  // In a job, keep the backup, because a restarted task finds from it that the training is
+  // In a job, keep the backup, because a restarted task uses it to detect that training is
   // complete.
   if (prepared.backup != nullptr && prepared.backup->delete_checkpoint && IsAlone(tf_config))
     RemoveBackup(*prepared.backup);

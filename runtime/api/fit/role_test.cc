@@ -242,7 +242,7 @@ TEST(ParameterServers, NoCallbackChangesTheLearningRate) {
   EXPECT_GE(job[0].model.step(), 12);
 }
 
-// Returns the strategy of a task under enableDynamicWorker. A step takes two gradients.
+// Returns the strategy of a task under enableDynamicWorker. Each step aggregates two gradients.
 Strategy DynamicStrategy(train::TestCluster& addresses, const Task& task) {
   std::string worker, chief;
   const std::string own = StrCat("\"", addresses.AddressOf(task), "\"");

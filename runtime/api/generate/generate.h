@@ -1,6 +1,6 @@
 // Generates the headers and sources of layers, optimizers, schedules and losses from the table of
-// layers (model/layer_table.h) and the keys of training files (config/keys.h), so the C++ API has
-// exactly the features of training files.
+// layers (model/layer_table.h) and the keys of training files (config/keys.h). The C++ API
+// therefore has exactly the features of training files.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ struct GeneratedFile {
 
 std::vector<GeneratedFile> GeneratedFiles();
 
-// Return the generated files: those of layers, and those of optimizers, schedules and losses.
+// Return the generated files for layers (LayerFiles), and for optimizers, schedules and losses
+// (CompileFiles).
 std::vector<GeneratedFile> LayerFiles();
 std::vector<GeneratedFile> CompileFiles();
 

@@ -68,7 +68,7 @@ std::vector<GeneratedField> FieldsOf(const std::string& section, const std::stri
 
 // Describes what differs between optimizers, schedules and losses.
 struct Kind {
-  std::string section;          // of the training file
+  std::string section;          // the section of the training file
   std::string result;           // the type to which the structs convert
   std::string rate;             // the first member: its declaration; may be empty
   std::string end;              // what the conversion returns

@@ -9,8 +9,8 @@
 namespace tfjob::api {
 namespace {
 
-// Returns lists of arguments. If a class has several arguments of a list, they directly follow each
-// other, in the order of the list.
+// Returns lists of arguments. If a class has several of the arguments in a list, these arguments
+// directly follow each other, in the order of the list.
 const std::vector<std::vector<std::string_view>>& Sequences() {
   static const auto* const kSequences = new std::vector<std::vector<std::string_view>>{
       {"depthwise_initializer", "pointwise_initializer", "kernel_initializer",

@@ -68,8 +68,8 @@ tfjob::Status CheckAlone(const CompiledData& model) {
                        "devices of one task (Strategy::Mirrored)");
 }
 
-// Refuses policies that adjust the scale of the loss, because numbers that are not finite are then
-// normal, but Step reports them as an error.
+// Refuses policies that adjust the scale of the loss. With such a policy, numbers that are not
+// finite are normal, but Step would report them as an error.
 tfjob::Status CheckPolicies(const CompiledData& model) {
   if (!HasPolicy(model.internal_model(), tfjob::model::DTypePolicy::kMixedFloat16))
     return tfjob::OkStatus();
@@ -78,8 +78,8 @@ tfjob::Status CheckPolicies(const CompiledData& model) {
 }
 
 void AddBatch(const strategy::MetricTotals& batch, strategy::MetricTotals& totals) {
-  // Start over if the number of sums has changed, because only `totals` or only `batch` has sample
-  // weights.
+  // The number of sums has changed if only `totals` or only `batch` has sample weights. In this
+  // case, start over.
   if (totals.metric_sums.size() != batch.metric_sums.size()) totals = {};
   totals.metric_sums.resize(batch.metric_sums.size());
   totals.loss_sum += batch.loss_sum;

@@ -50,19 +50,19 @@ class BatchTrainer : public LiveValues {
   // Reads the examples of the batch into batch_.
   tfjob::Status Read(const CompiledData& model, const Batch& batch);
   tfjob::Status Load(const std::shared_ptr<const state::Snapshot>& values);
-  // Takes the newest values from the strategy after an error, and then destroys it.
+  // Takes the newest values from the strategy after an error, and then destroys the strategy.
   void Reset(CompiledData& model);
 
   train::TaskContext context_;
   std::string form_;
-  double scale_ = 1;  // of the batches
+  double scale_ = 1;  // the scale of the batches
   ClassWeights class_weight_;
   optimizer::Optimizer optimizer_;  // a callback of Fit may change the learning rate of the model
   strategy::ModelDefinition definition_;
   std::vector<tfjob::data::Column> columns_;
   tfjob::data::Batch batch_;  // the examples, in the form that the programs read
   std::unique_ptr<strategy::Strategy> strategy_;
-  std::unique_ptr<variables::VariableStore> store_;  // of the evaluation; null before the first
+  std::unique_ptr<variables::VariableStore> store_;  // for evaluation; null before first use
   std::unique_ptr<strategy::ProgramCache> programs_;
   // The values that the strategy and the evaluation, respectively, have last loaded or returned.
   std::shared_ptr<const state::Snapshot> loaded_, evaluated_;

@@ -27,7 +27,8 @@ std::vector<CompiledData*> PointersTo(const std::vector<std::shared_ptr<Compiled
   return pointers;
 }
 
-// Converts the inputs. Returns an error if one of them is invalid.
+// Converts the inputs to the type that steps::Definition uses. Returns an error if one of them is
+// invalid.
 StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
   std::vector<steps::Input> made;
   for (const Input& input : inputs) {
@@ -51,7 +52,7 @@ StatusOr<std::vector<steps::Input>> InputsOf(const std::vector<Input>& inputs) {
   return made;
 }
 
-// Calls the body, and adds the step that the body records to `data`.
+// Calls the body, which records a step, and adds this step to `data`.
 tfjob::Status Record(const std::vector<Input>& inputs, const StepBody& body, StepData& data) {
   if (!body) return InvalidArgument("the step is an empty function");
   ASSIGN_OR_RETURN(data.definition.inputs, InputsOf(inputs));
@@ -86,8 +87,8 @@ StatusOr<std::shared_ptr<FunctionData>> MakeFunction(
   return made;
 }
 
-// Returns the array for an input. This is the array with the input's name or, if the input has no
-// name or the batch has no named arrays, x, y or sample_weight, by the input's position.
+// Returns the array for an input: the array with the input's name. If the input has no name, or the
+// batch has no named arrays, the input's position determines whether this is x, y or sample_weight.
 const Tensor* Find(const Batch& batch, const std::string& name, size_t position) {
   for (const auto* arrays : {&batch.inputs, &batch.targets, &batch.sample_weights}) {
     const auto found = arrays->find(name);

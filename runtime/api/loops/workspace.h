@@ -1,5 +1,5 @@
-// Contains the objects that the functions of a session share: the devices, and the variables of the
-// compiled models that the functions use, on these devices. Private to this package.
+// Contains the objects that the functions of a session share: the devices and, on these devices,
+// the variables of the compiled models that the functions use. Private to this package.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class Workspace {
   tfjob::Status Prepare(const CompiledData& model);
   // Returns the model's variables on the devices. Creates them if necessary.
   StatusOr<std::shared_ptr<LiveModel>> Bind(CompiledData& model);
-  // Compiles the step. `models` are those of the definition.
+  // Compiles the step. `models` must be the models of the definition.
   StatusOr<std::unique_ptr<steps::StepRunner>> MakeRunner(steps::Definition definition,
                                                           std::span<CompiledData* const> models);
 
-  // Runs the step with the newest values of the models. `models` are those of the definition from
-  // which the runner was made.
+  // Runs the step with the newest values of the models. `models` must be the models of the
+  // definition from which the runner was created.
   StatusOr<std::vector<tfjob::Tensor>> Run(steps::StepRunner& runner,
                                            std::span<CompiledData* const> models,
                                            std::span<const tfjob::Tensor> inputs);

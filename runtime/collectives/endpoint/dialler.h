@@ -1,5 +1,5 @@
-// Opens the data connections that a task must dial in each generation: those to the members of
-// higher rank. Private to this package.
+// Opens the data connections that a task must dial in each generation: the connections to the
+// members of higher rank. Private to this package.
 #pragma once
 
 #include <chrono>
@@ -32,12 +32,12 @@ class Dialler {
   };
   struct Attempt {
     bool running = false;
-    std::chrono::steady_clock::time_point next;  // when the next attempt may begin
+    std::chrono::steady_clock::time_point next;  // when the next attempt may start
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Returns a member to dial that no other thread is dialling, or nullopt if there is none at
-  // present.
+  // Returns a member to dial that no other thread is dialling, or nullopt if there is currently
+  // none.
   std::optional<Target> NextTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
   StatusOr<rpc::DataConnection> Open(const Target& target) const;
   void Finish(const Target& target, StatusOr<rpc::DataConnection> dialled)

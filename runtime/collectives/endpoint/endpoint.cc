@@ -51,7 +51,7 @@ class LeaderSession : public rpc::ConnectionHandler {
     state_.Pump();
     return OkStatus();
   }
-  // Returns true if the member was lost: it has neither left nor opened a new connection.
+  // Returns true if the member was lost, that is, has neither left nor opened a new connection.
   bool Close(const Status& why) {
     MutexLock lock(state_.mutex);
     state_.sessions.erase(session_);

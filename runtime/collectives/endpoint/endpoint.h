@@ -1,7 +1,7 @@
 // Connects a task to the other tasks of its group. The endpoint must exist before the task's
 // server, because it handles two of the server's services: the stream service "group", over which
 // the leader and the members communicate, and data connections, which become the sockets of
-// communicators. MakeGroup returns the Group that trains.
+// communicators. MakeGroup returns this task's Group.
 //
 //   collectives::Endpoint endpoint(options);
 //   auto server = rpc::Server::Start({…, .streams = {{Endpoint::kService, &endpoint}},
@@ -37,8 +37,8 @@ struct GroupTask {
   std::string address;  // "host:port"; "": unknown (EndpointOptions::least_tasks)
 };
 
-// Makes the communicator of a generation. `sockets` has one entry per rank: a connected,
-// non-blocking socket to that rank, on which nothing has been sent or read since the hello. The
+// Creates the communicator of a generation. `sockets` has one entry per rank: a connected,
+// non-blocking socket to that rank, on which no bytes have been sent or read since the hello. The
 // entry for `rank` itself is empty. While a factory waits for other ranks, it calls `interrupt`,
 // which returns an error once the generation has ended or this task was asked to stop.
 using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>>(
@@ -49,12 +49,12 @@ struct EndpointOptions {
   std::vector<GroupTask> tasks;  // all tasks that train; the first one usually leads
   rpc::Credentials credentials;
   CommunicatorFactory make_communicator;
-  // A peer that is silent for liveness.suspect_after is named in an event. A peer that is silent
-  // for the length of the lease is lost.
+  // When a peer has been silent for liveness.suspect_after, an event names the peer. When it has
+  // been silent for the length of the lease, it counts as lost.
   rpc::LivenessRules liveness;
-  // An operation that takes longer than this ends on all tasks of the generation with
-  // DeadlineExceeded, and the message names the task for which the others waited. 0: no limit.
-  // Applies only to operations that begin after Group::StateIsShared.
+  // An operation that takes longer than this fails with DeadlineExceeded on all tasks of the
+  // generation. The message names the task for which the others waited. 0: no limit. Applies only
+  // to operations that start after Group::StateIsShared.
   Duration exchange_timeout{0};
   // Allows the group to continue without members that were lost or that depart (leader.h), even
   // without its leader (leader_search.h). If false, the group waits for their replacements. Must be
@@ -62,7 +62,7 @@ struct EndpointOptions {
   bool shrinks = false;
   // If greater than 0, the group is elastic: it waits while it has fewer tasks than this (see
   // LeaderRules). `tasks` then contains all tasks that may ever join; only the first listed_tasks
-  // of them have addresses. Needs `shrinks`. listed_tasks may differ between the tasks.
+  // of them have addresses. Requires `shrinks`. listed_tasks may differ between tasks.
   int least_tasks = 0;
   int listed_tasks = 0;
   Duration start_patience{30s};
@@ -70,12 +70,12 @@ struct EndpointOptions {
 
 struct GroupOptions {
   state::PeerEventSink on_event;
-  // Called several times per second during waits, on any thread. Once it returns true, waits end
+  // Called several times per second during waits, on any thread. Once it returns true, waits fail
   // with Cancelled.
   std::function<bool()> stop_requested;
-  // Called on any thread, and must return at once. Returns whether this process was asked to end.
-  // Once it returns true, an operation that waits for another rank ends with Aborted after
-  // stop_patience, on this task and on all others. The others then join again.
+  // Called on any thread, and must return at once. Returns whether this process was asked to exit.
+  // Once it returns true, an operation that waits for another rank fails with Aborted after
+  // stop_patience, on this task and on all others. The other tasks then join again.
   std::function<bool()> asked_to_end;
   Duration stop_patience{5s};
 };

@@ -9,8 +9,8 @@ namespace {
 
 // The interval at which a wait that continues is reported again.
 constexpr Duration kRepeatReport{2s};
-// How long the messages that have arrived while this process was paused may take to be read: twice
-// the interval of heartbeats (rpc::ConnectionOptions).
+// How long it may take to read the messages that arrived while this process was paused: twice the
+// heartbeat interval (rpc::ConnectionOptions).
 constexpr Duration kSettles{1s};
 // How long a task whose operation has failed waits for the leader's reason.
 constexpr Duration kReasonPatience{1s};
@@ -292,7 +292,7 @@ void Endpoint::State::Tick() {
 }
 
 void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
-  // A wait must be reported early enough for the culprit to be known when the exchange is ended.
+  // Report a wait early enough that the culprit is known when the exchange is aborted.
   const Duration limit =
       options.exchange_timeout > Duration(0)
           ? std::min(options.liveness.suspect_after, options.exchange_timeout / 2)
@@ -324,8 +324,8 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
                                        FormatDuration(options.exchange_timeout), ": ", culprit));
 }
 
-// The reason must not be an error that would end the other tasks, because it reaches them, too, and
-// they continue without this task.
+// The reason also reaches the other tasks, which continue without this task. It must therefore not
+// be an error that would make them exit.
 void Endpoint::State::EndBeforeStop(const Waiting& wait, Duration now) {
   if (!asked_at || wait.on < 0 || now - std::max(*asked_at, wait.since) < stop_patience) return;
   const Member& other = member.formation().members[static_cast<size_t>(wait.on)];
@@ -352,7 +352,7 @@ void Endpoint::State::SayStuck() {
 
 Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& members,
                                const Status& why) {
-  // Convert Cancelled, which would mean that the job has ended: a rank that has left is merely lost
+  // Convert Cancelled, which would mean that the job has ended. A rank that has left is lost only
   // to this generation.
   const StatusCode code = absl::IsCancelled(why) ? StatusCode::kUnavailable : why.code();
   const Status named(code, NameRanks(std::string(Message(why)), members));

@@ -51,7 +51,7 @@ struct Endpoint::State {
             .call_due = options.least_tasks > 0 && RealClock().Monotonic() >= next_call,
             .member = &member};
   }
-  // Begins to lead, or ends the sessions of the members, which then search for another leader.
+  // Starts to lead, or closes the sessions of the members, which then search for another leader.
   void StartLeading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void StopLeading(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // See Group::WriteGuard.
@@ -59,14 +59,14 @@ struct Endpoint::State {
   bool HasRightToWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Returns the task's index in options.tasks, or -1 if the task does not train.
   int TaskOf(const rpc::Identity& identity) const;
-  // Returns whether the task is part of the group at present: it is connected, or it is a member of
-  // this task's generation. In a group that is not elastic, all tasks are.
+  // Returns whether the task is currently part of the group, that is, is connected or is a member
+  // of this task's generation. In a group that is not elastic, all tasks are part of the group.
   bool IsPresent(int number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   Mutex mutex;
   CondVar changed;  // notified after every event
 
-  // Null unless this task leads at present.
+  // Null unless this task currently leads.
   std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
   // The streams of the members. A connection is valid while it is listed here.
   struct Session {
@@ -81,8 +81,8 @@ struct Endpoint::State {
   // The task that leads, or that led last, as far as this task knows.
   int leader ABSL_GUARDED_BY(mutex) = 0;
   int occupied ABSL_GUARDED_BY(mutex) = -1;  // see TaskView
-  // Until then, this task does not lead (TaskView::rests); and the length of the last such pause
-  // of a first task to which the others could not connect.
+  // This task does not lead before rests_until (TaskView::rests). `pause` is the length of the last
+  // such pause of a first task to which the others could not connect.
   Duration rests_until ABSL_GUARDED_BY(mutex){0};
   Duration pause ABSL_GUARDED_BY(mutex){0};
   Duration next_call ABSL_GUARDED_BY(mutex){0};  // see TaskView::call_due
@@ -94,8 +94,8 @@ struct Endpoint::State {
   PauseWatch pauses ABSL_GUARDED_BY(mutex);
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
-  // The generation's channel; its sockets by rank, which move into the communicator when the
-  // generation begins; and its communicator, which is null until then.
+  // The generation's channel, its sockets by rank, and its communicator. The communicator is null
+  // until the generation begins; the sockets then move into it.
   DataChannel channel ABSL_GUARDED_BY(mutex);
   std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
   std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
@@ -105,27 +105,27 @@ struct Endpoint::State {
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
   StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the last notice that was reported
   // The ordinal of the operation in which the communicator waits (0: it does not wait), and the
-  // time at which that wait began.
+  // time at which this wait started.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
   bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
   // From GroupOptions; null if there is no group.
   std::function<bool()> asked_to_end ABSL_GUARDED_BY(mutex);
   Duration stop_patience ABSL_GUARDED_BY(mutex){0};
-  // The time at which the watcher noticed that this process was asked to end.
+  // The time at which the watcher noticed that this process was asked to exit.
   std::optional<Duration> asked_at ABSL_GUARDED_BY(mutex);
 
-  // Carries out the outputs of the state machines, including the messages that they send each
-  // other, until no output is left. Called after every event.
+  // Carries out the outputs of the state machines, including the messages between them, until no
+  // output is left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Passes an event to the group's sink.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
            const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
   // Sets the sink, which is null if there is no group.
   void SetSink(state::PeerEventSink sink) ABSL_LOCKS_EXCLUDED(sink_mutex);
-  // Ends the generation, whose communicator has failed with `why`. Returns the error for the
+  // Ends a generation whose communicator has failed with `why`. Returns the error for the
   // communicator's user: `why` with the names of the ranks or, if `why` is Unavailable, the
-  // leader's reason. The error is Aborted if no task was lost, but one was asked to end.
+  // leader's reason. The error is Aborted if no task was lost but one was asked to exit.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
   // Returns the on_change function with which to watch a peer. The function calls `suspected` with
@@ -136,9 +136,9 @@ struct Endpoint::State {
  private:
   void Tick() ABSL_LOCKS_EXCLUDED(mutex);
   void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Ends an operation that takes longer than options.exchange_timeout.
+  // Aborts an operation that takes longer than options.exchange_timeout.
   void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Ends an operation that is still waiting some time after this process was asked to end.
+  // Aborts an operation that is still waiting some time after this process was asked to exit.
   void EndBeforeStop(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -172,7 +172,8 @@ class UnfinishedCommunicatorTest : public EndpointTest {
   std::latch making_{3}, made_{3};
 };
 
-// Worker 1 is asked to end. The other tasks leave the generation, and wait for its replacement.
+// Worker 1 is asked to stop. The other tasks leave the generation, and wait for worker 1's
+// replacement.
 TEST_F(UnfinishedCommunicatorTest, AStopEndsTheMakingOfCommunicatorsOnAllTasks) {
   std::thread stopper([&] {
     making_.wait();
@@ -249,7 +250,7 @@ TEST_F(SocketGroupTest, SumsBeforeAndAfterAMemberIsReplaced) {
   ExpectSum();
 }
 
-// The chief does not take part in the exchange, and worker 0 is asked to end.
+// The chief does not take part in the exchange, and worker 0 is asked to stop.
 TEST_F(SocketGroupTest, ATaskThatMustEndWaitsForAMomentAndEndsNoOther) {
   JoinAll();
   ExpectSum();

@@ -1,5 +1,5 @@
 // Implements the member's end of the stream to the leader. Reconnects whenever the stream is lost.
-// If the group may shrink, searches for the leading task, and begins to lead if there is none.
+// If the group may shrink, searches for the task that leads, and starts to lead if there is none.
 // Private to this package.
 #pragma once
 
@@ -21,16 +21,16 @@ class LeaderLink : public rpc::ConnectionHandler {
 
  private:
   void Loop();
-  // Asks the other tasks in turn, and serves the stream to the first task that accepts this one
-  // until the stream is lost. Returns false if the thread must end.
+  // Asks one task after another to lead this one. Serves the stream to the first task that accepts,
+  // until the stream is lost. Returns false if the thread must exit.
   bool Search();
   // Opens a stream to the task if it leads.
   StatusOr<rpc::OpenStream> Ask(int task);
-  // Returns whether `leader` is an old process of its task that was replaced while it was paused or
-  // cut off.
+  // Returns whether `leader` is an old process of its task, which was replaced while paused or cut
+  // off.
   bool WasReplaced(const rpc::Identity& leader);
   void RunOnce(int task, rpc::Transport& transport, int64_t incarnation);
-  // Records that the task does not lead this one. Returns false if the thread must end.
+  // Records that the task does not lead this one. Returns false if the thread must exit.
   bool NoteFailure(int task, const Status& why);
 
   const std::shared_ptr<Endpoint::State> state_;

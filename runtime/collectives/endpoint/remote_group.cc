@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kReportInterval{10s};
 // The interval at which a wait checks whether the task was asked to stop.
 constexpr Duration kPoll{100ms};
-// How long Leave, Depart, Finish and Fail wait for their announcement to be received.
+// How long Leave, Depart, Finish and Fail wait for the receipt of their announcement.
 constexpr Duration kFarewell{5s};
 
 class RemoteGroup : public Group {
@@ -52,15 +52,15 @@ class RemoteGroup : public Group {
 
  private:
   bool Stopped() const { return stop_requested_ && stop_requested_(); }
-  // A generation that has begun, without its communicator.
+  // A generation that has begun, but has no communicator yet.
   struct Begun {
     Generation generation;
     std::vector<wire::UniqueFd> sockets;
   };
   // Waits until a generation begins. Returns Unavailable if it has already ended.
   StatusOr<Begun> AwaitGeneration() ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Makes the generation's communicator, and returns the generation with it. Returns Unavailable if
-  // the generation has ended.
+  // Creates the generation's communicator, and returns the generation with it. Returns Unavailable
+  // if the generation has ended.
   StatusOr<Generation> Begin(Begun begun) ABSL_LOCKS_EXCLUDED(state_->mutex);
   bool Goes(int64_t generation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
     return state_->member.phase() == GroupMember::Phase::kGoing &&
@@ -69,11 +69,11 @@ class RemoteGroup : public Group {
   // Returns OK if it is still useful to connect the ranks of this generation. Otherwise, returns an
   // error with the reason.
   Status WhyNotBegin(int64_t generation) ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Tells the leader that this task ends, unless it leads and may write: then it keeps its right
-  // until it departs. Returns Cancelled.
+  // Notifies the leader that this task exits. If this task itself leads and may write, it instead
+  // keeps its right to write until it departs. Returns Cancelled.
   Status DepartInWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
   void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Passes the communicator on to the caller, unless the generation has ended.
+  // Hands the communicator over to the caller, unless the generation has ended.
   std::unique_ptr<Communicator> Adopt(const Generation& generation,
                                       std::unique_ptr<Communicator> made)
       ABSL_LOCKS_EXCLUDED(state_->mutex);
@@ -212,7 +212,7 @@ std::function<bool()> RemoteGroup::WriteGuard() {
   };
 }
 
-// Waits for the leader's receipt, because the other tasks would wait for a task that ends
+// Waits for the leader's receipt, because the other tasks would wait for a task that exits
 // unannounced.
 Status RemoteGroup::Leave() {
   const auto deadline = SteadyNow() + kFarewell;
@@ -228,8 +228,8 @@ Status RemoteGroup::Leave() {
   return OkStatus();
 }
 
-// Returns OK even if the leader does not answer, because the end of the session has the same
-// effect.
+// Returns OK even if the leader does not answer, because closing the session has the same effect as
+// the announcement.
 Status RemoteGroup::Depart() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
@@ -248,7 +248,7 @@ bool RemoteGroup::End(const Status& failure) {
   if (state_->machine == nullptr) return false;
   state_->machine->Finish(failure);
   state_->Pump();
-  // Another task may begin to lead meanwhile.
+  // Another task may start to lead in the meantime.
   while (state_->machine != nullptr && !state_->machine->EndIsKnown()) {
     if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
   }
@@ -300,8 +300,8 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
     }
     peer.health = health(connection, suspected);
     if (connection != nullptr) peer.silence = connection->Silence();
-    // Members have no streams to each other: they are connected only by sockets, and only while
-    // they are in a generation.
+    // Members have no streams to each other. They are connected only by sockets, and only while
+    // they belong to a generation.
     const bool others = state_->machine == nullptr && !leads;
     if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
     if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;

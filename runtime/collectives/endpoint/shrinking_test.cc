@@ -1,4 +1,4 @@
-// Tests groups that go on without lost tasks, with real servers and sockets on loopback.
+// Tests groups that continue without lost tasks, with real servers and sockets on loopback.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   ExpectSum();
   Start(1);
   std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
-  // The generation continues until its members end it.
+  // The generation lasts until its members leave it.
   const auto deadline = SteadyNow() + 20s;
   while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
     std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
@@ -48,7 +48,8 @@ TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   ExpectSum();
 }
 
-// The others go on without the chief: worker 0 leads. When the chief returns, it leads again.
+// The other tasks continue without the chief, led by worker 0. When the chief returns, it leads
+// again.
 TEST_F(ShrinkingGroupTest, GoesOnWithoutTheLeaderUntilItReturns) {
   JoinAll();
   ExpectSum();
@@ -93,10 +94,10 @@ bool Becomes(const std::function<bool()>& condition) {
     if (SteadyNow() >= deadline) return false;
     std::this_thread::sleep_for(1ms);
   }
-  return true;  // a busy machine may pause this process, so the condition may not last
+  return true;  // on a busy machine, this process may pause, and the condition may not last
 }
 
-// The leader is alive, but the others may have gone on without it, whether or not they have
+// The leader is alive, but the other tasks may have continued without it, even if they have
 // connected to it again.
 TEST_F(ShrinkingGroupTest, ALeaderThatHasLostItsMajorityMayNotWrite) {
   JoinAll();
@@ -137,7 +138,8 @@ class PausedGroupTest : public ShrinkingGroupTest {
   }
 };
 
-// The messages that arrived before or during the pause do not show that the others still follow.
+// Messages that arrived before or during the pause do not prove that the other tasks still follow
+// the leader.
 TEST_F(PausedGroupTest, ALeaderThatWasPausedMayWriteOnlyOnceTheOthersAreHeardAgain) {
   JoinAll();
   ExpectSum();
@@ -148,7 +150,8 @@ TEST_F(PausedGroupTest, ALeaderThatWasPausedMayWriteOnlyOnceTheOthersAreHeardAga
   EXPECT_TRUE(Becomes([&] { return guard(); }));
 }
 
-// The whole job is asked to end while the leader waits for the others. It still saves its state.
+// The whole job is asked to stop while the leader waits for the other tasks. The leader still saves
+// its state.
 TEST_F(ShrinkingGroupTest, ALeaderThatIsStoppedInAWaitMayWriteUntilItDeparts) {
   JoinAll();
   ExpectSum();
@@ -166,7 +169,7 @@ TEST_F(ShrinkingGroupTest, ALeaderThatIsStoppedInAWaitMayWriteUntilItDeparts) {
   EXPECT_FALSE(guard());
 }
 
-// One task of three is no majority, so it waits, and never writes.
+// One task of three is not a majority, so it waits and never writes.
 TEST_F(ShrinkingGroupTest, ATaskThatIsLeftAloneWaits) {
   JoinAll();
   running_[0].reset();

@@ -219,7 +219,7 @@ class EndpointTest : public testing::Test {
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
-  // Runs the function in parallel, once for each task that is running. Returns the results.
+  // Calls the function for all running tasks in parallel. Returns the results.
   template <typename Function>
   std::vector<Status> All(Function function) {
     std::vector<Status> results(running_.size());
@@ -251,7 +251,7 @@ class EndpointTest : public testing::Test {
 // Uses the same communicator as real training tasks.
 class SocketGroupTest : public EndpointTest {
  protected:
-  static constexpr int64_t kValues = 300'000;  // more than socket buffers hold
+  static constexpr int64_t kValues = 300'000;  // more than fits into socket buffers
 
   void SetUp() override {
     make_communicator_ = MakeSockets;

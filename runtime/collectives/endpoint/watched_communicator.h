@@ -1,4 +1,4 @@
-// Wraps the communicator of a generation, so that the group learns of failed operations, and can
+// Wraps the communicator of a generation. The group therefore learns of failed operations, and can
 // abort the communicator although the strategy owns it. Private to this package.
 #pragma once
 
@@ -17,8 +17,9 @@ class WatchedCommunicator : public Communicator {
   // returns this function's result instead.
   using OnFailure = std::function<Status(const Status&)>;
 
-  // `on_drop` is called in the destructor. It must release all other references to `inner`, so that
-  // `inner` is destroyed rather than aborted. Only the ranks that still need this rank then notice.
+  // `on_drop` is called in the destructor, and must release all other references to `inner`.
+  // `inner` is then destroyed rather than aborted, so only operations of ranks that still need this
+  // rank fail.
   WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure,
                       std::function<void()> on_drop)
       : inner_(std::move(inner)),

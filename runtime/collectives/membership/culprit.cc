@@ -12,7 +12,8 @@ bool DoesWait(const Waits& waits, int rank) {
   return wait && wait->on >= 0 && wait->on < static_cast<int>(waits.size()) && wait->on != rank;
 }
 
-// Returns the rank with the earliest operation in the cycle through `start`; of equals, the lowest.
+// Returns the rank with the earliest operation in the cycle through `start`; if there are several,
+// the lowest of them.
 int EarliestOfCircle(const Waits& waits, int start) {
   int earliest = start;
   for (int rank = waits[static_cast<size_t>(start)]->on; rank != start;
@@ -27,7 +28,7 @@ int EarliestOfCircle(const Waits& waits, int start) {
 
 // Returns the rank for which `rank` ultimately waits.
 int RootOf(const Waits& waits, int rank) {
-  // After one step per rank, the walk has reached its end or is in a cycle.
+  // After one step per rank, the walk has reached a rank that does not wait, or is in a cycle.
   for (size_t step = 0; step < waits.size(); ++step) {
     if (!DoesWait(waits, rank)) return rank;
     rank = waits[static_cast<size_t>(rank)]->on;

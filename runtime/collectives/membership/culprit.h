@@ -21,7 +21,7 @@ struct RankWait {
 
 struct Culprit {
   int rank = -1;
-  // The operation that the waiting ranks are in; if they are in different operations, the earliest.
+  // The operation in which the ranks wait; if they wait in different operations, the earliest.
   int64_t operation = 0;
   std::string name;
   Duration waited{0};        // the longest wait
@@ -29,8 +29,8 @@ struct Culprit {
 };
 
 // `waits` has one entry per rank, which is nullopt if the rank does not wait, or has only just
-// begun to wait. Follows each wait to a rank that does not wait. If ranks wait for each other in a
-// cycle, the culprit is the rank with the earliest operation, because the others are ahead of it.
+// started to wait. Follows each wait to a rank that does not wait. If ranks wait for each other in
+// a cycle, the culprit is the rank with the earliest operation, because the others are ahead of it.
 // Returns the rank for which the most ranks wait (the lowest such rank if there are several), or
 // nullopt if no rank waits.
 std::optional<Culprit> FindCulprit(const std::vector<std::optional<RankWait>>& waits);

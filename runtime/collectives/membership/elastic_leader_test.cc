@@ -1,4 +1,4 @@
-// Tests the rules for groups whose number of tasks may change.
+// Tests the leader of a group whose number of tasks may change.
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/membership/leader.h"

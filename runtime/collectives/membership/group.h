@@ -1,13 +1,13 @@
 // Forms groups of tasks that train together without parameter servers. Membership changes only from
-// one generation to the next: when a task of a generation is lost, the generation's communicator
-// aborts on every other task, and the tasks join again.
+// one generation to the next. When a task of a generation is lost, the generation's communicator
+// aborts on every other task, and these tasks join again.
 //
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
-// generation. While the leader is missing, the others keep their state. They wait for the leader
-// or, if the group may shrink, another task leads until it returns. A generation that lacks tasks
-// needs a majority of the last generation (quorum.h), so two groups never train at the same time.
-// In an elastic group, tasks that were not listed at the beginning may join, and tasks may leave
-// for good.
+// generation. While the leader is missing, the other tasks keep their state. They wait for the
+// leader or, if the group may shrink, follow another leader until it returns. A generation from
+// which tasks are missing needs a majority of the last generation (quorum.h), so two groups never
+// train at the same time. In an elastic group, tasks that were not listed at the beginning may
+// join, and tasks may leave for good.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,12 @@ struct Generation {
   std::vector<Member> members;
   int rank = 0;  // this task's rank
   std::unique_ptr<Communicator> communicator;
-  // The lowest rank among those with the newest state. If that rank's step is -1, no task has a
-  // state. All tasks with a different state (HasStateOf) take over the state of this rank.
+  // The lowest rank among the ranks with the newest state. If the step of this rank is -1, no task
+  // has a state. All tasks with a different state (HasStateOf) take over the state of this rank.
   int source = 0;
 };
 
-// Returns whether two members of a generation have brought states that are equal bit for bit.
+// Returns whether two members of a generation have brought bit-identical states.
 inline bool HasStateOf(const Member& member, const Member& other) {
   return member.step == other.step &&
          (member.step < 0 || member.state_generation == other.state_generation);
@@ -54,23 +54,23 @@ inline bool HasStateOf(const Member& member, const Member& other) {
 // Describes a task that joins a generation.
 struct Joining {
   int64_t step = -1;  // the step of the task's state; -1: none
-  // The number of the latest generation in which this task had the same state as all others: it was
-  // the source, took over the source's state, or already had that state. A state from a later
-  // generation is newer, whatever its step: two generations with different members may round
-  // differently when they compute the same step.
+  // The number of the latest generation in which this task had the same state as all other members,
+  // because it was the source, took over the source's state, or already had that state. A state
+  // from a later generation is newer, even if its step is earlier or the same, because two
+  // generations with different members may round differently when they compute the same step.
   int64_t state_generation = 0;
   // Describes the properties that must be equal in all tasks: the model, the optimizer, the
-  // buckets. One line per property, "NAME: VALUE", so that an error can name the first one that
-  // differs.
+  // buckets. One line per property, "NAME: VALUE", so that an error can name the first property
+  // that differs.
   std::string agreement;
-  // A group of this job has trained before. Set only if the group is elastic.
+  // True if a group of this job has trained before. Set only if the group is elastic.
   bool begins_again = false;
 };
 
 // Owned by one thread, except that any thread may call Peers.
 //
-// A task ends its participation with one of three calls: Leave if it has taken its last step;
-// Depart if its process ends before that, and a replacement will continue; Fail if the run has
+// A task ends its participation with one of three calls: Leave if it has taken its last step,
+// Depart if its process exits earlier and a replacement will continue, or Fail if the run has
 // failed for all tasks. Each of these calls may also follow a Join that has returned an error.
 class Group {
  public:
@@ -85,23 +85,23 @@ class Group {
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // On the leader (rank 0), returns whether a task outside the current generation is waiting. All
   // members should then finish their step, drop the communicator and join again. On other tasks,
-  // returns false. Returns at once.
+  // always returns false. Returns at once.
   virtual bool TaskWaits() = 0;
-  // Tells the group that this task now has the state with which the current generation continues
-  // and, if the group may shrink, that all members have exchanged data since it began.
-  // Until this call, the time limit for operations does not apply: the task that provides the state
-  // may first have to read it.
+  // Reports that this task now has the state with which the current generation continues and, if
+  // the group may shrink, that all members have exchanged data since the generation began. The time
+  // limit for operations applies only after this call, because the task that provides the state may
+  // first have to read it.
   virtual void StateIsShared() = 0;
-  // Returns a function that tells whether this task may now write to the group's folders, that is,
-  // whether it led the last generation and the others cannot have formed another one. If the group
-  // may not shrink, the function always returns true. Any thread may call the function, even after
-  // the group's end.
+  // Returns a function that reports whether this task may now write to the group's folders, that
+  // is, whether it led the last generation and the other tasks cannot have formed another one. If
+  // the group may not shrink, the function always returns true. Any thread may call the function,
+  // even after the group has been destroyed.
   virtual std::function<bool()> WriteGuard() = 0;
   // Announces that this task takes no further steps. The other tasks no longer wait for it.
   virtual Status Leave() = 0;
-  // Announces that this process ends although the run continues. The group waits for its
-  // replacement, or continues without it until the replacement joins. Aborts the communicator if
-  // the caller still has it.
+  // Announces that this process exits although the run continues. The group waits for the
+  // replacement of this process, or continues without this task until the replacement joins. Aborts
+  // the communicator if the caller still has it.
   virtual Status Depart() = 0;
   // Ends the job for all other tasks, including those that start later. Call on the leader (rank 0)
   // only.

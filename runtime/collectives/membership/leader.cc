@@ -164,7 +164,7 @@ void Leader::NoteReplaced(Seat& seat, int64_t incarnation) {
 }
 
 void Leader::NoteRivals(Seat& seat) {
-  if (seat.member.incarnation == 0) return;  // which of the rivals takes part is not yet known
+  if (seat.member.incarnation == 0) return;  // not yet known which of the rivals takes part
   for (const int64_t rival : std::exchange(seat.rivals, {})) {
     if (rival != seat.member.incarnation) NoteReplaced(seat, rival);
   }
@@ -185,7 +185,8 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   const auto index = indices_.find(process.task);
   if (index == indices_.end()) return;
   Seat* const found = &seats_[index->second];
-  // A member that knew of a newer leader would not have connected to this leader.
+  // Ignore a report about this leader's own process: a member that knew of a newer process would
+  // not have connected to this leader.
   if (index->second == self_ && process.incarnation == found->member.incarnation) return;
   if (!process.replaced) {
     found->rivals.insert(process.incarnation);
@@ -211,7 +212,7 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   // `heard_` affects only the number of the next generation; a generation that is forming or
   // running keeps its number.
   heard_ = std::max(heard_, join.last_generation);
-  // The leader may have read its data for a long time before its task joins, and others connect
+  // The leader's task may read its data for a long time before it joins, and the others connect
   // only then.
   if (&seat == &seats_[self_] && !std::exchange(has_joined_, true)) {
     for (Seat& other : seats_) other.lost = std::max(other.lost, now);
@@ -249,8 +250,9 @@ void Leader::OnLeave(Seat& seat) {
   seat.join.reset();
   NoteResigned(seat);
   Send(seat, FarewellReceipt());
-  // If the generation is running, the others may still finish the operation that this task has
-  // finished. Those that need this task in a later operation notice that its sockets are closed.
+  // If the generation is running, the other members may still finish the operation that this task
+  // has finished. Members that need this task in a later operation notice that its sockets are
+  // closed.
   if (phase_ == Phase::kConnecting && seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " has left"));
   }
@@ -412,8 +414,8 @@ void Leader::Tick(Duration now) {
 }
 
 // The members that also belonged to the last generation were connected to each other. The likely
-// causes are therefore the new members that are not connected to all others. The group continues
-// without them for the length of a pause.
+// culprits are therefore the new members that are not connected to all other members. The group
+// continues without these new members for the length of a pause.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];

@@ -1,20 +1,21 @@
 // Decides who belongs to a group's generation. Collects the tasks that join, and forms a generation
-// when all expected tasks have joined. Orders the generation to begin when all of its members are
-// connected to each other, and withdraws it when a member is lost. A task whose generation was
-// withdrawn must join again, so no task is in two generations.
+// when all expected tasks have joined. When all of the generation's members are connected to each
+// other, orders the generation to begin. When a member is lost, withdraws the generation; its tasks
+// must then join again. No task is therefore in two generations.
 //
 // The first generation of a job contains all tasks that have not left. If the rules allow the group
-// to shrink, later generations may lack tasks, provided that a majority of the members of the last
-// generation have joined (quorum.h). A leader learns of earlier generations from the tasks that
-// join. Any task may therefore lead after the previous leader was lost. A task that returns waits
-// until the members join again. If they cannot connect to it, they continue without it, and try
-// again after a pause.
+// to shrink, tasks may be missing from later generations, provided that a majority of the members
+// of the last generation have joined (quorum.h). A leader learns of earlier generations from the
+// tasks that join, so any task may lead after the previous leader was lost. A task that returns
+// waits until the members join again. If the members cannot connect to this task, they continue
+// without it, and try again after a pause.
 //
-// If the rules make the group elastic, tasks that are not listed at the beginning may join, too,
-// and a generation needs only a minimum number of tasks. A task that departs is not awaited.
+// If the rules make the group elastic, tasks that are not listed initially may also join, and a
+// generation needs only a minimum number of tasks. The group does not wait for a task that has
+// departed.
 //
-// Pure: the caller passes in every event and the time, and sends what Take returns. Not
-// thread-safe.
+// Pure: the caller passes in every event and the time, and sends the messages that Take returns.
+// Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -35,39 +36,41 @@
 namespace tfjob::collectives {
 
 struct LeaderRules {
-  // A generation whose members have not connected to each other within this time is withdrawn, so
-  // that they try again: one of them may rely on a socket that its peer has lost.
+  // If the members of a generation have not all connected to each other within this time, the
+  // generation is withdrawn and they start over. Otherwise, a member that still has a socket that
+  // its peer has lost could block the group forever.
   Duration connect_patience{20s};
   // A report of a wait counts only for this long, because members repeat their reports while they
   // wait.
   Duration report_lasts{6s};
-  // Allows the group to continue without members that were lost, or whose process ends. If false,
+  // Allows the group to continue without members that were lost or whose process exits. If false,
   // the group waits for their replacements.
   bool shrinks = false;
-  // How long a group that shrinks waits for a member to connect again after its session was lost.
+  // How long a group that may shrink waits for a member to connect again after its session was
+  // lost.
   Duration lost_patience{1s};
   // How long a leader waits, after its own task has joined, for members of the last generation that
   // have never connected to it.
   Duration gather_patience{3s};
-  // How long a group that shrinks continues without a returning task to which the other members
+  // How long a group that may shrink continues without a returning task to which the other members
   // could not connect. The pause doubles after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
-  // The group is elastic, and waits while fewer tasks than this have joined. 0: the number of tasks
-  // never changes. An elastic group must be allowed to shrink.
+  // If not 0, the group is elastic, and waits while fewer tasks than this have joined. If 0, the
+  // number of tasks never changes. An elastic group must be allowed to shrink.
   int least_tasks = 0;
-  // The number of tasks, from the first one on, for which the first generation of an elastic group
-  // waits, but only for start_patience after the leader's task has joined or the other task was
-  // lost.
+  // The first generation of an elastic group waits for this many tasks, counted from the first. It
+  // waits for each of them for at most start_patience after the leader's task has joined or the
+  // awaited task was lost, whichever is later.
   int listed_tasks = 0;
   Duration start_patience{30s};
-  // If none of the tasks that have joined an elastic group remembers a generation, although a group
-  // of this job has trained before, that group may continue with tasks that are not listed, led by
-  // one of them. The first generation waits for so long that such a leader can notice the loss of
-  // this task and call it (leader_search.h).
+  // An elastic group of this job may have trained before (Joining::begins_again), although no task
+  // that has joined remembers a generation. That group may still be running, led by a task that is
+  // not listed. The first generation then waits for this long, so that such a leader can notice the
+  // loss of this task and call it (leader_search.h).
   Duration call_patience{20s};
-  // The least number of a generation. If an elastic group begins again while processes of an
-  // earlier group are cut off, its generations must have greater numbers than theirs.
+  // The lowest number of a generation. If an elastic group starts over while processes of an
+  // earlier group are cut off, its generations must have higher numbers than theirs.
   int64_t first_generation = 1;
   bool elastic() const { return least_tasks > 0; }
   Duration NextPause(Duration pause) const {
@@ -87,14 +90,14 @@ struct LeaderOutput {
 class Leader {
  public:
   // `tasks` contains the names and addresses of all tasks that may train; tasks[self] is the
-  // leader's. The addresses of tasks that are not listed at the beginning of an elastic group
-  // (LeaderRules::listed_tasks) become known when the tasks join.
+  // leader's. The addresses of an elastic group's tasks beyond LeaderRules::listed_tasks become
+  // known when these tasks join.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {}, int self = 0);
 
   // Decides whether this process may open a session. Returns PermissionDenied if the process has
   // been replaced by another process of its task. Returns AlreadyExists if another process of its
-  // task has a session and no generation has begun: a new leader does not know which of the two has
-  // replaced the other.
+  // task has a session and no generation has begun, because a new leader does not know which of the
+  // two processes replaced the other.
   Status Admit(int task, int64_t incarnation) const;
   // Records that a task has opened a session, which replaces its earlier session. Propagates errors
   // from Admit.
@@ -105,32 +108,32 @@ class Leader {
   void OnMessage(Duration now, SessionId session, const ToLeader& message);
   // Call several times per second.
   void Tick(Duration now);
-  // Forms no further generation until the leader's task joins again, and withdraws the present one,
-  // but keeps the sessions: the task was asked to end, and still saves its state.
+  // Withdraws the current generation, and forms no other until the leader's task joins again. Keeps
+  // the sessions. Called when the task was asked to exit and still saves its state.
   void HoldBack(Duration now);
-  // Ends the job for all tasks that are connected, and for all that connect later. `failure` is OK
-  // or state::RunFailure.
+  // Ends the job for all tasks, including those that connect later. `failure` is OK or
+  // state::RunFailure.
   void Finish(const Status& failure);
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether every task that must learn of the job's end has done so. These are the tasks,
-  // other than the leader's, that are connected, or that were members of the latest generation and
-  // will connect again.
+  // Returns whether every task that must learn of the job's end has learned of it. These are the
+  // tasks, other than the leader's own, that are connected, and those that were members of the
+  // latest generation and will connect again.
   bool EndIsKnown() const;
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Returns whether the leader should let the first task lead. This is the case if that task is not
-  // the leader's own, has joined, and the next generation could form now.
+  // Returns whether the leader should let the first task lead. This is the case if the first task
+  // is not the leader's own task and has joined, and the next generation could form now.
   bool ShouldHandBack() const { return hands_back_; }
-  // Returns whether the leader should let others lead for some time: it has returned, but the
-  // members of the last generation could not connect to it.
+  // Returns whether the leader should let another task lead for some time, because the leader has
+  // returned, but the members of the last generation could not connect to it.
   bool ShouldStepAside() const { return steps_aside_; }
   // Returns whether a majority of the members of each of these generations, which this task
-  // remembers, are still connected since the latest generation began. As long as that is so, no
-  // other leader can have formed a generation. If `is_heard` is given, it says whether the member
-  // in a session is known to have sent something recently; others do not count.
+  // remembers, have stayed connected since the latest generation began. As long as this is the
+  // case, no other leader can have formed a generation. If `is_heard` is given, a member counts
+  // only if is_heard(session) reports that it has recently sent data.
   bool HasMajority(const std::vector<PastGeneration>& past,
                    const std::function<bool(SessionId)>& is_heard = nullptr) const;
   // Returns whether a generation is running.
@@ -149,23 +152,25 @@ class Leader {
     Member member;
     SessionId session = 0;       // 0: none
     std::set<int64_t> replaced;  // earlier incarnations
-    // The known processes of the task. Once a generation begins, all but the one that takes part
-    // are considered replaced.
+    // The known processes of the task. Once a generation begins, all of them except the one that
+    // takes part count as replaced.
     std::set<int64_t> rivals;
     std::optional<JoinRequest> join;
     bool left = false;
-    bool departed = false;  // its process has announced that it ends
-    // The task was in the latest generation that has begun, and has not left or departed since.
+    bool departed = false;  // its process has announced that it exits
+    // The task was a member of the latest generation that has begun, and has not left or departed
+    // since then.
     bool was_member = false;
     bool seen = false;  // it has had a session
-    Duration lost{0};   // when the session was lost, or when the wait for the first one began
-    // The task was a member, and has had this session since the latest generation began.
+    Duration lost{0};   // when the session was lost, or when the wait for the first one started
+    // The task was a member of the latest generation, and has kept this session since that
+    // generation began.
     bool stays = false;
     int64_t known = 0;  // the latest generation that its process can remember
     // The processes that have left or departed, with the latest generation that each remembered.
     std::map<int64_t, int64_t> resigned;
-    // The other tasks could not connect to this task, and continue without it for `pause`, until
-    // `paused_until`.
+    // The other tasks could not connect to this task, and continue without it until `paused_until`,
+    // for the length of `pause`.
     Duration pause{0}, paused_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member
     bool ready = false;
@@ -180,7 +185,7 @@ class Leader {
   static void NoteReplaced(Seat& seat, int64_t incarnation);
   static void NoteRivals(Seat& seat);
   std::vector<KnownProcess> Replaced() const;
-  // Records a member's knowledge of a process from before this leader started.
+  // Records a member's report about a process that it knew before this leader started.
   void Hear(Duration now, const KnownProcess& process);
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
@@ -197,10 +202,10 @@ class Leader {
   void Form(Duration now);
   // Withdraws a generation whose members have not connected in time.
   void GiveUpConnecting(Duration now);
-  // Returns whether the tasks that have joined may continue without the others.
+  // Returns whether the tasks that have joined may continue without the other tasks.
   bool MayShrink() const { return rules_.shrinks && Remembered().may_shrink; }
-  // Returns whether the task's present process is, or may be because it has not connected yet, a
-  // member of a generation that the joined tasks remember.
+  // Returns whether the task's current process is a member of a generation that the joined tasks
+  // remember. If the process has not connected yet, returns whether it may be one.
   bool IsMember(const Seat& seat) const;
   // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
@@ -217,7 +222,7 @@ class Leader {
   bool IsAwaitedAtStart(Duration now, const Seat& seat) const;
   // Returns whether the first generation of an elastic group waits for a call (call_patience).
   bool AwaitsCall(Duration now) const;
-  // Returns how many more tasks must join an elastic group before a generation can form.
+  // Returns the number of tasks that must still join an elastic group before a generation can form.
   int MoreTasks(Duration now) const;
   std::vector<const Seat*> Missing(Duration now) const;
   void NoteMissing(Duration now);
@@ -228,7 +233,7 @@ class Leader {
   const Seat* SeatOf(const std::string& task) const;
   // The combined memory of the tasks that have joined.
   struct Memory {
-    bool may_shrink;               // they may continue without all others
+    bool may_shrink;               // they may continue without the other tasks
     std::vector<int64_t> members;  // by task: its process in these generations; 0: none
   };
   const Memory& Remembered() const;
@@ -237,7 +242,7 @@ class Leader {
   const size_t self_;
   std::vector<Seat> seats_;                // by task
   std::map<std::string, size_t> indices_;  // of the seats, by the task's name
-  mutable std::optional<Memory> memory_;   // reset when a task joins, or ceases to join
+  mutable std::optional<Memory> memory_;   // reset when the set of joined tasks changes
   bool hands_back_ = false;
   bool steps_aside_ = false;
   Phase phase_ = Phase::kGathering;

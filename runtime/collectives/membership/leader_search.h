@@ -1,17 +1,18 @@
-// Decides which task a task follows. The first task (the chief, or worker 0 if there is no chief)
-// usually leads. If a group may shrink, it can continue without that task, and another task leads:
+// Decides which task each task follows. The first task (the chief, or worker 0 if there is no
+// chief) usually leads. If a group may shrink, it can continue without that task, and another task
+// leads:
 //
 // - A task that has no leader asks the first kMostLeaders tasks in order, and follows the first one
 //   that accepts it. If no task accepts it, and it remembers a generation, it leads itself.
-// - A task that leads accepts later tasks. It accepts an earlier task only while it is not waiting
-//   for others to join, or if the earlier task will not lead it: because the first task already
-//   follows it, or because the earlier task leads but does not accept it, since another process of
-//   its task is connected there.
+// - A task that leads accepts later tasks. It accepts an earlier task only if it is not waiting for
+//   others to join, or if the earlier task will not lead it. The latter is the case if the first
+//   task already follows it, or if the earlier task leads but does not accept it because another
+//   process of its task is connected there.
 // - A task that leads, but waits for others to join, also asks the other tasks, and follows the
 //   first one that accepts it. If two tasks lead, the later one therefore follows the other.
-// - In an elastic group, another task than the first one that leads also calls the first task every
-//   kCallFirst, because that task may have been restarted without knowing the address of any other.
-//   The group's step is then repeated.
+// - In an elastic group, a leader other than the first task also calls the first task every
+//   kCallFirst, because the first task may have been restarted without knowing the address of any
+//   other task. The group's step is then repeated.
 //
 // These rules only bring the tasks together. The quorum, whichever task leads, determines whether a
 // generation may form (quorum.h).
@@ -27,14 +28,14 @@
 
 namespace tfjob::collectives {
 
-// Only the first kMostLeaders tasks may lead, so that a search ends soon.
+// Only the first kMostLeaders tasks may lead, so that a search does not take long.
 inline constexpr int kMostLeaders = 16;
-// How long a task that has let the first task lead must not lead itself.
+// How long a task must not lead after it has let the first task lead.
 inline constexpr Duration kHandBack{3s};
 // The interval at which a leader of an elastic group calls the first task.
 inline constexpr Duration kCallFirst{3s};
 
-// A group task's knowledge of itself.
+// The facts that a task of the group knows about itself.
 struct TaskView {
   int task = 0;          // its index among the tasks that train
   bool shrinks = false;  // the group may continue without some tasks
@@ -43,18 +44,19 @@ struct TaskView {
   // it; -1: none.
   int occupied = -1;
   bool first_follows = false;  // it leads, and the first task follows it
-  // It does not lead at present: it has let the first task lead; or it is the first task, and the
-  // others could not connect to it. In the second case, it does not search either.
+  // It currently does not lead, because it has let the first task lead, or because it is the first
+  // task and the others could not connect to it. In the second case, it does not search for a
+  // leader either.
   bool rests = false;
   bool call_due = false;  // the group is elastic, and kCallFirst has passed since the last call
   const GroupMember* member = nullptr;
 };
 
-// Returns the tasks to ask, in this order.
+// Returns the tasks that this task should ask to lead it, in order.
 std::vector<int> TasksToAsk(const TaskView& self, int tasks);
-// Returns whether the task should look for a task that leads.
+// Returns whether the task should search for a leader.
 bool Searches(const TaskView& self);
-// Returns whether a task that has found no other task that leads should begin to lead.
+// Returns whether a task that has found no leader should start to lead.
 bool MayLead(const TaskView& self);
 // Returns OK if this task accepts `caller` as a member; otherwise, returns FailedPrecondition or
 // Unavailable. `name` is this task's name.

@@ -219,7 +219,7 @@ TEST_F(ShrinkingTest, AGenerationUnderWayKeepsItsNumberWhateverOthersHaveSeen) {
   }
 }
 
-// Worker 2 has come back in session 4, but worker 1 cannot connect to it.
+// Worker 2 has returned in session 4, but worker 1 cannot connect to it.
 TEST_F(ShrinkingTest, GoesOnWithoutATaskWithWhichTheOthersCannotConnect) {
   leader_.OnMessage(now_, 3, DepartNotice());
   ASSERT_EQ(leader_.Connect(now_, 2, 99, 4), OkStatus());
@@ -250,7 +250,7 @@ TEST_F(ShrinkingTest, GoesOnWithoutATaskWithWhichTheOthersCannotConnect) {
 }
 
 TEST_F(ShrinkingTest, WaitsForTheOnlyTaskThatMayHaveTheState) {
-  // The second generation ends before worker 1 has sent its state to the others.
+  // The second generation ends before worker 1 has sent its state to the other members.
   for (const SessionId session : {SessionId{1}, SessionId{3}}) Join(session, -1);
   Join(2);
   EXPECT_EQ(Begin({1, 2, 3}), 2);

@@ -1,4 +1,4 @@
-// Implements what a Leader waits for: for which tasks, and who may continue without them.
+// Decides for which tasks a Leader waits, and which tasks may continue without them.
 #include <algorithm>
 
 #include "runtime/collectives/membership/culprit.h"
@@ -8,7 +8,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Joins strings: "a", "a and b", "a, b and c". Leaves some out if there are very many.
+// Joins strings: "a", "a and b", "a, b and c". If there are very many strings, leaves some out.
 std::string Enumerate(std::vector<std::string> texts) {
   constexpr size_t kMost = 16;
   if (texts.size() > kMost) {
@@ -26,7 +26,8 @@ std::string Enumerate(std::vector<std::string> texts) {
 
 }  // namespace
 
-// All tasks that have taken over the state of a generation have a state with its number.
+// Every task that has taken over the state of a generation has a state with this generation's
+// number.
 bool Leader::HasStateOf(const PastGeneration& generation) const {
   return std::ranges::any_of(seats_, [&](const Seat& seat) {
     return seat.join && seat.member.step >= 0 &&
@@ -87,14 +88,16 @@ bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (&seat == &seats_[self_]) return true;
   if (seat.left) return false;
   if (!may_shrink) return !rules_.elastic() || IsAwaitedAtStart(now, seat);
-  // If the task's process was lost, another process of the task takes part once it has joined.
+  // If the task's process was lost, another process of the task takes part once that process has
+  // joined.
   if (!IsMember(seat)) return false;
   const Duration patience = seat.seen ? rules_.lost_patience : rules_.gather_patience;
   return seat.session != 0 || now - seat.lost < patience;
 }
 
-// The processes that remember earlier generations are no majority, or there are none. Members of
-// those generations may continue elsewhere, so they are awaited without limit.
+// Called if the processes that remember earlier generations are not a majority, or if no process
+// remembers any. Waits without limit for members of earlier generations, because they may have
+// continued elsewhere.
 bool Leader::IsAwaitedAtStart(Duration now, const Seat& seat) const {
   const auto index = static_cast<size_t>(&seat - seats_.data());
   if (Remembered().members[index] != 0) return true;

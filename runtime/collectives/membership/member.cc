@@ -96,8 +96,8 @@ void GroupMember::Disconnected(const Status& why) {
   messages_.clear();
   awaited_ = {};
   if (!lost) return;
-  // The next leader may form a generation without this task's knowledge, so the task cannot stay in
-  // its generation.
+  // The next leader may form a generation without this task's knowledge, so the task must leave its
+  // current generation.
   LeaveGeneration(
       Unavailable(Describe(leader_), ", which leads the group, was lost: ", Message(why)));
 }
@@ -274,7 +274,7 @@ AwaitedNotice GroupMember::Awaited() const {
   AwaitedNotice notice = awaited_;
   const bool all = phase_ == Phase::kReady;
   if (notice.text.empty() && !all) {
-    // The leader is not waiting for any task. It forms the next generation once the members of the
+    // The leader waits for no missing task. It forms the next generation once the members of the
     // running generation have finished their step.
     return {.peers = leader_.task,
             .address = leader_.address,

@@ -1,8 +1,8 @@
-// Implements a task's part in a group: the task joins, connects to the other members of the
-// generation that the leader forms, and begins when the leader sends the order. If the generation
-// is withdrawn, or the leader is lost, the task leaves the generation and must join again.
+// Implements a task's part in a group. The task joins, connects to the other members of the
+// generation that the leader forms, and begins when the leader orders it to. If the generation is
+// withdrawn, or the leader is lost, the task leaves the generation and must join again.
 //
-// Pure: the caller passes in every event, and carries out what the functions return. Not
+// Pure: the caller passes in every event, and carries out the results of the functions. Not
 // thread-safe.
 #pragma once
 
@@ -43,11 +43,12 @@ class GroupMember {
   void Join(const Joining& joining);
   // Announces that the task takes no further steps.
   void Leave();
-  // Announces that the process ends, and that another one will continue in its place. The task is
+  // Announces that the process exits, and that another one will continue in its place. The task is
   // in no generation until the next Join.
   void Depart();
-  // Leaves the generation, or withdraws the request to join, without announcing anything: this task
-  // leads, was asked to end, and still saves its state. The caller tells the leader (HoldBack).
+  // Leaves the generation, or withdraws the request to join, without an announcement. Called if
+  // this task leads, was asked to exit, and still saves its state. The caller notifies the leader
+  // (Leader::HoldBack).
   void HoldBack();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
   // once the leader has done so.
@@ -55,7 +56,8 @@ class GroupMember {
 
   // ---- events
 
-  // A session with the leader has begun. `leader` is the task that leads, if that may change.
+  // A session with the leader has started. `leader` is the task that leads, if the leader may
+  // change.
   void Connected(const std::optional<Member>& leader = std::nullopt);
   // There is no session: the session has ended, or an attempt to open one has failed.
   void Disconnected(const Status& why);
@@ -66,8 +68,8 @@ class GroupMember {
   void SocketConnected(int64_t generation, int rank);
   // An attempt to connect to this rank has failed, and will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // Tells the leader why the generation cannot continue. The leader withdraws the generation, with
-  // the first reason that any member has reported. `departs`: see FailureReport.
+  // Reports to the leader why the generation cannot continue. The leader withdraws the generation,
+  // with the first reason that any member has reported. `departs`: see FailureReport.
   void ReportFailure(int64_t generation, const Status& why, bool departs = false);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
@@ -89,7 +91,7 @@ class GroupMember {
   int rank() const { return rank_; }
   // Returns the ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // Returns the error with which the task ends; Cancelled if the job has ended.
+  // Returns the error with which the task exits; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
@@ -107,22 +109,22 @@ class GroupMember {
   bool LedLastShared() const;
   // Returns whether the task has ever asked to join.
   bool has_joined() const { return has_joined_; }
-  // Names the member of the generation for which the others wait. StuckNotice::text is "" if there
-  // is none.
+  // Names the member for which the other members of the generation wait. StuckNotice::text is "" if
+  // there is none.
   const StuckNotice& stuck() const { return stuck_; }
-  // Names the tasks without which this task cannot continue, and says what they must do.
+  // Names the tasks without which this task cannot continue, and states what they must do.
   // AwaitedNotice::text is "" if this task is not waiting.
   AwaitedNotice Awaited() const;
 
   // ---- output
 
-  // Returns the messages to send to the leader. Without a session, they are lost.
+  // Returns the messages to send to the leader. If there is no session, these messages are lost.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
-  // Returns the generation that this task has left since the last call, with the reason, or nullopt
-  // if there is none. The caller must abort the generation's communicator and close its sockets.
+  // Returns the generation that this task has left since the last call, and the reason, or nullopt
+  // if it has left none. The caller must abort the generation's communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
-    Status why;  // Aborted if a member was asked to end
+    Status why;  // Aborted if a member was asked to exit
   };
   std::optional<Left> TakeLeft() { return std::exchange(left_, std::nullopt); }
 
@@ -148,7 +150,7 @@ class GroupMember {
   Member leader_;
   Phase phase_ = Phase::kIdle;
   bool connected_ = false;
-  bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
+  bool asked_ = false;  // a JoinRequest was sent in this session; no generation has formed since
   Farewell farewell_ = Farewell::kNone;
   bool farewell_heard_ = false;
   Status failure_;  // the run's failure, if farewell_ is kFails

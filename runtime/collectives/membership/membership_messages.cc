@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kMostNameBytes = 256, kMostTextBytes = size_t{1} << 20;
 constexpr int64_t kMostNumber = int64_t{1} << 62;
-// A leader continues from the highest generation number that it receives, so this limit keeps its
-// numbers from ever reaching kMostNumber.
+// A leader continues from the highest generation number that it receives. Because of this limit,
+// its numbers never reach kMostNumber.
 constexpr int64_t kMostGeneration = kMostNumber / 2;
 
 Json ToJson(const Member& member) {
@@ -128,7 +128,7 @@ bool Mentions(const std::string& text, const std::string& mention) {
   return false;
 }
 
-// Reads the fields of one message. After the first error, its functions do nothing.
+// Reads the fields of one message. After the first error, the functions have no effect.
 class Fields {
  public:
   explicit Fields(JsonField root) : root_(std::move(root)) {}
@@ -153,7 +153,7 @@ class Fields {
     if (rank < static_cast<int64_t>(kMostMembers)) return static_cast<int>(rank);
     return Fail<int>(DataLoss(name, ": not a rank"));
   }
-  // Returns "host:port", which may be shown to users.
+  // Returns an address, "host:port", in a form that may be shown to users.
   std::string Address(std::string_view name) {
     std::string address = Text(name, kMostNameBytes);
     if (address == state::PlainWords(address)) return address;

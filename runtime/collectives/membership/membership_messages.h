@@ -1,6 +1,6 @@
-// Defines the messages between the leader of a group and its members. They travel on one stream per
-// member, which delivers them in order until it breaks. When a stream breaks, the session ends, and
-// the next session begins with a JoinRequest.
+// Defines the messages between the leader of a group and its members. The messages travel on one
+// stream per member, which delivers them in order until it breaks. When a stream breaks, the
+// session ends, and the next session begins with a JoinRequest.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ inline constexpr size_t kMostMessageBytes = size_t{8} << 20;
 inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
 inline constexpr size_t kMostKnown = 2 * kMostMembers;   // processes in one message
 
-// A process that has been a member of a generation. Leaders and members tell each other which
-// processes they know, so that no replaced process comes back, even if the leader has been replaced
-// as well.
+// A process that has been a member of a generation. Leaders and members inform each other about the
+// processes that they know. A replaced process therefore cannot return, even if the leader has been
+// replaced as well.
 struct KnownProcess {
   std::string task;
   int64_t incarnation = 0;
@@ -66,12 +66,12 @@ struct ReadyReport {  // all sockets of the generation are connected
 struct FailureReport {  // an operation of the generation has failed
   int64_t generation = 0;
   std::string why;
-  // The member was asked to end, and ends the operation because the others take too long.
+  // The member was asked to exit, and aborts the operation because the others take too long.
   bool departs = false;
   bool operator==(const FailureReport&) const = default;
 };
-// Tells the leader which rank a member has been waiting for. Sent during a long wait, and once more
-// when the wait is over; `on` is then -1.
+// Reports to the leader which rank a member has been waiting for. Sent during a long wait, and once
+// more after the wait; `on` is then -1.
 struct WaitReport {
   int64_t generation = 0;
   int64_t operation = 0;
@@ -83,7 +83,7 @@ struct WaitReport {
 struct LeaveNotice {  // the member takes no further steps
   bool operator==(const LeaveNotice&) const = default;
 };
-struct DepartNotice {  // the member belongs to no generation, and its process ends soon
+struct DepartNotice {  // the member belongs to no generation, and its process exits soon
   bool operator==(const DepartNotice&) const = default;
 };
 struct RunFailureReport {  // the run has failed; the leader ends the job
@@ -106,10 +106,10 @@ struct GoOrder {  // all members are connected
   int64_t generation = 0;
   bool operator==(const GoOrder&) const = default;
 };
-struct WithdrawOrder {  // the generation is void, whether or not it has begun
+struct WithdrawOrder {  // the generation is void, even if it has begun
   int64_t generation = 0;
   std::string why;
-  bool departs = false;  // a member was asked to end; no member was lost
+  bool departs = false;  // a member was asked to exit; no member was lost
   bool operator==(const WithdrawOrder&) const = default;
 };
 struct RefusalOrder {  // this process does not belong to the group
@@ -139,7 +139,7 @@ struct EndOrder {  // the job has ended
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
                               StuckNotice, FarewellReceipt, EndOrder>;
 
-// Convert a message to JSON and back. Decoding returns DataLoss if the JSON is not a message within
+// Convert a message to and from JSON. Decoding returns DataLoss if the JSON is not a message within
 // the limits above. Strings shown to users pass through state::PlainWords, which shortens them to
 // one line of printable characters.
 std::string Encode(const ToLeader& message);

@@ -1,9 +1,9 @@
-// Runs the leader, members and socket intakes of a group on a simulated network while the members
-// train, with faults drawn from a seed: streams break and lose messages in transit; processes
-// crash, pause and restart (the leader's, too), depart, leave and come back; replaced processes
-// wake up again; data connections are lost unnoticed or opened twice; steps or states reach only
-// some members; the network is divided into two parts. If the group may shrink, it goes on without
-// its leader, too. If it is elastic, its number of tasks changes.
+// Runs the leader, members and socket intakes of a group on a simulated network. While the members
+// train, faults occur, which are drawn from a seed: streams break and lose messages in transit;
+// processes, including the leader's, crash, pause, restart, depart, leave and return; replaced
+// processes wake up again; data connections are lost unnoticed or opened twice; steps or states
+// reach only some members; the network is divided into two parts. If the group may shrink, it
+// continues even without its leader. If it is elastic, its number of tasks changes.
 //
 // Checks that two generations never train at the same time, that no step is lost, and that only one
 // process at a time may write checkpoints. After the faults, all tasks must train together, and
@@ -29,8 +29,8 @@ class GroupSimulation : private SimulatedGroup {
     size_ = tasks;
     rules_.shrinks = Chance(0.5);
     if (rules_.shrinks && Chance(0.4)) {
-      // If the network is divided, a group may begin again while another one is cut off, unless no
-      // two groups can have the minimum.
+      // With a minimum of 1, a group may start over while another group is cut off in a divided
+      // network. With a majority as the minimum, at most one group can have enough tasks.
       rules_.least_tasks = Chance(0.5) ? 1 : tasks / 2 + 1;
       size_ =
           Chance(0.5) ? rules_.least_tasks : static_cast<int>(Number(rules_.least_tasks, tasks));
@@ -49,7 +49,7 @@ class GroupSimulation : private SimulatedGroup {
     Repeat(kStep, [this] { Train(); });
   }
 
-  // Returns "" if all went well; otherwise, a description of the first failure.
+  // Returns "" if no check failed; otherwise, a description of the first failure.
   std::string Run() {
     RunUntil(kEnd - 30s, [this] { return !wrong_.empty(); });
     if (wrong_.empty()) CheckAllTrain();
@@ -59,7 +59,7 @@ class GroupSimulation : private SimulatedGroup {
       Process& leader = *processes_[0];
       leader.leader->Finish(failed_ ? state::RunFailure("the loss is NaN") : OkStatus());
       Pump(leader);
-      // A task that starts later learns of the end, too.
+      // A task that starts later must also learn of the end.
       if (tasks_.size() > 1) Restart(1, Time(0s, 5s));
       RunUntil(kEnd, [this] { return !wrong_.empty(); });
       if (wrong_.empty()) CheckAllEnded();
@@ -89,9 +89,9 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // Returns whether the process may stay alive while its task gets another process. A process must
-  // not stay alive if it may continue alone, because no other task is left, or because the group
-  // shrinks and the process leads a generation of two. Only the platform could then prevent the old
-  // and the new process from both training, as in a job with a single task.
+  // not stay alive if it could continue alone: because no other task is left, or because the group
+  // shrinks and the process leads a generation of two. In these cases, as in a job with a single
+  // task, only the platform can prevent both the old and the new process from training.
   bool MayWake(const Process& process) const {
     if (rules_.elastic()) return false;
     if (!rules_.shrinks && process.task != 0) return true;
@@ -103,8 +103,8 @@ class GroupSimulation : private SimulatedGroup {
                                [](const PastGeneration& past) { return past.members.size() > 2; });
   }
 
-  // Changes the number of tasks, as a platform does: asks the processes of further tasks to end,
-  // and starts missing ones.
+  // Changes the number of tasks, as a platform does: asks surplus processes to exit, and starts
+  // missing ones.
   void Resize(int size) {
     size_ = size;
     for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
@@ -158,7 +158,7 @@ class GroupSimulation : private SimulatedGroup {
       case 4:
         if (process && process->trains) Retire(*process, Chance(0.7), Time(0s, 10s));
         return;
-      case 5:  // is asked to end, and is replaced
+      case 5:  // is asked to exit, and is replaced
         if (process) {
           Retire(*process, true, kEnd);
           Restart(task, Time(0s, 15s));
@@ -195,7 +195,7 @@ class GroupSimulation : private SimulatedGroup {
 
   // ---- invariants
 
-  // Returns the processes of the generation if all of them are in it, and can train.
+  // Returns the processes of the generation if all its members are in it and can train.
   std::vector<Process*> CompleteGroup(const Process& process) {
     std::vector<Process*> group;
     if (process.member->phase() != GroupMember::Phase::kGoing) return {};
@@ -240,14 +240,14 @@ class GroupSimulation : private SimulatedGroup {
     TakeStep(group);
   }
 
-  // Makes all processes take over the newest state. Sometimes, only some of them do so, and others
-  // lose their states.
+  // Makes all processes take over the newest state or, sometimes, only some of them; other
+  // processes then lose their states.
   void ShareState(const std::vector<Process*>& group) {
     const FormOrder& order = group[0]->member->formation();
     const Member& newest = order.members[static_cast<size_t>(order.source)];
     Variables source = group[static_cast<size_t>(order.source)]->variables;
     sizes_.insert(group.size());
-    // An elastic group may begin again without tasks that have been cut off for a long time.
+    // An elastic group may start over without tasks that have been cut off for a long time.
     if (rules_.elastic() && newest.step < 0) committed_ = {};
     source.step = std::max<int64_t>(source.step, 0);
     CheckNoneWasReplaced(group);
@@ -274,9 +274,9 @@ class GroupSimulation : private SimulatedGroup {
     if (unknown) Fail(*group[0], Unavailable("a socket broke"));
   }
 
-  // A process that was replaced can come back only if no task in the group knows that it was
-  // replaced. This is possible if the leader has been replaced as well. The steps of the
-  // replacement are then lost until the replacement comes back.
+  // A process that was replaced can return only if no task in the group knows that it was replaced.
+  // This is possible if the leader has been replaced as well. The steps of the replacement are then
+  // lost until the replacement returns.
   void CheckNoneWasReplaced(const std::vector<Process*>& group) {
     for (const Process* process : group) {
       const std::string& task = tasks_[static_cast<size_t>(process->task)].task;
@@ -288,8 +288,8 @@ class GroupSimulation : private SimulatedGroup {
     }
   }
 
-  // Expects that no later generation begins with another state while some process has the state of
-  // the last step.
+  // Expects that, as long as some process has the state of the last step, no later generation
+  // begins with another state.
   void CheckNothingIsLost(const Variables& source) {
     bool known = false;
     for (const auto& process : processes_) {

@@ -1,6 +1,6 @@
-// Finds out whether this process has been paused (stopped, or given no CPU time) for so long that
-// its peers may have considered it lost. When it continues, it still finds their last messages, so
-// these no longer show that the peers follow it.
+// Detects whether this process has been paused (stopped, or given no CPU time) for so long that its
+// peers may have considered it lost. After a pause, the process reads messages that its peers sent
+// before or during the pause. These messages do not prove that the peers still follow this process.
 //
 // Pure: the caller passes in the time.
 #pragma once
@@ -14,11 +14,11 @@ namespace tfjob::collectives {
 // Not thread-safe.
 class PauseWatch {
  public:
-  // `harmless` is the longest pause that no peer takes for a loss. `settles` is the time in which
-  // the messages that have arrived during a pause are read.
+  // `harmless` is the longest pause that no peer mistakes for a loss. `settles` is how long it
+  // takes to read the messages that have arrived during a pause.
   PauseWatch(Duration harmless, Duration settles) : harmless_(harmless), settles_(settles) {}
 
-  // Call often: a pause is a long time between two calls.
+  // Call often, because a long time between two calls counts as a pause.
   void Note(Duration now) {
     if (noted_ && now - *noted_ > harmless_) resumed_ = now;
     noted_ = now;

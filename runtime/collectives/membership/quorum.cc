@@ -17,7 +17,8 @@ void GenerationHistory::Begin(const FormOrder& order) {
   for (const Member& member : order.members) {
     begun.members.push_back({member.task, member.incarnation});
   }
-  // A majority of the new generation is a majority of an earlier one with the same members.
+  // A majority of the new generation is also a majority of an earlier generation with the same
+  // members.
   std::erase_if(past_, [&](const PastGeneration& past) {
     return !past.shared && !past.resigned && past.members == begun.members;
   });

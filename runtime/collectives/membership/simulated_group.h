@@ -1,6 +1,6 @@
-// Runs the processes of a group on a simulated network: the leader, members and socket intakes.
-// Streams break and lose the messages in transit. Processes crash, pause, are replaced and wake up
-// again. The network is partitioned. The test decides when.
+// Runs the processes of a group on a simulated network: the leader, members and socket intakes. Can
+// break streams, which then lose the messages in transit; crash, pause, replace and wake processes;
+// and partition the network. The test decides when this happens.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class SimulatedGroup : protected SimulatedTime {
                                [&](const auto& p) { return p->incarnation == incarnation; });
   }
   // Runs the event in the process as soon as the process is not paused. Does not run it if the
-  // process has ended by then.
+  // process has exited by then.
   void In(int64_t incarnation, std::function<void(Process&)> event) {
     Process* const process = Alive(incarnation);
     if (process == nullptr) return;
@@ -249,7 +249,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     if (member.phase() == GroupMember::Phase::kIdle && process.trains) JoinAgain(process);
     if (member.phase() == GroupMember::Phase::kEnded && !failed_ && !finished_) {
-      // A new leader may not know that this process had replaced the one that has woken up.
+      // A new leader may not know that this process replaced the one that has woken up.
       Expect(IsReplaced(process.incarnation) || woke_up_, "a live process is refused");
       const int64_t incarnation = process.incarnation;
       const int task = process.task;
@@ -264,7 +264,7 @@ class SimulatedGroup : protected SimulatedTime {
 
   // ---- streams
 
-  // Asks the tasks in order, beginning with this index, until one accepts the process.
+  // Asks the tasks in order, starting at this index, until one accepts the process.
   void Dial(Process& process, const std::vector<int>& tasks, size_t index) {
     const int64_t incarnation = process.incarnation;
     After(Delay() + Delay(), [this, incarnation, tasks, index] {
@@ -319,7 +319,7 @@ class SimulatedGroup : protected SimulatedTime {
     return OkStatus();
   }
 
-  // Breaks a stream. Messages in transit are lost. Each end notices this, but only after `later`.
+  // Breaks a stream. Messages in transit are lost. Each end notices the break only after `later`.
   void Cut(std::shared_ptr<Stream> stream, Duration later) {
     stream->cut = true;
     After(later + Delay(), [this, stream] { EndForMember(stream); });
@@ -478,7 +478,8 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
   Duration divided_until_{0};
-  // Until then, the first task and this one cannot open data connections to each other.
+  // The first task and the task `blocked_` cannot open data connections to each other before this
+  // time.
   Duration blocked_until_{0};
   int blocked_ = 0;
   std::vector<int> part_;                           // of the network, by task, while it is divided

@@ -39,7 +39,7 @@ struct Process {
   Duration next_call{0};
   bool begins_again = false;  // see Joining
   bool trains = false;        // joins again when its generation ends
-  bool left = false;  // has said that it takes no further steps, so the others do not wait for it
+  bool left = false;  // has announced that it takes no further steps; the others do not wait
   Duration paused_until{0};
   std::unique_ptr<Leader> leader;  // set while the process leads
   std::unique_ptr<GroupMember> member;

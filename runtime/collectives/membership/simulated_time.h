@@ -1,4 +1,5 @@
-// Runs the events of a simulation in chronological order, and makes its random choices from a seed.
+// Runs the events of a simulation in chronological order, and derives its random choices from a
+// seed.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ Status SocketIntake::Admit(const DataPeer& peer, const DataChannel& channel) con
 void SocketIntake::Accept(const DataPeer& peer, const DataChannel& channel, wire::UniqueFd socket) {
   if (!Admit(peer, channel).ok()) return;
   if (channel == channel_) expected_.at(peer.task).arrived = true;
-  // Replaces a connection that was kept for another generation.
+  // Replace a connection that was kept for another generation.
   kept_.insert_or_assign(peer.task, Kept{peer.incarnation, channel, std::move(socket)});
 }
 

@@ -45,12 +45,12 @@ class SocketIntake {
   // Returns OK if the connection should be accepted; otherwise, returns FailedPrecondition with the
   // reason.
   Status Admit(const DataPeer& peer, const DataChannel& channel) const;
-  // Takes over a connection that Admit has accepted.
+  // Takes ownership of a connection that Admit has accepted.
   void Accept(const DataPeer& peer, const DataChannel& channel, wire::UniqueFd socket);
 
-  // Begins a generation in which this task has rank `rank`.
+  // Starts a generation in which this task has rank `rank`.
   void Begin(const DataChannel& channel, const std::vector<Member>& members, int rank);
-  // Ends the generation. Connections for it are refused from now on.
+  // Ends the generation. Later connections for it are refused.
   void End() { expected_.clear(); }
   // Returns the sockets of the generation that have arrived since the last call, by rank.
   std::vector<std::pair<int, wire::UniqueFd>> Take();

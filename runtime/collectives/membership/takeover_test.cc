@@ -50,7 +50,8 @@ TEST_F(TakeoverTest, GoesOnWithAMajorityAfterAMomentAndCountsOn) {
   EXPECT_EQ(next_.generation(), generation_ + 1);
 }
 
-// The first task reads its data for a minute before it joins. Only then do the others connect.
+// The first task reads its data for a minute before it joins. The other tasks connect only after
+// this minute.
 TEST_F(TakeoverTest, TheFirstTaskWaitsForMembersFromTheTimeWhenItJoins) {
   Leader first(
       {{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}, {.task = "worker 3"}},
@@ -104,7 +105,8 @@ TEST_F(TakeoverTest, CountsNoProcessThatHasResigned) {
   EXPECT_EQ(Formed(), "");
 }
 
-// The members of a generation that has begun, but may not have been complete, could go on as well.
+// A later generation has begun. Even if it may never have been complete, its members could also
+// continue on their own, so the new leader needs a majority of that generation, too.
 TEST_F(TakeoverTest, NeedsAMajorityOfEveryGenerationSinceTheLastSharedOne) {
   std::vector<PastGeneration> later = past_;
   later.push_back({.generation = generation_ + 1, .members = {{"worker 0", 10}, {"worker 2", 12}}});
@@ -191,7 +193,7 @@ TEST_F(TakeoverTest, LosesTheMajorityWithItsSessions) {
   EXPECT_FALSE(next_.HasMajority(past)) << "it may have been in another generation meanwhile";
 }
 
-// The leader is asked to end while it waits for worker 2, and saves its state before it departs.
+// The leader is asked to stop while it waits for worker 2, and saves its state before it departs.
 TEST_F(ShrinkingTest, ALeaderThatHoldsBackFormsNoGenerationAndKeepsItsMajority) {
   leader_.OnMessage(now_, 3, DepartNotice());
   Join(1);

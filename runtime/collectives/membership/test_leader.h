@@ -1,4 +1,4 @@
-// Provides groups whose leader a test tells what happens.
+// Provides groups for tests that report events to the leader.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -10,8 +10,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// Exchange sends (n − 1) times the bytes, so it is used only with few ranks. These limits also
-// bound the scratch memory.
+// The limits up to which the algorithm `exchange` is used. It sends (n − 1) times the bytes, so it
+// suits only few ranks. The limits also bound the scratch memory.
 constexpr int kMostExchangeRanks = 8;
 constexpr int64_t kMostExchangeBytes = 1 << 20;  // sent by one rank
 constexpr int64_t kMostDoublingBytes = 256 << 10;
@@ -24,7 +24,8 @@ struct Work {
   double reduced = 0;
 };
 
-// Returns the rounds and the frames of the busiest rank when `ranks` ranks climb their tree.
+// Returns the numbers of rounds and of frames of the busiest rank if `ranks` ranks climb their
+// tree.
 Work ClimbWork(int ranks) {
   if (ranks == 1) return {};
   const int left = TreeMiddle(0, ranks), right = ranks - left;

@@ -1,5 +1,5 @@
-// Describes one rank's part in a collective operation as a value: a list of steps, made once from
-// the call, the number of ranks and a table of costs. The simulation and the transports that
+// Describes one rank's part in a collective operation as a value: a list of steps, computed once
+// from the call, the number of ranks and a table of costs. The simulation and the transports that
 // exchange messages execute the same value (plan_run.h).
 //
 //   AllReduce(1000 bytes of float32, sum), rank 0 of 2: exchange, predicted 23.4 us
@@ -74,7 +74,7 @@ struct Costs {
   bool operator==(const Costs&) const = default;
 };
 
-// A range of the caller's span or of the plan's scratch memory.
+// The memory of a range: the caller's span, or the plan's scratch memory.
 enum class PlanMemory : uint8_t { kValues, kScratch };
 struct PlanRange {
   PlanMemory memory = PlanMemory::kValues;
@@ -85,12 +85,12 @@ struct PlanRange {
 
 enum class StepKind : uint8_t { kSend, kReceive, kReduce };
 // Sends to the same rank take place in step order, and so do receives from the same rank. Apart
-// from this order, a step may begin as soon as the steps that it waits for are complete.
+// from this order, a step may start as soon as the steps that it waits for are complete.
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;       // the other rank of a send or a receive
   PlanRange range;     // the bytes to send, or the place for received or reduced bytes
-  int64_t offset = 0;  // where the bytes begin in the call's values; equal on both ranks
+  int64_t offset = 0;  // where the bytes start in the call's values; equal on both ranks
   int first_operand = 0,
       operands = 0;                 // a reduction's operands, in Plan::operands, in tree order
   int first_after = 0, afters = 0;  // in Plan::after
@@ -120,11 +120,11 @@ Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs);
 // Returns the predicted time of the busiest rank.
 double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs);
 
-// Makes the plan of a rank. The call must be valid: whole elements, a root in [0, ranks), and a
+// Creates the plan of a rank. The call must be valid: whole elements, a root in [0, ranks), and a
 // dtype that can be reduced. For kAllGatherVariable, plans the exchange of the sizes.
 Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs);
 Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, Algorithm algorithm);
-// Makes the plan that gathers `sizes[r]` bytes from each rank r and concatenates them. Reuses the
+// Creates the plan that gathers `sizes[r]` bytes from each rank r and concatenates them. Reuses the
 // capacity of `plan`.
 void MakeVariableGather(std::span<const size_t> sizes, int rank, Plan& plan);
 

@@ -19,7 +19,8 @@ class PlanBuilder {
   int Send(int peer, Slice slice, std::initializer_list<int> after) {
     return Send(peer, slice, std::span(after.begin(), after.size()));
   }
-  // Receive puts the slice into its place in the values. ReceiveAside puts it into scratch memory.
+  // Receive puts the slice into its place in the values. ReceiveAside puts the slice into scratch
+  // memory.
   int Receive(int peer, Slice slice, std::initializer_list<int> after = {});
   int ReceiveAside(int peer, Slice slice, int64_t scratch, std::initializer_list<int> after);
   // Sets the slice to the reduction of the operands, which must have the slice's size.
@@ -37,7 +38,7 @@ class PlanBuilder {
   // Returns the number of elements of the span.
   int64_t count() const { return plan_.call.bytes / plan_.call.element_bytes; }
   // Returns the i-th rank that this rank serves. The order differs between ranks, so that not all
-  // of them begin with rank 0.
+  // of them start with rank 0.
   int Peer(int i) const { return (plan_.rank + i) % plan_.ranks; }  // i in [1, ranks)
   // Returns the number of pieces into which a slice of `elements` elements is split.
   int Pieces(int64_t elements) const;

@@ -15,8 +15,8 @@ void AddGather(PlanBuilder& plan) {
   }
 }
 
-// A binomial tree. If the ranks are numbered from the root, clearing the lowest set bit of a rank's
-// number gives the number of its parent.
+// Uses a binomial tree. If the ranks are numbered from the root, the number of a rank's parent is
+// the rank's own number with the lowest set bit cleared.
 void AddBroadcastTree(PlanBuilder& plan) {
   const Slice all{0, plan.count()};
   const auto number =
@@ -33,8 +33,8 @@ void AddBroadcastTree(PlanBuilder& plan) {
   }
 }
 
-// Every rank but the root owns a slice. The root sends each owner its slice, and the owner sends it
-// to the other owners. The root thus sends each value only once.
+// Every rank but the root owns a slice. The root sends each owner its slice, and the owner sends
+// the slice to the other owners. The root therefore sends each value only once.
 void AddBroadcastSlices(PlanBuilder& plan) {
   const int owners = plan.ranks() - 1, root = plan.root();
   const auto owner_of = [&](int slice) { return (root + 1 + slice) % plan.ranks(); };
@@ -87,9 +87,9 @@ void AddAllToAll(PlanBuilder& plan) {
   }
 }
 
-// Dissemination (Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988):
-// after round k, counted from 0, a rank knows that it and the 2^(k + 1) − 1 ranks before it have
-// arrived.
+// Uses the dissemination algorithm (Hensgen, Finkel, Manber, "Two algorithms for barrier
+// synchronization", 1988). After round k, counted from 0, a rank knows that it and the 2^(k + 1) −
+// 1 ranks before it have arrived.
 void AddBarrier(PlanBuilder& plan) {
   std::vector<int> received;
   for (int distance = 1; distance < plan.ranks(); distance *= 2) {

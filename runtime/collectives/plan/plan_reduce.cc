@@ -8,7 +8,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// The number of pieces in flight: while one is being reduced, the next arrives.
+// The number of pieces in flight: while one piece is being reduced, the next one arrives.
 constexpr int kWindow = 2;
 
 // Climbs the tree over [begin, end), and returns the step after which the rank's span contains the

@@ -1,6 +1,6 @@
-// Executes a plan on behalf of one rank. Decides which sends and receives may begin, and reduces as
-// soon as all operands have arrived. A transport, or the simulation, moves the bytes. An execution
-// allocates no memory. Used by one thread.
+// Executes a plan on behalf of one rank. Decides which sends and receives may start, and reduces
+// values as soon as all operands have arrived. A transport, or the simulation, moves the bytes. An
+// execution allocates no memory. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class PlanRun {
 
   const Plan& plan() const { return plan_; }
 
-  // Begins an execution. The spans must have the plan's sizes, and must outlive the execution.
+  // Starts an execution. The spans must have the plan's sizes, and must outlive the execution.
   // `scratch` must be aligned to 64 bytes.
   void Start(std::span<std::byte> values, std::span<std::byte> scratch);
 
-  // A send or a receive that is not complete. `number` is its position, counted from 0, among the
-  // frames that travel over the same link in the same direction in this execution.
+  // A send or a receive that is not complete. `number` is the frame's index, counted from 0, among
+  // all frames of this execution that travel over the same link in the same direction.
   struct Transfer {
-    const Step* step = nullptr;  // null: nothing may begin now
+    const Step* step = nullptr;  // null: no transfer may start now
     int number = 0;
   };
   Transfer NextSend(int peer) const { return Next(links_[static_cast<size_t>(peer)].sends); }

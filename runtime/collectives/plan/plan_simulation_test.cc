@@ -1,5 +1,5 @@
-// Executes the plans of all ranks together, in thousands of random cases: random operations, sizes,
-// types, numbers of ranks and algorithms, over links that transfer frames in a random order, and
+// Executes the plans of all ranks together, in thousands of random cases. Operations, sizes, types,
+// numbers of ranks and algorithms are random. The links transfer frames in a random order, and
 // buffer random numbers of frames. A link without a buffer transfers a frame only when both ends
 // are ready, which is the strictest test for deadlocks. In other cases, a rank dies between two
 // frames.
@@ -27,7 +27,7 @@ using Bytes = std::vector<std::byte>;
 struct SimulatedRank {
   PlanRun run;
   Bytes values, scratch;
-  bool ended = false;  // has died, or has failed because it needs a rank that has ended
+  bool ended = false;  // has died, or has failed because it needs a rank that has died or failed
 };
 
 // A rank dies when a certain number of frames has been sent. Frames from it that have not been
@@ -78,7 +78,7 @@ class Simulation {
   int64_t frames() const { return frames_; }  // that have been sent
 
  private:
-  // Makes the rank die once its time has come. Makes every rank that needs an ended rank fail, as
+  // Makes the rank die at the planned time. Makes every rank fail that needs an ended rank, as
   // SocketOperations does. Returns whether any rank has ended.
   bool Fail() {
     if (!death_) return false;
@@ -357,7 +357,7 @@ TEST(PlanSimulation, EveryPlanGivesTheBitsOfTheTreeAndEnds) {
   }
 }
 
-// A rank whose operation succeeds in spite of a death has the complete result, and no rank waits
+// If a rank's operation succeeds although another rank dies, the result is complete. No rank waits
 // forever.
 TEST(PlanSimulation, ADeathBetweenAnyTwoFramesEndsEveryRank) {
   const int cases = kSanitized ? 30 : 300;

@@ -59,8 +59,8 @@ TEST(Plan, FewBytesTakeFewRoundsAndManyBytesMoveEachByteOnce) {
   }
 }
 
-// Counts, in the plans of all ranks, the frames or bytes of the busiest rank. PredictSeconds
-// derives the same number from formulas.
+// Returns the number of frames or bytes of the busiest rank, counted in the plans of all ranks.
+// PredictSeconds computes the same number using formulas.
 double BusiestRank(const Call& call, int ranks, Algorithm algorithm, const Costs& costs,
                    bool bytes) {
   double most = 0;

@@ -1,4 +1,4 @@
-// Waits until a socket is ready. An interrupt can end the wait (interrupt.h).
+// Waits until a socket is ready. The wait can be interrupted (interrupt.h).
 #pragma once
 
 #include <algorithm>

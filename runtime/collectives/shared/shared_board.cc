@@ -16,13 +16,13 @@
 namespace tfjob::collectives {
 namespace {
 
-// If a rank is late by less than this time, the others wait for it without a system call, because
-// waking a thread would take longer.
+// The time for which a rank spins before it sleeps. If a rank is late by less than this time, the
+// others wait for it without a system call, because waking a thread would take longer.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
 // If other programs use the processors, a spinning rank keeps its processor from the rank that is
 // late. A rank that has spun without success therefore does not spin in its next wait. If spinning
-// keeps failing, the rank skips 3, 7, … waits, up to this many.
+// fails again and again, the rank does not spin in the next 3, 7, … waits, up to this many.
 constexpr int32_t kMostSkipped = 127;
 
 void PauseProcessor() {
@@ -89,7 +89,7 @@ bool Board::Posted(uint32_t rounds) const {
 Status Board::Meet(std::optional<Duration> deadline, const Interrupt& interrupt) {
   Notice& own = Own();
   if (own.rounds.fetch_add(Notice::kOneRound) & Notice::kSleepers) Wake(own);
-  // Begin with this rank's successor, so that sleeping ranks are spread over all notices.
+  // Start with this rank's successor, so that sleeping ranks are spread over all notices.
   for (int i = 1; i < ranks_; ++i) {
     RETURN_IF_ERROR(Await((rank_ + i) % ranks_, deadline, interrupt));
   }
@@ -161,8 +161,8 @@ bool Board::SleepUnless(const Interrupt& interrupt, Notice& notice,
 }
 
 void Board::Wake(Notice& notice) const {
-  // The flag is cleared before the call, so that it is not lost if another rank sets it during the
-  // call.
+  // Clear the flag before the call, so that a flag that another rank sets during the call is not
+  // lost.
   notice.rounds.fetch_and(~Notice::kSleepers);
   syscall(SYS_futex, &notice.rounds,
           sharing_ == Sharing::kThreads ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE, INT_MAX, nullptr,
@@ -179,7 +179,7 @@ void Board::Abort(const Status& why) {
     std::memcpy(record.text.data(), text.data(), text.size());
     record.length = static_cast<uint32_t>(text.size());
     record.code = static_cast<uint32_t>(why.code());
-    // Hold the lock, so that the reason is set when another thread's call of Abort returns.
+    // Hold the lock, so that the reason is set by the time another thread's call of Abort returns.
     uint32_t none = 0;
     head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   }

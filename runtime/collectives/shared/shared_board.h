@@ -25,7 +25,7 @@
 
 namespace tfjob::collectives {
 
-// Determines whether threads of one process or several processes share the memory. A futex shared
+// Whether the memory is shared by threads of one process or by several processes. A futex shared
 // only by threads is cheaper.
 enum class Sharing : uint8_t { kThreads, kProcesses };
 
@@ -34,7 +34,7 @@ enum class Sharing : uint8_t { kThreads, kProcesses };
 // waits for.
 bool MaySpin(int ranks);
 
-// Holds the notice that a rank posts in a round. Only the rank itself writes it, except for the
+// The notice that a rank posts in a round. Only the rank itself writes the notice, except for the
 // flags in `rounds`. A notice is plain memory that starts as zeros, so that it can be mapped.
 struct alignas(128) Notice {
   static constexpr size_t kValueBytes = 88;
@@ -74,22 +74,23 @@ class Board {
   // Allows or forbids this rank to spin. Before the first call, it may spin if MaySpin(ranks).
   void set_spin(bool spin) { spin_ = spin; }
 
-  // Begins a round. Own, Of and parity refer to this round until the next Begin.
+  // Starts a round. Own, Of and parity refer to this round until the next Begin.
   void Begin() { ++round_; }
   // Returns 0 and 1 alternately, from round to round.
   int parity() const { return static_cast<int>(round_ & 1); }
   Notice& Own() { return Of(rank_); }
   Notice& Of(int rank);
 
-  // Posts this rank's notice, and waits for the notices of all others. After an abort, returns the
-  // reason, unless all notices of the round have been posted. Returns DeadlineExceeded at the
-  // deadline, if there is one (a time on the clock RealClock().Monotonic()). If `interrupt` returns
-  // an error, returns that error.
+  // Posts this rank's notice, and waits for the notices of all other ranks. After an abort, returns
+  // the reason for the abort, unless all notices of the round have been posted. Returns
+  // DeadlineExceeded at the deadline, if there is one (a time on the clock
+  // RealClock().Monotonic()). If `interrupt` returns an error, returns that error.
   Status Meet(std::optional<Duration> deadline = std::nullopt,
               const Interrupt& interrupt = nullptr);
 
-  // Ends all waits of all ranks, now and in the future. If several ranks abort, the first reason is
-  // kept. When Abort returns, the reason is set, even if another thread has aborted first.
+  // Makes all current and future waits of all ranks return. If several ranks abort, the first
+  // reason is kept. When Abort returns, the reason is set, even if another thread has aborted
+  // first.
   void Abort(const Status& why);
   bool aborted() const;
   // Returns the reason given by the rank that aborted first.
@@ -110,15 +111,16 @@ class Board {
 
   Desk& DeskOf(int rank) const;
   Head& head() const;
-  // Returns whether a notice whose word `rounds` has this value has been posted for the current
-  // round.
+  // Returns whether a notice has been posted for the current round, given the value of its word
+  // `rounds`.
   bool Posted(uint32_t rounds) const;
   Status Await(int rank, std::optional<Duration> deadline, const Interrupt& interrupt);
   // Spins, unless spinning has failed recently. Returns whether the notice has been posted.
   bool Spin(const Notice& notice);
   // Returns true when the notice has been posted, and false after an abort or at the deadline.
   bool Sleep(Notice& notice, std::optional<Duration> deadline);
-  // Like Sleep, but `interrupt` can also end the wait; `interrupted` is then set to its error.
+  // Like Sleep, but also returns if `interrupt` returns an error; `interrupted` is then set to this
+  // error.
   bool SleepUnless(const Interrupt& interrupt, Notice& notice, std::optional<Duration> deadline,
                    Status& interrupted);
   void Wake(Notice& notice) const;

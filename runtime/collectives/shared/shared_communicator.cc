@@ -18,7 +18,7 @@ namespace {
 
 using Nonce = std::array<std::byte, 16>;
 
-// The segment begins with one nonce per rank. The memory of the operations follows.
+// The segment starts with one nonce per rank, followed by the memory of the operations.
 size_t NonceBytes(int ranks) {
   constexpr size_t kAlignment = 128;  // alignment of the operations' memory
   return (static_cast<size_t>(ranks) * sizeof(Nonce) + kAlignment - 1) / kAlignment * kAlignment;
@@ -144,7 +144,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
   auto communicator = std::make_unique<SharedOperations>(
       std::move(owner), memory, options.rank, ranks, Sharing::kProcesses, std::move(space));
   RETURN_IF_ERROR(watched.Watch(communicator->board()));
-  // If a rank refuses another rank, it closes its sockets, which ends this wait.
+  // If a rank refuses another rank, it closes its sockets. This wait then fails.
   RETURN_IF_ERROR(Annotate(communicator->AwaitAll(deadline, options.interrupt), "shared memory"));
   return communicator;
 }

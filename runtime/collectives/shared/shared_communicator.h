@@ -1,4 +1,4 @@
-// Makes communicators whose ranks are processes of one machine that share memory.
+// Creates communicators whose ranks are processes that share memory on one machine.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace tfjob::collectives {
 
 struct SharedOptions {
   int rank = 0;
-  // One connected unix socket (SOCK_STREAM) per rank, on which nothing has been sent or read; the
+  // One connected unix socket (SOCK_STREAM) per rank, on which no bytes have been sent or read; the
   // entry of this rank is empty. There may be 2 to 128 ranks.
   std::vector<wire::UniqueFd> sockets;
   // The total time within which all other ranks must introduce themselves.
   Duration setup_timeout = 10s;
-  // Can end the wait for the other ranks (interrupt.h).
+  // Can interrupt the wait for the other ranks (interrupt.h).
   Interrupt interrupt = nullptr;
 };
 
@@ -37,8 +37,8 @@ struct SharedOptions {
 // The messages name the rank.
 //
 // Spans in memory from Allocate are used in place; other spans are copied in pieces. A thread of
-// the communicator watches the sockets: if the process of a rank ends, the operations of all others
-// fail at once with Unavailable, and the message names the rank.
+// the communicator watches the sockets. If the process of a rank exits, the operations of all other
+// ranks fail at once with Unavailable, and the message names the rank.
 StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions options);
 
 }  // namespace tfjob::collectives

@@ -87,7 +87,7 @@ class Processes {
 };
 
 TEST(SharedCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // The counts lie around the capacities of a notice and of a slot, and around the smallest size at
+  // The counts are close to the capacities of a notice and of a slot, and to the smallest size at
   // which spans are used in place.
   const std::vector<int64_t> counts{0, 1, 23, 200, 8193, 16'385, 150'001};
   for (const int ranks : {2, 3, 4, 5}) {
@@ -442,7 +442,7 @@ TEST(SharedCommunicator, HostileWordsNeitherCrashNorHang) {
       PostAlmostTheSame(rank.board(), random);
       if (!rank.board().Meet().ok()) break;
     }
-    // Then writes random words into the notices and reasons of both ranks and into the abort word.
+    // Then write random words into the notices and reasons of both ranks, and into the abort word.
     for (int i = 0; i < 1000; ++i) {
       rank.words()[random.Next() % rank.words().size()] = static_cast<uint32_t>(random.Next());
     }
@@ -474,7 +474,7 @@ void ExpectDamage(uint64_t allocation, uint64_t offset, const std::string& why) 
     own.offset = offset;
     (void)board.Meet();
   }
-  // Waits until the victim has noticed the damage.
+  // Wait until the victim has noticed the damage.
   while (!board.aborted()) std::this_thread::yield();
 }
 

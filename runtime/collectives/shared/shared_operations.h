@@ -29,8 +29,8 @@ class SharedOperations final : public Communicator {
   // Returns the number of bytes that the ranks share: a board and the ranks' slots.
   static size_t MemoryBytes(int ranks);
 
-  // `memory` is aligned to 128. Its first Board::Bytes(ranks) bytes are zero before the first rank
-  // begins. `owner` keeps the memory alive.
+  // `memory` is aligned to 128. Its first Board::Bytes(ranks) bytes must be zero before the first
+  // rank starts. `owner` keeps the memory alive.
   SharedOperations(std::shared_ptr<void> owner, std::byte* memory, int rank, int ranks,
                    Sharing sharing, std::unique_ptr<SharedSpace> space);
   ~SharedOperations() override;
@@ -113,7 +113,7 @@ class SharedOperations final : public Communicator {
   static Call Unpack(uint32_t packed);
   static uint32_t Pack(const Call& call);
 
-  // Announces the call. If the operation cannot take place, ends it on all ranks with the reason,
+  // Announces the call. If the operation cannot take place, aborts it on all ranks with the reason,
   // and returns the reason.
   Status Enter(const Call& call);
   Status CheckArguments(const Call& call) const;
@@ -121,7 +121,7 @@ class SharedOperations final : public Communicator {
   // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
-  // Chooses by the notices of all ranks, so that all ranks choose the same route.
+  // Chooses a route from the notices of all ranks, so that all ranks choose the same one.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 
   Status Run(const Call& call, std::span<std::byte> values, const Steps& steps);
@@ -129,8 +129,8 @@ class SharedOperations final : public Communicator {
 
   // Returns the memory of a rank's contribution to the current round.
   std::byte* SlotOf(int rank, size_t bytes);
-  // `target` is a part of this rank's values, and part_of(r) is the same part of rank r's values.
-  // Replaces `target` with the reduction of all ranks' parts.
+  // Replaces `target`, a part of this rank's values, with the reduction of all ranks' parts.
+  // part_of(r) is the same part of rank r's values.
   void Combine(const Call& call, std::span<std::byte> target,
                absl::FunctionRef<std::byte*(int)> part_of);
   // Reduces this rank's slice of all spans, and writes the result to the spans of the ranks for

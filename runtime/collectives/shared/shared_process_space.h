@@ -1,7 +1,7 @@
 // Provides the memory that ranks in different processes share. Every allocation is one segment with
-// an equal part for each rank. A segment per rank would protect no rank, since every rank writes
-// its results to the spans of all others, and would cost a mapping and a descriptor per pair of
-// ranks.
+// an equal part for each rank. A separate segment per rank would not protect the ranks, since every
+// rank writes its results to the spans of all others, and would need a mapping and a descriptor per
+// pair of ranks.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class ProcessSpace final : public SharedSpace {
   std::string_view transport() const override { return "shared memory"; }
   Place PlaceOf(std::span<std::byte> values) override;
   std::byte* Find(int rank, const Place& place, size_t bytes) override;
-  // Rank 0 makes the segment, and sends it to the other ranks over their sockets.
+  // On rank 0, creates the segment, and sends it to the other ranks over their sockets.
   Status Offer(size_t bytes) override;
   StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) override;
 

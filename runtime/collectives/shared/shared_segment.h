@@ -3,11 +3,10 @@
 // releases it. Its descriptor travels over unix sockets.
 //
 // Data from a peer is never trusted. A segment is mapped only if it has the expected size and is
-// sealed against shrinking; otherwise, a peer could shrink it later, and reading it would end this
+// sealed against shrinking; otherwise, a peer could shrink it later, and reading it would kill this
 // process with SIGBUS. A peer can still free pages of a segment whose descriptor it has kept
 // (fallocate with FALLOC_FL_PUNCH_HOLE). The bytes of these pages are then zero, and the next
-// access takes memory from the system again, which ends this process only if the system has no
-// memory left.
+// access allocates new pages. This kills the process only if the system has no memory left.
 #pragma once
 
 #include <array>
@@ -26,7 +25,7 @@ namespace tfjob::collectives {
 // Owns a mapping, whose address is a multiple of the page size.
 class Segment {
  public:
-  // Makes a segment of zeros, sealed against any change of its size.
+  // Creates a segment of zeros, sealed against any change of its size.
   static StatusOr<std::unique_ptr<Segment>> Make(size_t bytes);
   // Maps the segment of another process. Returns InvalidArgument if its size or its seals are
   // wrong.
@@ -50,7 +49,7 @@ class Segment {
   std::span<std::byte> bytes_;
 };
 
-// A message between two ranks. All messages have the same size.
+// A message from one rank to another. All messages have the same size.
 struct SegmentMessage {
   static constexpr uint64_t kMagic = 0x315347454a465421;  // "!TFJEGS1"
   // A rank introduces itself. Rank 0's message carries the segment that all ranks share.
@@ -68,8 +67,8 @@ struct SegmentMessage {
 };
 static_assert(sizeof(SegmentMessage) == 48);
 
-// Sends a message, together with `descriptor` unless that is -1. Does not wait: returns Unavailable
-// if the socket is full or closed.
+// Sends a message, together with `descriptor` unless `descriptor` is -1. Does not wait: returns
+// Unavailable if the socket is full or closed.
 Status SendMessage(int socket, const SegmentMessage& message, int descriptor);
 
 struct ReceivedMessage {

@@ -26,7 +26,7 @@ Status PeerSockets::Watch(Board& board) {
 }
 
 void PeerSockets::Run(Board& board) {
-  // Only closed sockets end the poll. Messages are left to the thread that runs the operations.
+  // Poll only for closed sockets. Messages are left to the thread that runs the operations.
   std::vector<pollfd> entries;
   for (const wire::UniqueFd& socket : sockets_) {
     entries.push_back({.fd = socket.get(), .events = POLLRDHUP, .revents = 0});
@@ -36,7 +36,7 @@ void PeerSockets::Run(Board& board) {
   do {
     ready = poll(entries.data(), entries.size(), -1);
   } while (ready < 0 && errno == EINTR);
-  // Abort, because without the watch a wait for a lost rank would never end.
+  // Abort, because without this watch a wait for a lost rank would never return.
   if (ready < 0) return board.Abort(ErrnoStatus(errno, "watching the unix sockets"));
   for (int rank = 0; rank < ranks(); ++rank) {
     if (rank == rank_ || entries[static_cast<size_t>(rank)].revents == 0) continue;

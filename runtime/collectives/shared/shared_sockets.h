@@ -1,5 +1,5 @@
-// Owns the unix sockets between a rank and the others. The sockets carry the memory of allocations,
-// and reveal the end of a rank's process, because the system then closes its sockets.
+// Owns the unix sockets between a rank and the others. The sockets carry the memory of allocations.
+// They also reveal when a rank's process exits, because the system then closes its sockets.
 #pragma once
 
 #include <vector>

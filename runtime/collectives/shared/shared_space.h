@@ -13,7 +13,8 @@
 
 namespace tfjob::collectives {
 
-// The location of a rank's span in shared memory, in numbers that mean the same on all ranks.
+// The location of a rank's span in shared memory, in numbers that have the same meaning on all
+// ranks.
 struct Place {
   uint64_t allocation = 0;  // 0: only the rank itself can see the span
   uint64_t offset = 0;

@@ -1,4 +1,4 @@
-// Makes communicators whose ranks are threads of one process.
+// Creates communicators whose ranks are threads of one process.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace tfjob::collectives {
 
-// Returns one communicator per rank, each for one thread. All spans are used in place, whatever
-// memory they are in. If a thread destroys its communicator, the operations of the other threads
-// fail. `ranks` is from 1 to 128.
+// Returns one communicator per rank, each for one thread. All spans are used in place, even in
+// memory that Allocate did not return. If a thread destroys its communicator, the operations of the
+// other threads fail. `ranks` is from 1 to 128.
 std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(int ranks);
 
 }  // namespace tfjob::collectives

@@ -14,7 +14,7 @@ namespace tfjob::collectives {
 namespace {
 
 TEST(ThreadCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // The counts lie around the capacities of a notice and of a slot, and around the smallest size at
+  // The counts are close to the capacities of a notice and of a slot, and to the smallest size at
   // which spans are used in place.
   const std::vector<int64_t> counts{0, 1, 4, 11, 22, 23, 500, 8192, 8193, 70'001};
   for (const int ranks : {1, 2, 3, 4, 5}) {

@@ -1,12 +1,12 @@
 // Implements a communicator over one connected stream socket per other rank. The thread that calls
 // an operation moves the bytes itself and sleeps in poll: there is no other thread, no spinning,
-// and no allocation once an operation's plan has been made (plan.h).
+// and no allocation once an operation's plan exists (plan.h).
 //
 // When a rank closes its connection, an operation that still needs that rank fails at once. A rank
-// that fails tells the others why, unless it is in the middle of sending a frame; in that case,
-// they see only a closed connection. If ranks call different operations, they get an error that
-// names both calls: every frame contains its sender's call, and a rank that has been waiting for a
-// long time names its call to the others.
+// that fails sends the reason to the others, unless it is in the middle of sending a frame; in that
+// case, they see only a closed connection. If ranks call different operations, they get an error
+// that names both calls, because every frame contains its sender's call, and a rank that has been
+// waiting for a long time announces its call to the others.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ struct SocketCommunicatorOptions {
   // The name of each rank's task ("worker 1"), for error messages. May be empty.
   std::vector<std::string> tasks;
   Costs costs;  // equal on all ranks
-  // A rank that has waited for this long in an operation names the call to the others.
+  // A rank that has waited for this long in an operation announces the call to the others.
   Duration announce_after{1s};
 };
 

@@ -127,7 +127,8 @@ TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
 TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   const Communicators communicators = MakeRanks(3);
   OnAllRanks(communicators, [&](Communicator& communicator) {
-    // With so few values, no rank is in the middle of a frame, where it could not send its reason.
+    // There are so few values that no rank is in the middle of a frame, where it could not send its
+    // reason.
     std::vector<float> values(1'000);
     if (communicator.rank() == 1) {
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
@@ -180,14 +181,14 @@ TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
   }
 }
 
-// The rank that notices the death first names the dead rank. If it is sending a frame at that time,
-// it cannot send the reason, so the third rank may see only that the connection was closed.
+// The rank that notices the death first names the dead rank. If that rank is sending a frame at the
+// time, it cannot send the reason, so the third rank may see only that the connection was closed.
 void ExpectThatADeadRankIsNamed(Kind kind) {
   for (const size_t count : {size_t{10}, size_t{2'000'000}}) {
     Sockets sockets = Connect(3, kind);
     Communicators communicators;
     for (const int rank : {0, 1}) communicators.push_back(Make(rank, std::move(sockets[rank])));
-    // Rank 2 dies after its peers have begun: its sockets close without a message.
+    // Rank 2 dies after its peers have started the operation: its sockets close without a message.
     Thread death("death", [&] {
       while (communicators[0]->CurrentWait().on < 0 && communicators[1]->CurrentWait().on < 0) {
         std::this_thread::yield();
@@ -227,7 +228,8 @@ FrameHeader ReadHeader(int socket) {
   return *DecodeFrame(bytes);
 }
 
-// An announcement ends the poll in which a rank waits, but not the wait itself.
+// An announcement makes the poll of a waiting rank return, but does not restart the time of the
+// wait.
 TEST(SocketCommunicator, AWaitIsAsOldAsItsBeginning) {
   Sockets sockets = Connect(2);
   const auto communicator = Make(0, std::move(sockets[0]));
@@ -321,7 +323,7 @@ TEST(SocketCommunicator, MemoryOutlivesTheCommunicator) {
 
 enum class Ending { kStopsSending, kCloses };
 
-// Rank 1 is a peer that sends only `bytes`. Returns how rank 0's operation ends.
+// Rank 1 is a peer that sends only `bytes`. Returns the status of rank 0's operation.
 Status FacedWith(std::span<const std::byte> bytes, Ending ending = Ending::kStopsSending) {
   Sockets sockets = Connect(2);
   const auto communicator = Make(0, std::move(sockets[0]));
@@ -391,8 +393,8 @@ std::vector<std::byte> Join(const std::vector<std::vector<std::byte>>& frames) {
   return all;
 }
 
-// This rank cannot send to a peer that has closed its connection. It must find the reason even
-// after frames for which it has no place in memory.
+// This rank cannot send to a peer that has closed its connection. It must find the peer's reason
+// even if this reason follows frames for which this rank has no place in memory.
 TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   const Status why = Aborted("the numbers are not finite");
   const auto sum = FrameOfASum(), reason = FrameOfAnAbort(why);
@@ -403,7 +405,7 @@ TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   for (const auto& frames : {Join({reason}), Join({sum, reason}), Join({sum, later, reason})}) {
     EXPECT_EQ(FacedWith(frames, Ending::kCloses), why);
   }
-  // Here, the peer gives no reason.
+  // In this case, the peer sends no reason.
   EXPECT_EQ(FacedWith(Join({sum, later}), Ending::kCloses).code(), StatusCode::kUnavailable);
   EXPECT_EQ(FacedWith(std::span(sum).first(70), Ending::kCloses).code(), StatusCode::kUnavailable);
 }

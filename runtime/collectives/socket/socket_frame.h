@@ -29,7 +29,7 @@ struct FrameHeader {
   int64_t operation = 0;
   uint64_t fingerprint = 0;
   uint32_t number = 0;  // the frame's index on its link in the operation, from 0
-  int64_t offset = 0;   // where the payload begins in the operation's values
+  int64_t offset = 0;   // where the payload starts in the operation's values
   int64_t length = 0;   // the length of the payload
 };
 

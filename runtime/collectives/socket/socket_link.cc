@@ -130,8 +130,9 @@ StatusOr<bool> SocketLink::TakeBuffered() {
   return true;
 }
 
-// Reads bytes from the socket. While a payload is being received: the rest of it into place_, and
-// up to one header more into buffer_. Otherwise: as many as fit into buffer_.
+// Reads bytes from the socket. While a payload is being received, reads the rest of the payload
+// into place_, and up to one more header into buffer_. Otherwise, reads as many bytes as fit into
+// buffer_.
 StatusOr<bool> SocketLink::Fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
@@ -169,7 +170,8 @@ void SocketLink::Ready(bool to_read, bool to_write) {
 
 void SocketLink::Part() {
   if (sent_ == 0 || !sending()) {
-    // If the socket accepts only a part, the peer sees the connection end in the middle of a frame.
+    // If the socket accepts only a part of the frame, the peer sees the connection close in the
+    // middle of a frame.
     (void)send(fd(), notice_.data() + notice_sent_, notice_size_ - notice_sent_,
                MSG_NOSIGNAL | MSG_DONTWAIT);
   }

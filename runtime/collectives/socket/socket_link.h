@@ -24,14 +24,16 @@ class SocketLink {
   // other frame is sent before the next data frame.
   bool sending() const { return sent_ < size(); }
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
-  // Begins a frame. The payload must not change until the frame is sent.
+  // Starts a frame. The payload must not change until the frame is sent.
   void Begin(const FrameHeader& header, std::span<const std::byte> payload);
-  // Queues a frame that is not data, or drops it if the previous such frame has not been sent yet.
+  // Queues a frame other than a data frame. If the previous such frame has not been sent yet, drops
+  // the new one.
   void Queue(FrameHeader header, std::string_view text);
   // Sends as many bytes as the socket accepts. Returns whether it accepted any.
   StatusOr<bool> Send();
   bool writable() const { return writable_; }
-  // Returns whether the peer no longer receives data. Data that it has sent can still be received.
+  // Returns whether the peer no longer receives data. Data that the peer has sent can still be
+  // received.
   bool broken() const { return broken_; }
 
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
@@ -42,8 +44,7 @@ class SocketLink {
   bool received() const { return receiving_ && filled_ == place_.size(); }
   // Ends the frame. Call this only if received() is true.
   void Next();
-  // Ends the frame without storing the payload or, if a part has been received, the rest of the
-  // payload.
+  // Ends the frame, and discards the part of the payload that has not been received.
   void Skip();
   // Reads bytes that have arrived: those of the header or, after ReceiveInto, those of the payload.
   // Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
@@ -84,7 +85,7 @@ class SocketLink {
   bool receiving_ = false;
   std::span<std::byte> place_;
   size_t filled_ = 0;
-  size_t skip_ = 0;  // bytes that come before the next header, and are not stored
+  size_t skip_ = 0;  // bytes to discard before the next header
   std::array<std::byte, kReadAhead> buffer_{};  // bytes [begin_, end_) have not been used
   size_t begin_ = 0, end_ = 0;
 };

@@ -291,7 +291,7 @@ Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
 }
 
 Status SocketOperations::CheckAnnounced(int rank, int64_t operation, const Call& call) const {
-  if (operation > operation_) return OkStatus();  // compared when this rank begins that operation
+  if (operation > operation_) return OkStatus();  // compared when this rank starts that operation
   const Call* own = PastCall(operation);
   if (own == nullptr || call == *own) return OkStatus();
   return Mismatch(rank, operation, call, operation, *own);
@@ -344,7 +344,8 @@ Status SocketOperations::Wait() {
   return OkStatus();
 }
 
-// A wait continues until data have moved to or from the rank. Other frames do not end the wait.
+// A wait for a rank continues until data have moved to or from that rank. Frames without data do
+// not end the wait.
 void SocketOperations::NoteWait(int rank, Duration now) {
   const bool goes_on = rank == waits_for_ && rank >= 0 && !peers_[static_cast<size_t>(rank)].moved;
   if (!goes_on) waits_since_ = now;
@@ -360,8 +361,8 @@ void SocketOperations::PreparePoll() {
     polled_[i] = {.fd = -1, .events = 0, .revents = 0};
     if (!peers_[i].link || peers_[i].link->ended()) continue;
     const SocketLink& link = *peers_[i].link;
-    // Do not poll for a frame that has no place yet: it stays in the socket, which would keep
-    // waking poll.
+    // Do not poll for a frame that has no place yet. The frame stays in the socket, so poll would
+    // return at once, again and again.
     if (!link.header() || link.receiving()) polled_[i].events |= POLLIN;
     if (link.wants_to_send() && !link.writable()) polled_[i].events |= POLLOUT;
     if (polled_[i].events != 0) polled_[i].fd = link.fd();
@@ -369,9 +370,9 @@ void SocketOperations::PreparePoll() {
   polled_.back() = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
 }
 
-// Returns the rank that is furthest behind among the ranks whose frames could be received now: the
-// other ranks, which have begun this operation, also wait for that rank. If no frame could be
-// received, returns the first rank to which a frame must still be sent.
+// Returns the rank that is furthest behind among the ranks whose frames could be received now. The
+// ranks that have started this operation also wait for that rank. If no frame could be received,
+// returns the first rank to which a frame must still be sent.
 int SocketOperations::RankToWaitFor() const {
   int latest = -1;
   const auto heard = [this](int rank) {

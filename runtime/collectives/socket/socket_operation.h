@@ -27,8 +27,8 @@ class SocketOperations {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peers_.size()); }
 
-  // Begins an operation, or returns the communicator's first error, if there was one. If it returns
-  // OK, End must follow on the same thread.
+  // Starts an operation, or returns the communicator's first error, if there was one. If Begin
+  // returns OK, End must follow on the same thread.
   Status Begin(const Call& call);
   // Executes the plan of the operation. Call run.Start first.
   Status Drive(PlanRun& run);
@@ -39,7 +39,7 @@ class SocketOperations {
   // See Communicator.
   void Abort(const Status& why);
   Waiting CurrentWait() const;
-  // Tells the other ranks that this rank has left. Called when the communicator is destroyed.
+  // Notifies the other ranks that this rank has left. Called when the communicator is destroyed.
   void Leave();
 
  private:
@@ -48,20 +48,20 @@ class SocketOperations {
     bool sending = false;                       // a transfer of the plan is in progress
     std::array<char, kMostReasonBytes> reason;  // the payload of kAbort and kLeave
     Status left;                                // why the rank has left
-    // The operation in which the peer last announced that it waits; this rank may not have reached
-    // that operation yet.
+    // The last operation in which the peer has announced that it waits. This rank may not have
+    // reached that operation yet.
     int64_t announced = 0;
     Call announced_call;
-    int announcements = 0;  // made by the peer since this rank's operation began
+    int announcements = 0;  // made by the peer since this rank's operation started
     int64_t heard = 0;      // the latest operation for which the peer has sent a frame
     bool moved = false;     // data have moved since this rank last waited for the peer
   };
   // The number of this rank's latest calls to keep for comparison with the calls that other ranks
   // announce.
   static constexpr size_t kRemembered = 8;
-  // All ranks call the same operations, and a peer announces an operation only after waiting in
-  // that operation for a while. A peer therefore announces few operations before this rank has
-  // finished its own.
+  // The maximum number of a peer's announcements during one operation of this rank. All ranks call
+  // the same operations, and a peer announces an operation only after waiting in it for a while, so
+  // a peer announces few operations before this rank has finished its own.
   static constexpr int kMostAnnouncements = 64;
 
   Status CheckWhatHasArrived();

@@ -36,7 +36,7 @@ struct UnixAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-// A name that begins with a zero byte is abstract: it belongs to the network namespace, not to the
+// A name that starts with a zero byte is abstract: it belongs to the network namespace, not to the
 // file system.
 UnixAddress AddressOf(const MachineNumber& name) {
   std::string text(1, '\0');
@@ -64,10 +64,10 @@ bool IsOwnUser(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-// Reads the bytes of a proof that have arrived, and no byte after the proof.
+// Reads the bytes of a proof as they arrive, but no bytes that follow the proof.
 class ProofReader {
  public:
-  // Returns whether the proof is complete. Returns Unavailable if the connection has ended.
+  // Returns whether the proof is complete. Returns Unavailable if the connection was closed.
   StatusOr<bool> Read(int fd) {
     while (have_ < bytes_.size()) {
       const ssize_t got = recv(fd, bytes_.data() + have_, bytes_.size() - have_, MSG_DONTWAIT);
@@ -104,7 +104,7 @@ class Meeting {
     ASSIGN_OR_RETURN(taken_, rounds_.Exchange(given_, patience_));
     ASSIGN_OR_RETURN(verdict, rounds_.Agree(DialHigherRanks(), patience_));
     if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
-    // Another rank may use up its patience in Prove, so this rank waits for twice as long.
+    // Wait for twice as long, because another rank may use up its patience in Prove.
     ASSIGN_OR_RETURN(verdict, rounds_.Agree(Prove(), 2 * patience_));
     if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
     return MachineSockets{.apart = OkStatus(), .sockets = std::move(sockets_)};
@@ -119,7 +119,7 @@ class Meeting {
   int rank() const { return rounds_.rank(); }
   wire::UniqueFd& SocketOf(int rank) { return sockets_[static_cast<size_t>(rank)]; }
 
-  // Makes the offers and the socket on which this rank listens.
+  // Creates the offers and the socket on which this rank listens.
   Status Listen() {
     ASSIGN_OR_RETURN(const MachineNumber name, RandomNumber());
     for (MachineOffer& offer : given_) {

@@ -3,11 +3,11 @@
 // because tasks may run in containers.
 //
 // Every rank listens on an abstract unix socket with a random name. It sends the name and a random
-// number to every other rank over the data socket between them, whose peer has proven its identity
-// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received over
-// the data socket, and gets in reply the number that it sent there. Processes in different network
-// namespaces, as in two pods, cannot connect. Another process on the machine may find the name, but
-// not the numbers. A process of another user is refused at once.
+// number to every other rank over the data socket between them. Both ends of a data socket have
+// proven their identities in the hello. Lower ranks dial higher ranks. The caller sends the number
+// that it received over the data socket, and gets in reply the number that it sent there. Processes
+// in different network namespaces, as in two pods, cannot connect. Another process on the machine
+// may find out the name, but not the numbers. A process of another user is refused at once.
 //
 // Private to this package.
 #pragma once
@@ -28,7 +28,7 @@ struct MachineSockets {
   // OK if all ranks are connected; otherwise, the reason why they are not. The message is the same
   // on all ranks, and names one rank.
   Status apart;
-  // By rank; the entry of this rank is empty. Non-blocking unix sockets on which nothing has been
+  // By rank; the entry of this rank is empty. Non-blocking unix sockets on which no bytes have been
   // sent after the proofs. Empty unless `apart` is OK.
   std::vector<wire::UniqueFd> sockets;
 };

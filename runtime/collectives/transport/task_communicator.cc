@@ -33,7 +33,7 @@ StatusOr<SharedAttempt> TryShared(const TaskCommunicatorOptions& options) {
                               .sockets = std::move(machine.sockets),
                               .setup_timeout = options.patience,
                               .interrupt = options.interrupt});
-  // Another rank may use up its patience, so this rank waits for twice as long.
+  // Wait for twice as long, because another rank may use up its patience.
   ASSIGN_OR_RETURN(auto verdict, rounds.Agree(made.status(), 2 * options.patience));
   if (!verdict.status.ok()) return SharedAttempt{.why_not = verdict.status};
   return SharedAttempt{.made = *std::move(made), .why_not = OkStatus()};

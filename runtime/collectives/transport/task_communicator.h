@@ -1,6 +1,6 @@
-// Makes the communicator of a generation from the data sockets of its members. The members use
+// Creates the communicator of a generation from the data sockets of its members. The members use
 // shared memory if all of them prove that they run on one machine, and otherwise their data
-// sockets. The results have the same bits in both cases.
+// sockets. The results are bit-identical in both cases.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ enum class TransportChoice : uint8_t { kAuto, kTcp, kSharedMemory };
 
 struct TaskCommunicatorOptions {
   int rank = 0;
-  // One connected, non-blocking stream socket per rank, on which nothing has been sent or read; the
-  // entry of this rank is empty.
+  // One connected, non-blocking stream socket per rank, on which no bytes have been sent or read;
+  // the entry of this rank is empty.
   std::vector<wire::UniqueFd> sockets;
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
   // How long a rank may take for each step while the ranks set up shared memory.
   Duration patience{10s};
-  // Can end the waits for other ranks (interrupt.h).
+  // Can interrupt the waits for other ranks (interrupt.h).
   Interrupt interrupt = nullptr;
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
 
-// Makes the data sockets: sockets[a][b] is connected to sockets[b][a].
+// Creates the data sockets: sockets[a][b] is connected to sockets[b][a].
 Sockets ConnectRanks(size_t ranks) {
   Sockets sockets(ranks);
   for (auto& row : sockets) row.resize(ranks);
@@ -42,7 +42,7 @@ Sockets ConnectRanks(size_t ranks) {
 
 using Made = StatusOr<std::unique_ptr<Communicator>>;
 
-// Makes the communicators of all ranks, each on its own thread.
+// Creates the communicators of all ranks, each on its own thread.
 std::vector<Made> MakeAll(size_t ranks, TransportChoice transport) {
   Sockets sockets = ConnectRanks(ranks);
   std::vector<Made> made(ranks);
@@ -259,7 +259,7 @@ TEST(TaskCommunicator, APeerThatIsSilentOrGoneEndsTheGeneration) {
   Victim victim(10s);
   victim.Offer();
   victim.Close();
-  // The end of the connection is enough to end the wait.
+  // Rank 1 stops waiting as soon as the connection is closed.
   const Status status = victim.Result().status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }

@@ -13,7 +13,7 @@
 
 namespace tfjob::data {
 
-// Reads the records in a text one after the other. The text must outlive this object.
+// Reads the records in a string one by one. The string must outlive this object.
 class CsvRecords {
  public:
   // Ignores a byte order mark at the beginning of the text.

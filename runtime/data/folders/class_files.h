@@ -19,7 +19,7 @@ StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder);
 
 struct ClassFolder {
   std::string path;
-  std::vector<std::string> classes = {};  // the names of the folders; empty: those of ClassesIn
+  std::vector<std::string> classes = {};  // the names of the folders; empty: as ClassesIn returns
   std::string content = "files";          // the word for the files in messages: "images"
   int64_t most_bytes = int64_t{1} << 30;  // the maximum size of a file; below 2^32
 };

@@ -47,8 +47,8 @@ bool IsShown(std::string_view character) {
   return byte(1) != 0x81 || byte(2) < 0xA6 || byte(2) > 0xA9;  // U+2066 to U+2069
 }
 
-// Returns the text that is shown for a name. A long name is cut between characters. A checksum is
-// then added to distinguish it from names with the same beginning.
+// Returns the text that is shown for a name. A long name is truncated between characters, and a
+// checksum is added to distinguish the name from others with the same beginning.
 std::string ShownName(std::string_view name) {
   if (name.size() <= kMostName) return Printable(name);
   size_t end = kMostName;

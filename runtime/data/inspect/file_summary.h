@@ -90,8 +90,8 @@ class FileSummary {
   std::vector<std::string> damage_;  // the first messages
 };
 
-// Returns the text with escape sequences instead of bytes that are not UTF-8, control characters,
-// and characters that change the direction of text. A terminal then cannot interpret the content or
+// Returns the text with escape sequences in place of control characters, characters that change the
+// direction of text, and bytes that are not UTF-8. A terminal then cannot interpret the content or
 // the name of a file.
 std::string Printable(std::string_view text);
 // Returns the beginning of a string as printable text: "\"a\\x00\"… (784 bytes)".

@@ -1,6 +1,6 @@
-// Summarises CSV files line by line. A column may also contain text, but training can read text
-// only with the `features` key. Splits the text at every line break and every delimiter, even
-// within quotation marks.
+// Summarises CSV files line by line. Columns may hold text as well as numbers, although training
+// can read text columns only with the `features` key. Every line break and every delimiter is a
+// separator, even within quotation marks.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -122,7 +122,7 @@ class TableSummary {
     Damage(number, StrCat("expected ", columns_, " columns, got ", count,
                           quoted ? "; a quoted value must not contain the delimiter" : ""));
   }
-  // Adds a blank line. Blank lines are damage unless they are at the end of the file.
+  // Records a blank line. A blank line counts as damage unless only blank lines follow it.
   void AddBlank(int64_t number) {
     if (blank_ == 0) blank_ = number;
   }

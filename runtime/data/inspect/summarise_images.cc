@@ -1,4 +1,4 @@
-// Summarises images and folders of images. Decodes all images one after the other.
+// Summarises images and folders of images. Decodes all images, one by one.
 #include <string>
 #include <utility>
 #include <vector>

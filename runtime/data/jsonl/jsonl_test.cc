@@ -125,7 +125,7 @@ TEST(JsonLines, ReadsSequencesOfSteps) {
       << error;
 }
 
-// Returns the error message of reading the line, without the name of the file.
+// Reads the line. Returns the error message, without the name of the file.
 std::string Refusal(const std::string& line, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(line, {feature}).status()));
   const size_t place = message.find("/one: ");
@@ -383,7 +383,7 @@ TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
     options.files = {folder.Write("a", content)};
     const std::vector<std::string> got = Examples(options);
     const auto line = static_cast<size_t>(std::count(whole.begin(), whole.begin() + at, '\n'));
-    // If the line end itself changes, two lines are affected.
+    // If the changed byte is the line break, two lines are affected.
     const size_t after = line + (whole[at] == '\n' ? 2 : 1);
     ASSERT_GE(got.size(), line) << content;
     EXPECT_TRUE(std::equal(got.begin(), got.begin() + static_cast<int64_t>(line), expected.begin()))
@@ -484,7 +484,7 @@ TEST(JsonLines, MayGrowWhileTheyAreRead) {
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
 }
 
-// Checks that a rewritten, larger file is found to have changed if its lines end elsewhere.
+// Checks that a change is detected if the rewritten file is larger, but its lines end elsewhere.
 TEST(JsonLinesDamage, IsFoundIfLinesEndElsewhere) {
   const Folder folder;
   for (const auto& [content, error] : std::vector<std::pair<std::string, std::string>>{

@@ -40,7 +40,8 @@ class CountedBytes {
   const size_t total_;
 };
 
-// Counts the bytes of a cache of the source. Returns InvalidArgument if there are too many.
+// Counts the bytes of a cache of the source. Returns InvalidArgument if all caches together have
+// too many bytes.
 StatusOr<std::shared_ptr<const CountedBytes>> Count(const Source& source,
                                                     const CacheOptions& options) {
   const size_t most =

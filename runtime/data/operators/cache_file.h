@@ -12,11 +12,12 @@ namespace tfjob::data {
 // If `path` is a complete cache of this source, returns a source that reads this file. Otherwise,
 // reads all examples, writes them to a temporary file in the same folder, and renames that file
 // when it is complete. The file at `path` is therefore always complete or absent. If several tasks
-// start at the same time, each writes a file, and the last one stays. A cache is used only if its
-// values_hash, its number of examples and the types of its values are those of the source, and if
-// the same version of this program has written it; any other cache is replaced. The file is read,
-// not mapped, and every example has a checksum. Before a file is written, temporary files with the
-// same name that have not changed for an hour are removed, because their writers were killed.
+// start at the same time, each writes a file, and the last file replaces the others. A cache is
+// used only if it has the same values_hash, number of examples and types of values as the source,
+// and if the same version of this program has written it. Any other cache is replaced. The file is
+// read, not mapped, and every example has a checksum. Before a file is written, temporary files
+// with the same name that have not changed for an hour are removed, because their writers were
+// killed.
 //
 // `version` is part of the hash. It represents everything that the hash cannot cover. If functions
 // of the program compute the values, returns InvalidArgument if `version` is "".

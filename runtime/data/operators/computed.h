@@ -34,10 +34,10 @@ struct ComputedOptions {
 };
 
 // Returns a source of computed examples. Computes example 0 to determine the fields, which must be
-// the same in all examples. Propagates errors from make_maker and, for example 0, from
-// ExampleMaker. Returns InvalidArgument if the size is out of range. RowReader::Read propagates
-// errors from ExampleMaker, with the index of the example, and returns InvalidArgument if an
-// example has different fields.
+// the same in all examples. Propagates errors from make_maker, and errors from ExampleMaker while
+// it computes example 0. Returns InvalidArgument if the size is out of range. RowReader::Read
+// propagates errors from ExampleMaker, with the index of the example, and returns InvalidArgument
+// if an example has different fields.
 StatusOr<SourcePtr> Compute(ComputedOptions options);
 
 // Returns a source of `size` examples. row(i) must return the same example i in every task and in

@@ -1,5 +1,5 @@
-// Numbers the examples of several sources: first those of the first source, then those of the
-// second, and so on.
+// Numbers the examples of several sources: first the examples of the first source, then the
+// examples of the second, and so on.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ class Interleaving::Builder {
 
   int64_t Left(const Place& place) const { return sizes_[place.source] - place.row; }
 
-  // Adds all next rounds in which every source has a full block, as a single Round.
+  // Adds the following rounds, as long as every source has a full block, as a single Round.
   void SkipRounds() {
     int64_t rounds = INT64_MAX;
     for (const auto& slot : cycle_) {

@@ -110,8 +110,8 @@ class Joined : public Source {
   }
 
  private:
-  // Returns `field` with a type that can represent the values of all sources, because the types and
-  // the padding may differ between sources.
+  // Returns `field` with a type that can represent the values of all sources. Replaces its padding
+  // with NaN if the padding differs between sources.
   Field Common(Field field) const {
     const auto is_float = [&](const SourcePtr& part) {
       const DType dtype = part->Find(field.name)->dtype;

@@ -28,7 +28,7 @@ class Mapper : public ExampleMaker {
   const Source& source_;
   const std::unique_ptr<RowReader> reader_;
   const MapFunction function_;
-  std::vector<NamedTensor> read_;  // the examples of the batch, before the function
+  std::vector<NamedTensor> read_;  // the examples of the batch, before the function is applied
 };
 
 }  // namespace

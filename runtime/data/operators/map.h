@@ -12,9 +12,9 @@ namespace tfjob::data {
 using MapFunction = std::function<StatusOr<Example>(const Example&)>;
 
 // Returns a source of the results. Calls the function on `threads` threads when a batch needs
-// examples. Also calls it once immediately, for example 0, to determine the types and shapes of the
-// results. These must be the same for all examples. Propagates errors from reading example 0 and
-// from the function.
+// examples. Also calls it once immediately, with example 0, to determine the types and shapes of
+// the results. These must be the same for all examples. Propagates errors from reading example 0
+// and from the function.
 StatusOr<SourcePtr> Map(SourcePtr source, MapFunction function, int threads);
 
 }  // namespace tfjob::data

@@ -20,8 +20,7 @@ Status CheckWeights(std::span<const double> weights) {
   return OkStatus();
 }
 
-// Returns the fraction that a source's weight is of the sum of this weight and all following
-// weights.
+// Returns a source's weight as a fraction of the sum of this weight and all following weights.
 StatusOr<uint64_t> ShareOf(std::span<const double> weights, size_t source) {
   const double rest =
       std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(source), weights.end(), 0.0);

@@ -1,7 +1,7 @@
 // Mixes the examples of several sources in proportion to weights, as
-// tf.data.Dataset.sample_from_datasets does, but evenly rather than at random. If the weight of a
-// source is the fraction w of the sum of the weights of K sources, the first n examples of the
-// mixture contain n·w examples of this source, give or take K.
+// tf.data.Dataset.sample_from_datasets does, but evenly rather than at random. Let w be the share
+// of a source in the total weight of the K sources. The first n examples of the mixture then
+// contain n·w examples of this source, with an error of at most K.
 //
 // A mixture stores no list. The first source has an example at each place i at which floor((i·share
 // + phase) / 2^32) increases, so its examples are spaced as evenly as possible (a Sturmian word).
@@ -31,11 +31,11 @@ class Mixture {
   };
   static constexpr int64_t kMost = int64_t{1} << 48;  // the maximum number of examples
 
-  // `sizes` and `weights` have one element per source. The seed determines the phases, and so the
-  // places of each source. Returns InvalidArgument if a weight is not a finite number above 0, or
-  // if the mixture would have more than kMost examples. Also returns InvalidArgument if a weight,
-  // divided by the sum of this weight and all following ones and rounded to a multiple of 2^-32, is
-  // 0 or 1.
+  // `sizes` and `weights` have one element per source. The seed determines the phases, and
+  // therefore the places of each source. Returns InvalidArgument if a weight is not a finite number
+  // above 0, or if the mixture would have more than kMost examples. Also returns InvalidArgument if
+  // a weight, divided by the sum of this weight and all following ones and rounded to a multiple of
+  // 2^-32, is 0 or 1.
   static StatusOr<Mixture> Create(std::span<const int64_t> sizes, std::span<const double> weights,
                                   Stop stop, uint64_t seed);
 

@@ -8,11 +8,11 @@
 
 namespace tfjob::data {
 
-// Returns a source in which these fields are multiplied by the factor, in addition to the scale of
-// a column. Only columns of floating-point numbers are scaled. The scaled fields become float32, so
-// operators that copy values, such as Cache, copy the scaled values. `fields` should therefore
-// contain only fields that are float32 in the model. Returns the source itself if the factor is 1
-// or `fields` is empty.
+// Returns a source that multiplies these fields by the factor, on top of any Column::scale. Only
+// floating-point columns are scaled. The source reports the fields as float32, so that operators
+// that copy values, such as Cache, copy the scaled values. For this reason, `fields` should contain
+// only fields that are float32 in the model. Returns `source` itself if the factor is 1 or `fields`
+// is empty.
 SourcePtr Scale(SourcePtr source, std::set<std::string> fields, float factor);
 
 }  // namespace tfjob::data

@@ -26,9 +26,9 @@ class Selection {
   static StatusOr<Selection> Create(const SelectOptions& options, int64_t size);
 
   int64_t size() const { return count_ * repeat_; }
-  // Returns the position in the source of example `index`; `index` is in [0, size()).
+  // Returns the position that example `index` has in the source; `index` is in [0, size()).
   int64_t At(int64_t index) const { return skip_ + index % count_; }
-  // Returns a text such as "the examples 10 to 109 of 500, 2 times".
+  // Returns text such as "the examples 10 to 109 of 500, 2 times".
   std::string Describe() const;
 
  private:

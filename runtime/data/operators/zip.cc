@@ -13,7 +13,7 @@ namespace {
 struct ZippedPart {
   std::unique_ptr<RowReader> reader;
   std::vector<size_t> columns;       // indices of the source's columns among all columns
-  std::vector<NamedTensor> tensors;  // their memory is that of the batch
+  std::vector<NamedTensor> tensors;  // they share the memory of the batch
 };
 
 class ZippedReader : public RowReader {

@@ -18,8 +18,8 @@ namespace tfjob::data {
 // read.
 class OffsetList {
  public:
-  // Keeps a list of up to `most_in_memory` numbers, which must be at least 1, in memory, and a
-  // longer list in a file in `folder`.
+  // Keeps a list of up to `most_in_memory` numbers in memory, and a longer list in a file in
+  // `folder`. `most_in_memory` must be at least 1.
   OffsetList(std::string folder, size_t most_in_memory)
       : folder_(std::move(folder)), most_(most_in_memory) {}
 

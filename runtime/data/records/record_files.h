@@ -30,8 +30,8 @@ struct FileVersion {
   int64_t modified = 0;  // nanoseconds since 1970
 
   static StatusOr<FileVersion> Of(const io::RandomAccessFile& file);
-  // Returns whether the file may still start with the content of this version, if its current
-  // version is `now`. Bytes may have been added at the end of the file.
+  // Returns whether a file whose current version is `now` may still start with the content of this
+  // version. Bytes may have been added at the end.
   bool Continues(const FileVersion& now) const;
 };
 

@@ -50,7 +50,7 @@ class RecordIndex {
   RecordPlace At(int64_t record) const;
   // Returns a hash of the checksums of all records, in their order.
   uint64_t hash() const { return contents_.hash(); }
-  // Returns a text with the size and the location of the index, such as "index of 80 bytes in
+  // Returns text with the size and the location of the index, such as "index of 80 bytes in
   // memory".
   std::string Describe() const;
 

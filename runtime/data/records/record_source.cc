@@ -154,7 +154,7 @@ class RecordSource : public Source {
   const RecordIndex& index() const { return index_; }
 
  private:
-  // Returns a text such as "a.tfrecord and 2 others".
+  // Returns text such as "a.tfrecord and 2 others".
   std::string FilesText() const {
     const size_t others = files_.files().size() - 1;
     const std::string& first = files_.files()[0].path;
@@ -233,7 +233,7 @@ class RecordReader : public RowReader {
     return static_cast<size_t>(feature - source_.options().features.begin());
   }
 
-  // Applies the scale of each column whose image was read directly, for one example.
+  // Applies, to one example, the scale of each column into which its image was read directly.
   void ScaleDirect(size_t example, size_t rows, std::span<NamedTensor> tensors) const {
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (!direct_[i] || columns_[i].scale == 1) continue;

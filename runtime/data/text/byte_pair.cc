@@ -31,7 +31,7 @@ class BytePairEncoder : public TokenEncoder {
   }
 
  private:
-  // Returns the first kMostWord bytes of `text`, or slightly fewer, so no character is cut.
+  // Returns the first kMostWord bytes of `text`, or slightly fewer, so that no character is split.
   static std::string_view Beginning(std::string_view text) {
     if (text.size() <= BytePairTokenizer::kMostWord) return text;
     size_t end = BytePairTokenizer::kMostWord;

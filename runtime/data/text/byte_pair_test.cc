@@ -51,7 +51,8 @@ TEST(WordPattern, ConsumesBytesThatAreNotUtf8) {
   EXPECT_EQ(PartsOf("\xC3"), (Parts{"\xC3"}));
 }
 
-// The tokens and merges of the tests. "l", "o", "w", "e" and "r" are bytes; "Ġ" represents a space.
+// The tokens and merges of the tests. ByteVocabulary() adds the single-byte tokens, such as "l" and
+// "o". "Ġ" represents a space.
 const std::vector<std::string> kTokens = {"lo",   "low", "er",           "lower",
                                           "Ġlow", "ow",  "<|endoftext|>"};
 constexpr char kMerges[] = "#version: 0.2\nl o\nlo w\ne r\nlow er\nĠ low\no w\n";
@@ -99,7 +100,7 @@ Ids SlowMerge(const MergeTable& table, std::string_view word) {
 }
 
 TEST(WordMerger, AgreesWithASearchForTheLowestRank) {
-  // Draws merges of the letters a, b and c, and of the results of earlier merges.
+  // Draw merges of the letters a, b and c, and of the results of earlier merges.
   PhiloxStream random(7);
   std::vector<std::string> tokens = {"a", "b", "c"}, merged;
   std::string merges;
@@ -139,8 +140,8 @@ TEST(BytePair, DividesWordsThatAreTooLong) {
     ids.resize(sink.count());
     return ids;
   };
-  // Places "é", which has the bytes C3 and A9, directly after the first kMostWord bytes, and then
-  // across their end. The character must not be divided.
+  // Place "é", which has the bytes C3 and A9, directly after the first kMostWord bytes, and then
+  // across their end. The character must not be split.
   for (const size_t letters : {BytePairTokenizer::kMostWord, BytePairTokenizer::kMostWord - 1}) {
     const Ids ids = tokens_of(std::string(letters, 'a') + "élow");
     ASSERT_EQ(ids.size(), letters + 3);

@@ -1,6 +1,6 @@
-// Implements a tokenizer without a vocabulary: every byte is a token. The ids are those of ByT5
-// (https://arxiv.org/abs/2105.13626): 0 is the padding, 1 is the end of the text, 2 is unused, and
-// byte b has the id b + 3.
+// Implements a tokenizer without a vocabulary: every byte is a token. The ids are the same as in
+// ByT5 (https://arxiv.org/abs/2105.13626): 0 is the padding, 1 is the end of the text, 2 is unused,
+// and byte b has the id b + 3.
 #pragma once
 
 #include <cstdint>

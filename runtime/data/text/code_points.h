@@ -30,8 +30,8 @@ bool IsNumber(char32_t value);          // N
 bool IsPunctuation(char32_t value);     // P, or a symbol of ASCII
 bool IsControl(char32_t value);         // Cc, Cf or Co
 bool IsNonspacingMark(char32_t value);  // Mn
-// Returns whether a character is an ideograph that is a separate word. The ranges are those of the
-// package `tokenizers`. They are the same as those of BERT, except that one range starts at U+2B920
+// Returns whether a character is an ideograph that is a separate word. Uses the ranges of the
+// package `tokenizers`, which are the same as BERT's, except that one range starts at U+2B920
 // instead of U+2B820.
 bool IsIdeograph(char32_t value);
 

@@ -31,7 +31,7 @@ class TermTrie {
 
   struct Match {
     int32_t id = kNone;  // the id of the longest term
-    size_t bytes = 0;    // the number of bytes of the text that lead to it
+    size_t bytes = 0;    // the number of bytes of the text that belong to the term
   };
   // Returns the longest term that is reached from `node` by following bytes of `text`, at least
   // one.

@@ -115,7 +115,7 @@ Status ReadTemplate(const JsonField& processor, SpecialTokens& special) {
 Status ReadPostProcessor(const JsonField& processor, SpecialTokens& special) {
   if (!processor.present()) return OkStatus();
   ASSIGN_OR_RETURN(const std::string type, processor["type"].String());
-  if (type == "ByteLevel") return OkStatus();  // changes only offsets
+  if (type == "ByteLevel") return OkStatus();  // affects only offsets
   if (type == "TemplateProcessing") return ReadTemplate(processor, special);
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     ASSIGN_OR_RETURN(special.begin, ReadPair(processor["cls"]));

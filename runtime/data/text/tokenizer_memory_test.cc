@@ -76,7 +76,7 @@ std::string ManyTokens() {
 
 class TokenizerMemory : public ::testing::Test {
  protected:
-  // Reads a tokenizer.json with this content. Returns the number of bytes of memory that this needs
+  // Reads a tokenizer.json with this content. Returns how many bytes of memory the reading takes
   // per byte of the file.
   int64_t BytesPerByte(const std::string& content) {
     const std::string path = folder_.Write("tokenizer.json", content);

@@ -32,8 +32,8 @@ class WordMerger {
     int32_t before = kNone, after = kNone;
     bool removed = false;
   };
-  // A merge of a symbol with the next one. Earlier merges may have made it impossible after it was
-  // added.
+  // A merge of a symbol with the next one. It may have become impossible because other merges were
+  // applied after it was added.
   struct Candidate {
     int32_t rank = 0, symbol = 0, id = 0;
     // The candidate to apply first must be the greatest, because a heap of the standard library has

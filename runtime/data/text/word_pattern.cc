@@ -57,8 +57,8 @@ size_t FirstPart(std::string_view text) {
     const Kind kind = KindOf(FirstCodePoint(rest).value);
     if (kind != Kind::kSpace) return space + RunOf(kind, rest).bytes;
   }
-  // If other text follows the white space, its last character belongs to the next part, unless
-  // there is only one character.
+  // If other text follows the white space, the last white space character belongs to the next part,
+  // unless it is the only one.
   const Run run = RunOf(Kind::kSpace, text);
   return run.bytes == text.size() || run.bytes == run.last ? run.bytes : run.bytes - run.last;
 }

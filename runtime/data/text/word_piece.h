@@ -46,9 +46,9 @@ class WordPieceTokenizer : public Tokenizer {
   // InvalidArgument if `unknown` is not among the tokens.
   static StatusOr<std::shared_ptr<const Tokenizer>> Make(const WordPieceTokens& tokens,
                                                          BasicOptions words);
-  // Reads a tokenizer. The special tokens are "[CLS]", "[SEP]" and "[PAD]", as far as the
-  // vocabulary has them. Returns InvalidArgument, with the file and the line, if the vocabulary is
-  // not as described above. Also returns I/O errors.
+  // Reads a tokenizer. The special tokens are "[CLS]", "[SEP]" and "[PAD]", if the vocabulary has
+  // them. Returns InvalidArgument, with the file and the line, if the vocabulary is not as
+  // described above. Also returns I/O errors.
   static StatusOr<std::shared_ptr<const Tokenizer>> Read(const WordPieceOptions& options);
 
   std::unique_ptr<TokenEncoder> MakeEncoder() const override;

@@ -60,7 +60,7 @@ TEST(BasicTokenizer, StripsAccentsAndLowersCase) {
   EXPECT_EQ(WordsOf("É İ", {.lower_case = true, .strip_accents = false}), (Words{"é", "i\u0307"}));
   EXPECT_EQ(WordsOf("É", {.lower_case = false, .strip_accents = true}), (Words{"E"}));
   EXPECT_EQ(WordsOf("É", {.lower_case = false, .strip_accents = false}), (Words{"É"}));
-  // "≠" decomposes to "=", which is punctuation, and a mark.
+  // "≠" decomposes to "=" (punctuation) and a combining mark.
   EXPECT_EQ(WordsOf("a≠b"), (Words{"a", "=", "b"}));
 }
 

@@ -60,7 +60,7 @@ class Damaging {
     return made;
   }
 
-  // Returns a case with a wrong length that has a correct checksum.
+  // Returns a case in which a length is wrong but has a correct checksum.
   Case HugeLength() {
     Case made{.content = whole_};
     const int64_t record = static_cast<int64_t>(Below(kRecords));

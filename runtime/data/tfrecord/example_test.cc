@@ -132,7 +132,8 @@ TEST(Example, VisitsTheStepsOfSequences) {
   EXPECT_FALSE(CheckExample(testing::WireField(2, "lists")).ok());
   EXPECT_FALSE(CheckExample(SequenceExampleOf({}, {{"s", {testing::WireField(2, "?")}}})).ok());
   for (size_t size = 1; size < sequence.size(); ++size) {
-    // If the bytes are cut before the feature lists, a SequenceExample is an Example.
+    // If a SequenceExample is truncated before its feature lists, the remaining bytes are an
+    // Example.
     const bool example = sequence.substr(0, size) == ExampleOf({{"label", Int64Feature({3})}});
     EXPECT_EQ(CheckExample(std::string_view(sequence).substr(0, size)).ok(), example) << size;
   }

@@ -10,9 +10,9 @@ namespace {
 
 constexpr uint64_t kFraming = io::kRecordHeader + io::kRecordFooter;
 constexpr uint64_t kMostPayload = (uint64_t{1} << 31) - 1;  // protobuf's limit for a message
-// The maximum number of bytes in the first read of a record. A second read fetches a longer record.
-// The size is known only from the header, and the next record may be much further away, because
-// damaged bytes may precede it.
+// The maximum number of bytes in the first read of a record; a longer record needs a second read.
+// The size of a record is known only from its header, and the next record may be much further away,
+// because damaged bytes may precede it.
 constexpr uint64_t kFirstPart = 256 << 10;
 
 // Finds the records of one file.

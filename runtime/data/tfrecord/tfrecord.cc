@@ -37,7 +37,7 @@ std::string Describe(const ExampleFeature& feature) {
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
-// Stores the elements that are the bytes of a string (`raw`) in `to`.
+// Stores the bytes of a `raw` string as elements in `to`.
 Status StoreString(const ExampleFeature& expected, std::string_view bytes,
                    std::span<std::byte> to) {
   if (bytes.size() != to.size()) {
@@ -196,7 +196,7 @@ class ExampleParser : public RecordParser {
 
  private:
   Status Store(std::string_view example, ExampleRow& row) const {
-    // Reads a Feature or a FeatureSteps if the row has a feature with its name.
+    // Reads a Feature or a FeatureSteps if the row has a feature of the same name.
     const auto read = [&](const auto& found) -> Status {
       const std::optional<size_t> number = row.Find(found.name);
       if (!number) return OkStatus();

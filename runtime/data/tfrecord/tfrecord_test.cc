@@ -109,7 +109,7 @@ TEST(TfRecord, FillsInWhatExamplesLack) {
   EXPECT_EQ(Values<float>(*batch, "zeros"), (std::vector<float>{0, 0}));
 }
 
-// Returns the error message of reading the example, without the file's name at the front.
+// Reads the example. Returns the error message, without the name of the file at the front.
 std::string Refusal(const std::string& example, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(example, {feature}).status()));
   const size_t place = message.find("/one: ");
@@ -443,7 +443,8 @@ TEST(TfRecord, TakesEachOfManyExamplesOnceWithoutAList) {
   EXPECT_LT(in_place, 20) << "a random order keeps about one in its place";
 }
 
-// Checks that fingerprints differ if tasks have the same number of examples, but different ones.
+// Checks that fingerprints differ if tasks have the same number of examples, but different
+// examples.
 TEST(TfRecord, FingerprintsTellExamplesApart) {
   const Folder folder;
   std::vector<uint64_t> offsets;

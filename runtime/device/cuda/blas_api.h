@@ -1,11 +1,11 @@
 // Declares the functions that this project calls in NVIDIA's matrix-product library,
-// libcublasLt.so.13. Like the driver (driver_api.h), the library is opened only when a GPU is
-// requested, and the declarations are this project's own; with --config=cuda, blas_api_check.cc
-// compares them with NVIDIA's header.
+// libcublasLt.so.13. As with the driver (driver_api.h), the library is opened only when a GPU is
+// requested, and the declarations are this project's own. In builds with --config=cuda,
+// blas_api_check.cc compares them with NVIDIA's header.
 //
-// Source: cuBLAS Library, "Using the cuBLASLt API", CUDA 13.0. The library's matrices are stored
-// column by column. It uses the context of the calling thread. A handle may be used by any number
-// of threads, a descriptor by one thread at a time.
+// Source: cuBLAS Library, "Using the cuBLASLt API", CUDA 13.0. The library stores matrices column
+// by column, and uses the context of the calling thread. Any number of threads may use a handle,
+// but only one thread at a time may use a descriptor.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ inline constexpr BlasResult kBlasSuccess = 0;
 inline constexpr BlasResult kBlasInvalidValue = 7;
 inline constexpr BlasResult kBlasNotSupported = 15;
 
-// Types of elements (cudaDataType) and of the computation (cublasComputeType_t).
+// Types of elements (cudaDataType) and types of computations (cublasComputeType_t).
 inline constexpr unsigned kBlasFloat32 = 0;
 inline constexpr unsigned kBlasFloat16 = 2;
 inline constexpr unsigned kBlasBFloat16 = 14;
@@ -42,9 +42,10 @@ inline constexpr unsigned kBlasTransposeA = 3;
 inline constexpr unsigned kBlasTransposeB = 4;
 inline constexpr unsigned kBlasEpilogue = 7;
 inline constexpr unsigned kBlasBiasPointer = 8;
-// The epilogues. The bias has one element per row of the result, of the result's type. The last two
-// write to the bias's address instead: the sums of A over its k columns, one per row of the result,
-// or the sums of B over its k rows, one per column of the result.
+// The epilogues. The bias has one element per row of the result, and has the result's type. The
+// last two epilogues add no bias; they write sums to the bias's address instead: the sums of A over
+// its k columns (one per row of the result), or the sums of B over its k rows (one per column of
+// the result).
 inline constexpr uint32_t kBlasEpilogueNone = 1;
 inline constexpr uint32_t kBlasEpilogueRelu = 2;
 inline constexpr uint32_t kBlasEpilogueBias = 4;
@@ -61,7 +62,7 @@ inline constexpr unsigned kBlasMaxWorkspace = 1;      // uint64_t
 inline constexpr unsigned kBlasReductionSchemes = 3;  // uint32_t, a mask
 inline constexpr unsigned kBlasAlignmentA = 5;        // uint32_t; 6, 7, 8: those of B, C and D
 inline constexpr uint32_t kBlasReduceInComputeType = 2;
-// The address of the workspace must be a multiple of this.
+// The address of the workspace must be a multiple of this number.
 inline constexpr size_t kBlasWorkspaceAlignment = 256;
 
 // An algorithm for one product, opaque outside the library.
@@ -116,11 +117,11 @@ struct BlasApi {
 #undef TFJOB_CUDA_FIELD
 };
 
-// Opens the library in the first call; later calls return the same result. Returns
-// FailedPrecondition if this machine has no library of this major version. The message says what to
-// do. Thread-safe.
+// Opens the library on the first call; later calls return the same result. Returns
+// FailedPrecondition if this machine does not have the library in this major version. The message
+// says what to do. Thread-safe.
 StatusOr<const BlasApi*> OpenBlas();
-// Opens the given library, and does not keep the result.
+// Opens the given library. Later calls open it again.
 StatusOr<BlasApi> OpenBlas(const std::string& library);
 
 // Converts a result of the library to a status such as "cublasLtMatmul:

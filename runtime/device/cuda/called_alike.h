@@ -1,5 +1,4 @@
-// Compares the types of the functions that this project declares with their types in NVIDIA's
-// headers.
+// Compares the types of functions as declared by this project and by NVIDIA's headers.
 #pragma once
 
 #include <type_traits>

@@ -20,8 +20,9 @@ class CudaStream final : public Stream {
  public:
   CudaStream(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, StreamHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
-  // Waits for the stream's operations, because their operands may be freed afterwards. The driver
-  // itself would delay only the release of the handle.
+  // Waits for the stream's operations, because their operands may be freed as soon as the stream is
+  // destroyed. The driver would not wait; it would only keep the handle's resources until the
+  // operations have run.
   ~CudaStream() override {
     runtime->Enter();
     runtime->Keep(driver.StreamSynchronize(handle), "cuStreamSynchronize");
@@ -120,7 +121,7 @@ CudaRuntime::~CudaRuntime() {
   if (context_ == nullptr) return;
   Enter();
   for (const LibraryHandle library : libraries_) driver_.LibraryUnload(library);
-  driver_.CtxSetCurrent(nullptr);  // no thread may use the context from here on
+  driver_.CtxSetCurrent(nullptr);  // no thread may use the context any more
   driver_.DevicePrimaryCtxRelease(device_);
 }
 
@@ -189,8 +190,8 @@ StatusOr<CudaKernel> CudaRuntime::FindKernel(const std::string& name) {
 
 void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
   if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
-  // Rejects a parameter of another size, because the driver copies as many bytes as the image
-  // declares, so it would read past the end of a smaller parameter.
+  // Reject a parameter of another size: the driver copies as many bytes as the image declares, so
+  // it would read past the end of a smaller parameter.
   if (launch.bytes != launch.kernel.parameter_bytes) {
     return Keep(Internal(description_, ": ", launch.name, " got a parameter of ", launch.bytes,
                          " bytes, but its image has one of ", launch.kernel.parameter_bytes));
@@ -206,8 +207,8 @@ void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
 StatusOr<Memory> CudaRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                                        std::string_view name) {
   if (kind == MemoryKind::kHost) return CpuRuntime()->Allocate(kind, bytes, contents, name);
-  // Allocates at least 1 byte: the driver refuses to allocate 0 bytes, but empty tensors need an
-  // address, too.
+  // Allocate at least 1 byte: the driver refuses to allocate 0 bytes, but even empty tensors need
+  // an address.
   const size_t rounded = std::max<size_t>(bytes, 1);
   Enter();
   return kind == MemoryKind::kDevice ? AllocateDevice(rounded, contents, name)
@@ -330,7 +331,8 @@ Status CudaRuntime::AwaitNullStream() {
   return Check(driver_.StreamSynchronize(nullptr), "cuStreamSynchronize");
 }
 
-// Uses the thread-local mode, in which other threads may allocate memory during the capture.
+// The driver captures in thread-local mode, in which other threads may allocate memory during the
+// capture.
 Status CudaRuntime::BeginCapture(Stream& stream) {
   Enter();
   return Check(driver_.StreamBeginCapture(HandleOf(stream), kCaptureThreadLocal),
@@ -341,8 +343,8 @@ StatusOr<std::unique_ptr<Sequence>> CudaRuntime::EndCapture(Stream& stream) {
   Enter();
   GraphHandle graph = nullptr;
   const Result ended = driver_.StreamEndCapture(HandleOf(stream), &graph);
-  // Prefers the first error, because cuStreamEndCapture reports only that the capture was
-  // invalidated.
+  // Return the first error if there is one, because cuStreamEndCapture reports only that the
+  // capture was invalidated.
   Status status = Failure();
   if (status.ok()) status = Check(ended, "cuStreamEndCapture");
   GraphExecHandle executable = nullptr;

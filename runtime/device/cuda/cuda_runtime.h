@@ -28,7 +28,7 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// A GPU that is supported by the kernels.
+// A GPU that the kernels support.
 struct SupportedGpu {
   Device device = 0;
   std::string description;  // "NVIDIA H100 80GB HBM3 (GPU 0, compute capability 9.0)"
@@ -106,14 +106,15 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   CudaRuntime(const DriverApi& driver, const CudaOptions& options);
 
   Status Open(std::span<const std::span<const std::byte>> images);
-  // Converts the result of the function that `call` names. The message names the GPU. If the
-  // failure is that of an operation submitted earlier, and not of this call, the message says so.
+  // Converts the result of a driver function, which `call` names, to a status. The message names
+  // the GPU. If an operation submitted earlier has failed, rather than this call, the message says
+  // so.
   Status Check(Result result, std::string_view call) const;
   Status OutOfMemory(Result result, size_t bytes, std::string_view name) const;
   Status Failure();
   // Waits for the NULL stream, on which the driver sets memory and copies from pageable memory. The
-  // driver's functions return before the GPU has done so, and no stream of this runtime is ordered
-  // after the NULL stream.
+  // driver's functions return before the GPU has finished, and no stream of this runtime waits for
+  // the NULL stream.
   Status AwaitNullStream();
   StatusOr<Memory> AllocateDevice(size_t bytes, Buffer::Contents contents, std::string_view name);
   void GiveBack(size_t bytes);

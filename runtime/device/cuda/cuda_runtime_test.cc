@@ -1,4 +1,4 @@
-// Runs the runtime on the fake driver, which aborts the process if the rules of a device are
+// Tests the runtime with the fake driver, which aborts the process if the rules of a device are
 // broken.
 #include "runtime/device/cuda/cuda_runtime.h"
 
@@ -89,7 +89,7 @@ TEST(CudaRuntime, RejectsWhatCannotWork) {
             "(no description)");
 }
 
-// The device adds to one slot while the next batch is copied into the other.
+// The device adds to one slot while the next batch is copied into the other slot.
 TEST(CudaRuntime, RunsCopiesAndKernelsInTheOrderOfStreamsAndEvents) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const auto runtime = Create(MachineWithAdd(seed));
@@ -160,7 +160,7 @@ TEST(CudaRuntime, ACaptureWithARefusedKernelFailsAndLeavesNoGraph) {
   EXPECT_EQ(calls["cuGraphExecDestroy"], calls["cuGraphInstantiateWithFlags"]);
 }
 
-// The driver refuses to free memory during a capture. From then on, it reports only that the
+// The driver refuses to free memory during a capture. After the refusal, it reports only that the
 // capture is invalid.
 TEST(CudaRuntime, AnInvalidCaptureNamesTheFirstError) {
   const auto runtime = Create(MachineWithAdd());
@@ -198,7 +198,8 @@ TEST(CudaRuntime, ReadsAndWritesAllMemory) {
   EXPECT_EQ(runtime->Read(nullptr, nullptr, 0), OkStatus());
 }
 
-// The driver sets memory and copies to it on a stream that is not one of the runtime's.
+// The driver sets memory, and copies to it, on the NULL stream, which is not one of the runtime's
+// streams.
 TEST(CudaRuntime, KernelsSeeWhatTheHostHasWritten) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const auto runtime = Create(MachineWithAdd(seed));
@@ -349,7 +350,8 @@ TEST(CudaRuntime, AFaultIsNotBlamedOnTheCallThatReportsIt) {
   }
 }
 
-// The driver's functions use the context of the calling thread.
+// The driver's functions use the context of the calling thread, so the runtime must set it on each
+// thread.
 TEST(CudaRuntime, MayBeUsedOnAnyThread) {
   const auto runtime = Create(MachineWithAdd());
   Status status;

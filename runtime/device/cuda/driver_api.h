@@ -1,7 +1,8 @@
-// Declares the functions that this project calls in NVIDIA's driver, libcuda.so.1. The library
-// comes with the driver, so no program is linked with it: OpenDriver loads it when a GPU is
-// requested. The declarations are this project's own, so that every build contains the code that
-// calls them; with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
+// Declares the functions that this project calls in NVIDIA's driver, libcuda.so.1. The library is
+// installed with the driver, so no program is linked with it: OpenDriver loads it when a GPU is
+// requested. The declarations are this project's own, so that the code that calls them is part of
+// every build. In builds with --config=cuda, driver_api_check.cc compares them with NVIDIA's
+// header.
 //
 // Source: CUDA Driver API Reference, CUDA 13.0. The driver owns the objects behind the handles. All
 // functions are thread-safe.
@@ -127,13 +128,15 @@ inline constexpr int kOldestCuda = 13000;
 // The oldest GPUs for which the kernels are compiled have compute capability 8.0 (Ampere).
 inline constexpr int kOldestCompute = 80;
 
-// Opens and initialises this machine's driver in the first call; later calls return the same
-// result. Returns FailedPrecondition, with a message that says what to do, if there is no driver,
-// or if the driver is too old (the message names both versions) or finds no GPU. Thread-safe.
+// Opens and initialises this machine's driver on the first call; later calls return the same
+// result. Returns FailedPrecondition if there is no driver, if the driver is too old, or if it
+// finds no GPU. The message says what to do; for a driver that is too old, it names both versions.
+// Thread-safe.
 StatusOr<const DriverApi*> OpenDriver();
 
-// Opens the given library, and does not keep the result. `visible` is the value of
-// CUDA_VISIBLE_DEVICES, or null; if the driver finds no GPU, the message contains this value.
+// Opens the given library. Later calls open it again. `visible` is the value of
+// CUDA_VISIBLE_DEVICES, or null if it is not set; if the driver finds no GPU, the message contains
+// this value.
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
 
 // Returns FailedPrecondition if this machine has no driver. Does not initialise the driver, because

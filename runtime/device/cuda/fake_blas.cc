@@ -195,7 +195,8 @@ bool AreDistinct(const FakeLayout& d) {
          (d.stride >= d.rows && d.ld >= (d.batch - 1) * d.stride + d.rows);
 }
 
-// The manual lists the combinations of types ("cublasLtMatmul"). These are the ones that are used.
+// The manual lists the valid combinations of types ("cublasLtMatmul"). Only those that this project
+// uses are accepted.
 BlasResult CheckTypes(const FakeProblem& p) {
   const bool half = p.a.type != kBlasFloat32;
   if (p.a.type != p.b.type || (p.d.type != p.a.type && p.d.type != kBlasFloat32))
@@ -242,7 +243,8 @@ BlasResult CheckEpilogue(const FakeProblem& problem) {
   const bool needs_bias = product.has_bias() || product.has_sums();
   if (needs_bias != (product.bias != nullptr))
     return Invalid("epilogue ", product.epilogue, needs_bias ? " without a bias" : " with a bias");
-  // Each product of a batch would need its own sums, and thus an attribute that is not simulated.
+  // Each product of a batch would need its own sums, whose distance is set by an attribute that is
+  // not simulated.
   if (product.has_sums() && problem.d.batch != 1)
     return Invalid("epilogue ", product.epilogue, " of a batch");
   return kBlasSuccess;
@@ -343,8 +345,8 @@ Operation OperationOf(const FakeCall& call, void* workspace, size_t workspace_by
   return operation;
 }
 
-// Returns false if the algorithm has not run before and cannot be loaded now, because the stream is
-// capturing.
+// Loads the algorithm if it has not run before. Returns false if it cannot be loaded, because the
+// stream is capturing.
 bool Load(uint64_t problem, bool capturing) {
   MutexLock lock(library->mutex);
   if (library->loaded.contains(problem)) return true;

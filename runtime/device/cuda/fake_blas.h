@@ -1,20 +1,20 @@
-// Implements the functions of cuBLASLt in this process, for tests. Plain loops compute a product
-// only from the data that the library receives: the attributes of the descriptors and the arguments
-// of the call. The loops do not know for which op the product is computed.
+// Implements the functions of cuBLASLt in this process, for tests. Plain loops compute each
+// product, using only the data that the library receives: the attributes of the descriptors and the
+// arguments of the call. The computation does not depend on the op for which the product is needed.
 //
 // The fake is stricter than the library, which checks little without a GPU. It refuses calls that
 // the manual forbids or leaves undefined, such as those with
 //   - a combination of types that the manual does not list;
 //   - a leading dimension that is too small;
 //   - a result whose matrices overlap;
-//   - an algorithm that was chosen for other descriptors or for better aligned addresses;
+//   - an algorithm that was chosen for other descriptors, or for more strictly aligned addresses;
 //   - a workspace that is too small or not aligned;
 //   - a bias that is missing.
 // It also refuses the first run of an algorithm while the stream is capturing a sequence, because
-// that run may load a kernel. It refuses algorithms that may add in any order, because results must
-// be reproducible.
+// that run may load a kernel. Finally, it refuses algorithms that may add in any order, because
+// results must be reproducible.
 //
-// Like the real library, it exists once per process.
+// Like the real library, the fake exists only once per process.
 #pragma once
 
 #include <cstddef>

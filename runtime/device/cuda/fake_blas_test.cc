@@ -1,5 +1,4 @@
-// Passes wrong arguments to the fake library, which must refuse them. The tests of the kernels rely
-// on these refusals.
+// Tests that the fake library refuses wrong arguments. The tests of the kernels rely on this.
 #include "runtime/device/cuda/fake_blas.h"
 
 #include <gtest/gtest.h>
@@ -38,8 +37,8 @@ class FakeBlasTest : public testing::Test {
     return call;
   }
 
-  // Makes the call with the library's functions. Returns the reason for its refusal, or "" if it is
-  // accepted.
+  // Makes the call. Returns the reason why the library refused it, or "" if the library accepted
+  // it.
   std::string Refusal(const Call& call) {
     const BlasApi& blas = FakeBlas({.submit =
                                         [](const Operation& operation, StreamHandle) {

@@ -19,7 +19,7 @@ constexpr Result kCaptureUnsupported = 900;
 constexpr Result kCaptureInvalidated = 901;
 constexpr Result kCaptureWrongThread = 908;
 
-// A capture. It ends with an error if any call on its thread has been refused.
+// A capture in progress. It ends with an error if any call on its thread has been refused.
 struct Capture {
   std::thread::id thread;
   bool invalidated = false;
@@ -68,8 +68,8 @@ enum class Needs {
   kNothing,
   kContext,
   // A context, on a thread that is not capturing. The driver's documentation calls functions with
-  // this requirement potentially unsafe, but names only a few of them. Here, they are the functions
-  // that allocate, free or wait, or that use the NULL stream.
+  // this requirement potentially unsafe, but names only a few of them. The fake driver applies it
+  // to all functions that allocate, free or wait, or that use the NULL stream.
   kNoCapture
 };
 
@@ -262,7 +262,7 @@ void NoteWritten(const void* content, size_t bytes) {
   if (machine->description.wrote) machine->description.wrote(content, bytes);
 }
 
-// The next three functions use the NULL stream. Copies from pageable memory and memsets return
+// The next three functions use the NULL stream. Memsets, and copies from pageable memory, return
 // before they have run ("API synchronization behavior" in the CUDA Driver API Reference).
 Result MemcpyHtoD(DeviceAddress to, const void* from, size_t bytes) {
   TFJOB_BEGIN("cuMemcpyHtoD_v2", Needs::kNoCapture);
@@ -314,7 +314,7 @@ Result MemcpyAsync(DeviceAddress to, DeviceAddress from, size_t bytes, StreamHan
                                  stream);
 }
 
-// Streams without kStreamNonBlocking, which wait for the NULL stream, are not implemented.
+// Streams without kStreamNonBlocking, which would wait for the NULL stream, are not implemented.
 Result StreamCreate(StreamHandle* handle, unsigned flags) {
   TFJOB_BEGIN("cuStreamCreate");
   if (flags != kStreamNonBlocking) return kInvalidValue;

@@ -1,15 +1,15 @@
-// Implements the functions of NVIDIA's driver in this process, on the fake device of
-// fake_runtime.h: operations run late, in an order that is drawn from a seed, and the process
-// aborts with a message if the rules of device_runtime.h are broken. Code that calls the driver can
-// thus be tested on machines without a GPU. New device memory contains NaN.
+// Implements the functions of NVIDIA's driver in this process, so that code that calls the driver
+// can be tested without a GPU. The functions use the fake device of fake_runtime.h: operations run
+// late, in an order that is drawn from a seed, and the process aborts with a message if the rules
+// of device_runtime.h are broken. New device memory contains NaN.
 //
-// It is as strict as the real driver about rules that are easy to forget: memsets and copies from
-// pageable memory return before they have run, and no stream is ordered after them; most functions
-// need a context on the calling thread; a thread that is capturing a stream may not allocate, free,
-// wait or load a kernel.
+// The fake is as strict as the real driver about rules that are easy to forget. Memsets, and copies
+// from pageable memory, return before they have run, and no stream waits for them. Most functions
+// need a context on the calling thread. A thread that is capturing a stream must not allocate,
+// free, wait or load a kernel.
 //
-// Like the real driver, it exists once per process. It simulates a machine with the GPUs that
-// FakeMachine describes.
+// Like the real driver, the fake exists only once per process. It simulates a machine with the GPUs
+// that FakeMachine describes.
 #pragma once
 
 #include <cstdint>
@@ -67,9 +67,9 @@ bool FakeDriverCaptures(StreamHandle stream);
 // counts the operation under its name.
 Result SubmitToFakeDriver(Operation operation, StreamHandle stream);
 
-// Returns how often each function was called since the call of FakeDriver, by symbol. Does not
-// count refused calls, that is, calls of functions in FakeMachine::failures, and calls that broke a
-// rule about contexts or captures.
+// Returns how often each function has been called since FakeDriver was called, by symbol. Refused
+// calls do not count: calls of functions in FakeMachine::failures, and calls that broke a rule
+// about contexts or captures.
 std::map<std::string, int> FakeDriverCalls();
 
 }  // namespace tfjob::device::cuda

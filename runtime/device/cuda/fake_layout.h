@@ -1,4 +1,5 @@
-// Defines the layout of a matrix of the fake library (fake_blas.h), and reads and writes elements.
+// Defines the layout of a matrix of the fake library (fake_blas.h), with functions that read and
+// write its elements.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ struct FakeLayout {
   size_t bytes(int64_t elements) const { return static_cast<size_t>(elements) * size(); }
   size_t bytes() const { return bytes(extent()); }
 
-  // Returns the address of an element of the matrix, which is counted from the first.
+  // Returns the address of the element with this index, counted from the matrix's first element.
   const std::byte* At(const void* matrix, int64_t element) const {
     return static_cast<const std::byte*>(matrix) + bytes(element);
   }

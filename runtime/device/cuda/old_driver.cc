@@ -1,4 +1,4 @@
-// Simulates, for a test, the library of a driver older than CUDA 12, which lacks most functions.
+// Simulates the library of a driver older than CUDA 12, for a test. Most functions are missing.
 extern "C" unsigned cuDriverGetVersion(int* version) {
   *version = 11040;
   return 0;

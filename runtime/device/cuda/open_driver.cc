@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kLibrary[] = "libcuda.so.1";
 
-// Returns "13.0" for 13000.
+// Returns the version as text, such as "13.0" for 13000.
 std::string Version(int version) {
   return StrCat(version / 1000, ".", version % 1000 / 10);
 }
@@ -21,7 +21,7 @@ std::string_view LastError() {
 }
 
 // Returns whether this value of CUDA_VISIBLE_DEVICES hides all GPUs on every machine. The driver
-// ignores the list from the first entry that names no GPU.
+// ignores the first entry that names no GPU, and all entries after it.
 bool HidesEveryGpu(const std::string& visible) {
   return visible.empty() || visible.front() == '-' || visible == "NoDevFiles";
 }
@@ -45,7 +45,7 @@ Status CheckVersion(int version) {
                             ": install driver 580 or newer");
 }
 
-// The library stays loaded until the process ends.
+// Loads the library, which then stays loaded until the process exits.
 StatusOr<void*> LoadLibrary(const std::string& library) {
   if (void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   return FailedPrecondition("no NVIDIA driver: ", LastError(),
@@ -82,8 +82,8 @@ Status CheckDriver(const DriverApi& driver, const std::string* visible) {
 
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible) {
   ASSIGN_OR_RETURN(void* const handle, LoadLibrary(library));
-  // An old driver also lacks functions, but the error should name its version, not a missing
-  // function.
+  // Check the version first: an old driver also lacks functions, but the error should name the
+  // version, not a missing function.
   const auto get_version =
       reinterpret_cast<DriverApi::DriverGetVersionFunction>(dlsym(handle, "cuDriverGetVersion"));
   if (int version = 0; get_version != nullptr && get_version(&version) == kSuccess)

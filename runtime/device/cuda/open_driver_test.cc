@@ -22,7 +22,7 @@ TEST(OpenDriver, ALibraryWithoutTheFunctionsIsTooOld) {
             "driver 580 or newer");
 }
 
-// The old driver also lacks functions, but the message names its version.
+// The old driver also lacks functions, but the message must name its version.
 TEST(OpenDriver, AnOldDriverIsNamedWithBothVersions) {
   EXPECT_EQ(Message(OpenDriver("runtime/device/cuda/libold_driver.so", nullptr).status()),
             "the NVIDIA driver supports CUDA 11.4, but this program needs 13.0: install driver 580 "
@@ -59,7 +59,8 @@ TEST(CheckDriver, NoGpuIsExplainedByTheVariableThatHidesThem) {
               StrCat("CUDA_VISIBLE_DEVICES is \"", hidden,
                      "\", which leaves no GPU: unset it, or name a GPU such as 0"));
   }
-  // These values name GPUs that do not exist.
+  // These values do not hide all GPUs on every machine, but name GPUs that this machine does not
+  // have.
   for (const std::string named : {"0", "0,1", "GPU-5e3f"}) {
     EXPECT_EQ(Message(CheckDriver(driver, &named)),
               StrCat("the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES is \"", named,

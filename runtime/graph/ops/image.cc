@@ -145,8 +145,8 @@ Gradient Conv2DGradient(GradientContext& c) {
   return {Conv2DBackpropInput(c.b, filter, c.dy(), c.b.shape(image), window), d_filter};
 }
 
-// Uses that the op is linear in the filter f and in its second input z, and that ⟨dy, op(f, z)⟩ =
-// ⟨Conv2D(dy, f), z⟩.
+// The formulas follow from two facts: the op is linear in the filter f and in its second input z,
+// and ⟨dy, op(f, z)⟩ = ⟨Conv2D(dy, f), z⟩.
 Gradient Conv2DBackpropInputGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output filter = c.input(0), z = c.input(1);

@@ -56,8 +56,8 @@ InferResult InferMatMulAccumulate(InferenceContext& context) {
   return InferWrite(context);
 }
 
-// The first output is the product. The second one adds the rows of one of the factors, whose rows
-// must be those over which the product sums.
+// The first output is the product, and the second output is the sum of the rows of one factor. The
+// product must sum over these rows.
 InferResult InferMatMulBiasGrad(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferMatMul(context));
   const int64_t summed = context.attributes.Get("summed", int64_t{1});

@@ -52,8 +52,8 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
 }
 
-// The graph contains three normalisations with activations. The second and the third also add a
-// shortcut, and two gradients flow to the shortcut of the third.
+// The graph contains three normalisations with activations. The second and the third normalisation
+// also add a shortcut, and two gradients flow to the shortcut of the third one.
 TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {8, 3});

@@ -30,7 +30,7 @@ struct Dataset {
   uint64_t bytes = 0;
 };
 
-// The results of walking through a file.
+// The datasets, attributes and skipped objects found while walking through a file.
 struct Contents {
   uint64_t most_bytes = 0;
   uint64_t bytes = 0;

@@ -15,8 +15,8 @@ namespace tfjob::io {
 // or empty lists. "skipped" is JSON of the form {"PATH": "reason"}, and lists the datasets and
 // links that cannot be converted. Links to other files are not followed.
 //
-// Returns DataLoss if the file is damaged, or if it unpacks to more than 64 MiB and to more than 16
-// times its size. Calls `opened` once the file is open, before converting it.
+// Returns DataLoss if the file is damaged, or if its unpacked size exceeds both 64 MiB and 16 times
+// the size of the file. Calls `opened` once the file is open, before converting it.
 Status ConvertHdf5(int descriptor, OutputFile& output, absl::FunctionRef<void()> opened);
 
 }  // namespace tfjob::io

@@ -124,7 +124,7 @@ struct ChannelMoments {
 };
 
 // Returns the normalised value before the activation. The gradient uses the same expression to
-// determine whether the activation passed the value on or replaced it with 0.
+// determine whether the activation kept the value or replaced it with 0.
 template <typename T>
 T Normalized(T x, T mean, T factor, T beta) {
   return (x - mean) * factor + beta;
@@ -222,7 +222,7 @@ class BatchNorm : public Kernel {
   ChannelSplit split_;
 };
 
-// Specifies how the gradient determines which values the activation passed on:
+// Specifies how the gradient determines which values the activation kept:
 //   - kNone: all values, because there is no activation.
 //   - kComputed: by computing the normalised value again.
 //   - kRead: by reading the output of the activation.

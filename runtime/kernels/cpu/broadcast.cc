@@ -1,4 +1,4 @@
-// Implements ops that broadcast their operands by NumPy's rules.
+// Implements ops that broadcast their operands according to NumPy's rules.
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/prepare.h"

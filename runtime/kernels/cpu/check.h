@@ -16,7 +16,8 @@ struct Case {
   Attributes attributes;
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
-  // Relative to max(1, |expected|). For float64, the tolerance is a thousandth of this value.
+  // The largest allowed error, relative to max(1, |expected|). For float64, a thousandth of this
+  // value is allowed.
   double tolerance = 1e-6;
 };
 

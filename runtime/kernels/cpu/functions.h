@@ -10,8 +10,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// As in NumPy, Maximum, Minimum and Relu return NaN if an operand is NaN; otherwise, training that
-// has diverged could appear healthy.
+// As in NumPy, Maximum, Minimum and Relu return NaN if an operand is NaN. If they dropped NaN,
+// training that has diverged could appear healthy.
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {

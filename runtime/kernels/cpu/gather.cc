@@ -16,8 +16,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// The number of rows by which prefetching is ahead of reading. The next row may be anywhere in
-// memory.
+// The number of rows by which prefetching runs ahead of reading. Prefetching is needed because the
+// next row may be anywhere in memory.
 constexpr int64_t kPrefetchedRows = 8;
 constexpr size_t kPrefetchedBytes = 256;  // per row; the hardware prefetches further bytes
 constexpr size_t kCacheLine = 64;

@@ -130,7 +130,7 @@ TEST(ImageTransform, StaysInsideOfTheImage) {
          {filled}});
 }
 
-// The second pixel has no coordinates in the image, because its k is 0.
+// The second pixel has no coordinates in the image, because k = 0 for this pixel.
 TEST(ImageTransform, FillsPixelsWithoutAPlace) {
   const Tensor x = Tensor::Of<float>({1, 1, 2, 1}, {3, 5});
   const Tensor transform = Tensor::Of<float>({1, 8}, {1, 0, 0, 0, 1, 0, -1, 0});

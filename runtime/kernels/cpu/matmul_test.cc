@@ -72,7 +72,7 @@ TEST(MatMulTest, TakesLeadingAxesAsRows) {
          1e-5});
 }
 
-// Compares with plain loops that multiply the matrices of x [2,1,m,k] and y [3,k,n] to get z
+// Compares the op with plain loops that multiply the matrices of x [2,1,m,k] and y [3,k,n] to get z
 // [2,3,m,n].
 TEST(BatchMatMulTest, BroadcastsTransposesAndExchangesAxes) {
   for (const auto& [m, n, k] :

@@ -1,7 +1,7 @@
 #include "runtime/kernels/cpu/one_thread.h"
 
 // Declared here because <omp.h> is only available with gcc. oneDNN uses gcc's OpenMP, regardless of
-// the compiler of this file.
+// the compiler that compiles this file.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace tfjob::kernels::cpu {

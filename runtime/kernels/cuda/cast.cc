@@ -67,7 +67,7 @@ Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand&
   return std::make_unique<CastKernel>(launcher, parameter, writes);
 }
 
-// Uses the fast kernel for elementwise programs if it supports the types.
+// Prepares the fast kernel for elementwise programs if it supports the types.
 Prepared PrepareCast(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   const Operand &in = request.inputs[0], &out = request.outputs[0];

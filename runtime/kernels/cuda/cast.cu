@@ -7,8 +7,9 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// A float outside an integer's range becomes the nearest integer in the range, and NaN becomes 0.
-// `least` and `most` are the limits of the range, which may be rounded away from zero as floats.
+// Converts a float to an integer. A float outside the integer's range becomes the nearest integer
+// in the range, and NaN becomes 0. `least` and `most` are the limits of the range. As floats, they
+// may be rounded away from zero.
 template <typename Out, typename In>
 TFJOB_DEVICE Out Saturate(In value, Out least, Out most) {
   if (value >= static_cast<In>(most)) return most;

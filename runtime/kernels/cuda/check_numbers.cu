@@ -12,7 +12,7 @@ TFJOB_DEVICE uint32_t Lower(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-// Returns the least of the threads' numbers on the first thread of the block. `partial` is in
+// On the first thread of the block, returns the least of all threads' numbers. `partial` is in
 // shared memory.
 TFJOB_DEVICE uint32_t LeastOfBlock(uint32_t number, uint32_t* partial) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)

@@ -18,8 +18,8 @@ TEST(CudaCheckNumerics, CopiesFiniteNumbers) {
   }
 }
 
-// Checks a matrix of `rows` rows, padded by one element each, that contains `value` at an element.
-// Returns the record of refusals.
+// Runs CheckNumerics on a matrix whose rows are padded by one element, and whose element with the
+// dense index `element` is `value`. Returns the record of refusals.
 Refusal CheckWith(int64_t rows, int64_t element, float value, Refusal refusal, uint64_t seed) {
   constexpr int64_t kCols = 100;
   EmulatedMemory memory;

@@ -1,7 +1,7 @@
-// Checks that every kernel of the table accesses memory in as few transactions as possible if its
-// operands are aligned, and if neighbouring elements of the output depend on neighbouring elements
-// of the inputs. Other cases, such as a Slice that begins at an odd column or a permutation of
-// short rows, need more transactions, and are not measured.
+// Checks that every kernel of the table accesses memory in as few transactions as possible. This is
+// required only if the kernel's operands are aligned, and if neighbouring elements of the output
+// depend on neighbouring elements of the inputs. Other cases, such as a Slice that starts at an odd
+// column or a permutation of short rows, need more transactions, and are not measured.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -149,7 +149,7 @@ std::vector<KernelRequest> DenseRequests() {
   return requests;
 }
 
-// Returns the requests, and those with bfloat16 in place of float32.
+// Returns all requests, and the same requests with bfloat16 in place of float32.
 std::vector<KernelRequest> AllRequests() {
   std::vector<KernelRequest> requests = DenseRequests();
   for (size_t i = 0, count = requests.size(); i < count; ++i) {
@@ -177,8 +177,8 @@ std::vector<std::byte> ContentsOf(const Operand& operand) {
   return contents;
 }
 
-// Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
-// touches more sectors than its bytes need.
+// Consecutive lanes must access consecutive addresses: if the rows are dense and aligned, no access
+// by a warp may touch more sectors than its bytes need.
 TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
   const KernelTable table = MakeTable(EmulatedGpu(1));

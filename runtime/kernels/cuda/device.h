@@ -1,6 +1,6 @@
-// Every kernel file includes this header first. The kernels use only the part of CUDA C++ that is
-// defined here and in emulator/shim.h, so that a host compiler can compile them, too. The tests
-// then run them on the emulator, which checks every access.
+// Defines the part of CUDA C++ that kernels may use. Every kernel file includes this header first.
+// For a host compiler, emulator/shim.h declares the same part, so that tests can run the kernels on
+// the emulator, which checks every access.
 //
 // Rules for kernels:
 //   - A kernel has a unique name, and takes one trivially copyable struct of at most 4 KiB, which
@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #define TFJOB_DEVICE __device__ __forceinline__
-#define TFJOB_NOT_UNROLLED _Pragma("unroll 1")  // precedes a loop
+#define TFJOB_NOT_UNROLLED _Pragma("unroll 1")  // use before a loop
 #define TFJOB_KERNEL(name, Parameter, threads) \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Parameter p)
 
@@ -31,8 +31,8 @@ TFJOB_DEVICE void Store(float* to, float4 value) {
 
 namespace tfjob {
 
-// The types of tensor/half.h, which this compiler cannot read. Each conversion is one instruction.
-// It rounds like the conversion of tensor/half.h, but may return another NaN.
+// The half types of tensor/half.h, a header that nvcc cannot compile. Each conversion is one
+// instruction, and rounds like the conversion in tensor/half.h, but may return another NaN.
 struct BFloat16 {
   uint16_t bits;
 
@@ -109,8 +109,8 @@ TFJOB_DEVICE float WarpSum(float value) {
   return value;
 }
 
-// Returns whether a kernel of this program has refused its inputs, in which case variables must
-// keep their values. `refusal` is a Refusal (stream.h), as three numbers, or null.
+// Returns whether a kernel of this program has refused its inputs. Variables must then keep their
+// values. `refusal` points to a Refusal (stream.h), as three numbers, or is null.
 TFJOB_DEVICE bool Refused(const int64_t* refusal) {
   return refusal != nullptr && *refusal != 0;
 }

@@ -28,7 +28,7 @@ struct ProgramStep {
 
 // Parses an operand of a step: an input ("i0"), an earlier step ("t1") or a number.
 StatusOr<Source> ParseSource(std::string_view word, size_t inputs, size_t steps) {
-  // "inf" is a number.
+  // "inf" is a number, not an input.
   const bool named = (word.starts_with('i') || word.starts_with('t')) && !word.starts_with("in");
   const char* const begin = word.data() + (named ? 1 : 0);
   const char* const end = word.data() + word.size();

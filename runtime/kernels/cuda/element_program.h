@@ -1,5 +1,5 @@
-// Reads elementwise programs (ops.md, "FusedElementwise"), and decides where the kernel keeps the
-// results of their steps.
+// Parses elementwise programs (ops.md, "FusedElementwise"), and decides where the kernel stores the
+// results of steps.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ inline constexpr NamedOp kElementOps[] = {
     {"Copy", ElementOp::kCopy, 1},  // only in programs of this package
 };
 
-// Parses a program for `inputs` inputs, and writes its steps to the parameter. Returns whether the
-// program uses slots. Returns InvalidArgument if the program is wrong, and Unimplemented if it
+// Parses a program that has `inputs` inputs, and writes its steps to the parameter. Returns whether
+// the program uses slots. Returns InvalidArgument if the program is wrong, and Unimplemented if it
 // contains an unknown op.
 StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
                             ElementwiseParameter& parameter);

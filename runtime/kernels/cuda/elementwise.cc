@@ -12,8 +12,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns how the kernel reads an input, which must have the output's shape, only its last
-// dimension, only its other dimensions, or a single element.
+// Returns how the kernel reads an input. The input must have the output's shape, only its last
+// dimension, all but its last dimension, or a single element.
 StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
   ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(input.dtype));
   if (input.shape == out.shape) return ElementInput{nullptr, input.row_stride, 1, type};
@@ -29,8 +29,8 @@ StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
                        "or one element");
 }
 
-// Treats the output as a single row, if every operand either stores all elements one after the
-// other or has a single element.
+// Treats the output as a single row if every operand either has a single element or stores all
+// elements contiguously.
 void JoinRows(ElementwiseParameter& p, size_t inputs) {
   const auto one_row = [&p](const ElementInput& input) {
     return input.column_step == 1 ? input.row_stride == p.cols : input.row_stride == 0;
@@ -40,8 +40,8 @@ void JoinRows(ElementwiseParameter& p, size_t inputs) {
   p.out_stride = p.count;
 }
 
-// The broadcast of an input that the kernel cannot read in place to the output's shape, in the
-// workspace.
+// A copy, broadcast to the output's shape, of an input that the kernel cannot read in place. The
+// copy is stored in the workspace.
 struct Broadcast {
   size_t input = 0;
   BlockMove move;
@@ -88,7 +88,7 @@ class ElementwiseKernel final : public Kernel {
   }
 
  private:
-  // Returns the size of an input in the workspace, rounded up so that the next input is aligned.
+  // Returns the size of the copy in the workspace, rounded up so that the next copy is aligned.
   size_t BytesOf(const Broadcast& broadcast) const {
     constexpr size_t kAlignment = 64;
     const size_t bytes = parameter_.count * static_cast<size_t>(broadcast.move.parameter.bytes);
@@ -124,7 +124,7 @@ std::string Exactly(double number) {
   return error == std::errc() ? std::string(text.data(), end) : "0";
 }
 
-// Returns the program for a single op: "Add i0 i1".
+// Returns the program for a single op, such as "Add i0 i1".
 std::string ProgramOf(const NamedOp& op, const Attributes& attributes) {
   std::string program = StrCat(op.name, " i0");
   if (op.op == ElementOp::kClip) {

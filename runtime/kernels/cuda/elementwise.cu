@@ -11,16 +11,16 @@ TFJOB_DEVICE float4 Each(float4 a, float4 b, float4 c, F f) {
   return {f(a.x, b.x, c.x), f(a.y, b.y, c.y), f(a.z, b.z, c.z), f(a.w, b.w, c.w)};
 }
 
-// Returns x/π minus the nearest even number. CUDA's sinf and cosf are not used, because they need
-// local memory.
+// Returns x/π minus the nearest even number: the position on the circle, from -1 to 1. CUDA's sinf
+// and cosf are not used, because they need local memory.
 TFJOB_DEVICE float PartOfTurn(float x) {
   constexpr float kHigh = 0.318309873f, kLow = 1.28412765e-8f;  // their sum is 1/π
   const float whole = 2.0f * rintf(0.5f * (x * kHigh));
   return fmaf(x, kHigh, -whole) + x * kLow;
 }
 
-// The functions are those of cpu/functions.h: Maximum, Minimum and Relu return NaN if an operand is
-// NaN.
+// Computes the same functions as cpu/functions.h: Maximum, Minimum and Relu return NaN if an
+// operand is NaN.
 TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
 #define TFJOB_CASE(name, result)                                                                   \
   case ElementOp::name:                                                                            \

@@ -11,7 +11,7 @@ struct Image {
 
 }  // namespace
 
-// The rule cuda_images defines this array, which a pair of null pointers ends.
+// The build rule cuda_images defines this array, whose last element is a pair of null pointers.
 extern "C" const Image tfjob_cuda_images[];
 
 namespace tfjob::kernels::cuda {

@@ -1,4 +1,5 @@
-// Declares the families of kernels, for table.cc, and the functions that they share.
+// Declares the families of kernels, from which table.cc makes the table, and the functions that the
+// families share.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ void Submit(const Launcher& launcher, const char* kernel, Grid grid, Grid block,
   launcher({kernel, grid, block, &parameter, sizeof parameter}, stream);
 }
 
-// Returns the stream's refusal in the form in which kernels access it.
+// Returns the stream's Refusal as an array of numbers, which kernels can access.
 inline int64_t* RefusalOf(const Stream& stream) {
   static_assert(sizeof(Refusal) == 3 * sizeof(int64_t));
   return reinterpret_cast<int64_t*>(stream.refusal());
@@ -54,15 +55,16 @@ inline unsigned Blocks(int64_t count, int64_t size) {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
-// Returns Unimplemented if the tensor has too many elements to be numbered with 32 bits in kernels.
+// Returns Unimplemented if the tensor has too many elements for the 32-bit indices that kernels
+// use.
 Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);
 // Returns Unimplemented for dtypes other than float32 and the half types.
 StatusOr<FloatType> FloatTypeOf(DType dtype);
-// Returns the type of all operands. Returns Unimplemented unless it is the same for all operands.
+// Returns the type that all operands have, or Unimplemented if their types differ.
 StatusOr<FloatType> FloatTypeOf(const KernelRequest& request);
-// Like FloatTypeOf, but for some operands.
+// Like FloatTypeOf(request), but for the given operands.
 StatusOr<FloatType> FloatTypeOf(std::initializer_list<const Operand*> operands);
 
 // Returns Unimplemented for dtypes other than those of CastType.
@@ -70,17 +72,17 @@ StatusOr<CastType> CastTypeOf(DType dtype);
 
 // Returns whether elementwise kernels can read the input, which is broadcast to `out`, in place.
 bool HasElementLayout(const Operand& input, const Operand& out);
-// Says whether a kernel updates a variable. A variable must keep its value if a kernel of the
-// program has refused its inputs.
+// Specifies whether a kernel updates a variable. A variable must keep its value if any kernel of
+// the program has refused its inputs.
 enum class Writes : uint8_t { kValue, kVariable };
 
-// Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy. The
-// operands may have different types, all of which are those of FloatType.
+// Prepares an elementwise program (ops.md, "FusedElementwise"), in which Copy is an additional op.
+// The operands may have different types, as long as each is a FloatType.
 Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
                         const Operand& out, const std::string& program,
                         Writes writes = Writes::kValue);
-// Prepares a copy of all elements in row-major order. The shapes may differ, and so may the dtypes,
-// in which case each element is converted.
+// Prepares a copy of all elements in row-major order. The shapes may differ. If the dtypes differ,
+// each element is converted.
 Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out,
                      Writes writes = Writes::kValue);
 // Prepares the op Transpose.

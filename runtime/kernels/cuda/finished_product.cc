@@ -9,21 +9,23 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the epilogue that the library can compute if the addresses are aligned.
+// Returns the part of the operations that the library can perform as an epilogue if the addresses
+// are aligned.
 ProductEpilogue LibraryPart(const Finish& finish) {
   const bool relu = finish.activation == "Relu";
   if (finish.bias) return relu ? ProductEpilogue::kReluBias : ProductEpilogue::kBias;
   return relu ? ProductEpilogue::kRelu : ProductEpilogue::kNone;
 }
 
-// Returns the elementwise program "Add i0 i1; Relu t0", or a part of it.
+// Returns the elementwise program for the operations: "Add i0 i1; Relu t0", or only one of its
+// steps.
 std::string ProgramOf(const Finish& finish) {
   if (finish.activation.empty()) return finish.bias ? "Add i0 i1" : "";
   return StrCat(finish.bias ? "Add i0 i1; " : "", finish.activation, finish.bias ? " t0" : " i0");
 }
 
-// Returns whether the activation needs the product before it is rounded. Relu does not: it keeps
-// rounded numbers, or returns 0.
+// Returns whether the activation must be computed from the product before rounding. This is not
+// necessary for Relu, which returns either its input or 0.
 bool NeedsExactProduct(const Finish& finish) {
   return finish.activation == "Sigmoid" || finish.activation == "Tanh";
 }

@@ -1,4 +1,4 @@
-// Provides matrix products for operands at any address, and the operations that follow a product.
+// Computes matrix products of operands at any address, and the operations that follow a product.
 #pragma once
 
 #include <cstddef>
@@ -20,38 +20,39 @@ struct Finish {
   std::string activation;  // "", "Relu", "Sigmoid" or "Tanh"
 };
 
-// Describes a product of row-major matrices. To the library, which stores matrices column by
-// column, each of them is its own transpose. To compute c = a · b, the library therefore multiplies
-// b by a: the description's `a` is the second factor, and its rows are the columns of c. All
+// Describes a product of row-major matrices. The library reads matrices column by column, so it
+// sees the transpose of each row-major matrix. It therefore computes c = a · b as cᵀ = bᵀ · aᵀ: the
+// description's `a` is the second factor b, and the rows of its result are the columns of c. All
 // matrices have the given type; `arithmetic` applies only to float32.
 ProductDescription DescriptionOf(const cpu::ProductLayout& layout, FloatType type,
                                  Arithmetic arithmetic);
 
 // Returns whether all addresses of matrices, bias and sums are multiples of 16.
 bool IsAligned(const ProductOperands& operands);
-// Returns the first address of the workspace that the library accepts: a kernel whose product needs
-// a workspace must ask for kBlasWorkspaceAlignment bytes more.
+// Returns the first address in the workspace that is sufficiently aligned for the library. A kernel
+// whose product needs a workspace must request kBlasWorkspaceAlignment additional bytes.
 void* AlignedWorkspace(void* workspace);
 
 // Computes a product, and then the operations that follow it, in the memory of the result. The
-// library's fast algorithms need aligned addresses. The plan usually aligns them, but a kernel must
-// accept any addresses, so there are two variants of the product.
+// library's fast algorithms need aligned addresses. A plan usually aligns the operands, but a
+// kernel must accept any address, so there are two variants of the product.
 //
-// Results of half types are rounded once. If a kernel must add the bias, it does so before the
-// product, which is then added to it. If a kernel computes Sigmoid or Tanh, the product is stored
-// in float32, in the workspace.
+// Results of half types are rounded only once: if the library cannot add the bias, a kernel writes
+// the bias to the result, and the product is then added to it. If a kernel computes Sigmoid or
+// Tanh, the product is first stored as float32, in the workspace.
 class FinishedProduct {
  public:
-  // `product` must be aligned and must not have an epilogue. `out` is the result: all products of
-  // the batch, whose columns follow each other. The bias has out.cols() elements.
+  // `product` must be described as aligned and must not have an epilogue. `out` is the result,
+  // which contains all products of the batch. The bias has out.cols() elements.
   static StatusOr<std::unique_ptr<FinishedProduct>> Prepare(const GpuAccess& gpu,
                                                             const ProductDescription& product,
                                                             const Finish& finish,
                                                             const Operand& out);
 
-  // Includes the bytes that are needed to align the workspace.
+  // Returns the size of the workspace, including the bytes that are needed to align it.
   size_t workspace_bytes() const;
-  // operands.workspace must have workspace_bytes() bytes, at an address that is a multiple of 64.
+  // Submits the product. operands.workspace must have workspace_bytes() bytes, at an address that
+  // is a multiple of 64.
   void Run(ProductOperands operands, Stream& stream) const;
 
  private:
@@ -61,8 +62,8 @@ class FinishedProduct {
     std::unique_ptr<Product> product;
     std::unique_ptr<Kernel> before, after;
   };
-  // Prepares a product, whose result is stored as `stored`, and kernels for `rest`, the operations
-  // that the library does not perform. They write `out`.
+  // Prepares a product, whose result is stored as `stored`, and the kernels that write `out`: they
+  // perform `rest`, the operations that the library does not perform.
   static StatusOr<Variant> PrepareVariant(const GpuAccess& gpu, ProductDescription product,
                                           Finish rest, const Operand& stored, const Operand& out);
 

@@ -1,5 +1,5 @@
 // Reads and writes floats of any type that kernels support. Kernels compute in float32, and round
-// when they write. Only kernels include this header.
+// the results when they write them. Only kernels include this header.
 #pragma once
 
 #include "runtime/kernels/cuda/device.h"
@@ -8,7 +8,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Calls f(T{}), where T is the type. Loops inside of f do not test the type again.
+// Calls f(T{}), where T is the type, so that loops inside f need not test the type.
 template <typename F>
 TFJOB_DEVICE void WithFloats(FloatType type, F f) {
   if (type == FloatType::kFloat32) return f(float{});

@@ -37,8 +37,8 @@ class GatherKernel final : public Kernel {
   }
 
  private:
-  // Submits a check of the ids, if refusals are read. Each call registers a refusal, which the
-  // stream keeps, so a kernel should be captured once and replayed.
+  // Submits a check of the ids, if the stream has a record of refusals. Each call registers a
+  // function with the stream, which keeps it, so a kernel should be captured once and replayed.
   void Check(const void* ids, Stream& stream) const {
     const int64_t rows = table_.shape.dim(0), count = out_.shape.dim(0);
     if (stream.refusal() == nullptr || count == 0) return;
@@ -71,9 +71,8 @@ class GatherKernel final : public Kernel {
 // Adds the rows of equal ids: sorts the ids, numbers the distinct ones, and adds their rows.
 class GroupSums {
  public:
-  // If `rows` is 0, the sum for an id is written to the row whose index is the id's number among
-  // the distinct ids. Otherwise, it is written to the row whose index is the id itself, if the id
-  // is below `rows`.
+  // If `rows` is 0, the sum for the i-th distinct id is written to row i. Otherwise, the sum for an
+  // id is written to the row whose index is the id, if the id is below `rows`.
   GroupSums(Launcher launcher, const Operand& ids, const Operand& values, const Operand& out,
             int64_t rows, FloatType type)
       : launcher_(std::move(launcher)),
@@ -97,7 +96,7 @@ class GroupSums {
 
   size_t workspace_bytes() const { return bytes_; }
 
-  // `distinct` may be null.
+  // Submits the kernels. `distinct` may be null.
   void Submit(const void* ids, const void* values, void* out, void* distinct, void* workspace,
               Stream& stream) const {
     auto* const space = static_cast<std::byte*>(workspace);

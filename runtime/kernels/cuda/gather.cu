@@ -94,7 +94,7 @@ TFJOB_DEVICE float ValueAt(const SumGroupsParameter& p, uint32_t place, uint32_t
   return ReadFloat(p.values, p.type, p.positions[place] * p.values_stride + col);
 }
 
-// Writes the sum of the group to which the place belongs.
+// Writes the sum of the group that contains the place.
 TFJOB_DEVICE void WriteSum(const SumGroupsParameter& p, uint32_t place, uint32_t col, float sum) {
   const int64_t row = p.rows > 0 ? p.ids[place] : p.numbers[place];
   if (p.rows == 0 || IsRow(row, p.rows)) WriteFloat(p.out, p.type, row * p.out_stride + col, sum);
@@ -138,7 +138,8 @@ TFJOB_KERNEL(SortIds, SortIdsParameter, kSortThreads) {
   __shared__ int64_t ids[kSortThreads];
   __shared__ uint32_t positions[kSortThreads];
   const uint32_t i = blockIdx.x * kSortThreads + threadIdx.x;
-  // Places past the end of the list stay there, because their positions are the largest.
+  // Places past the end of the list have the largest id and the largest positions, so sorting
+  // leaves them at the end.
   Place mine{i < p.count ? IdAt(p.ids, p.id_bytes, i) : INT64_MAX, i};
   for (unsigned size = 2; size <= kSortThreads; size *= 2) {
     for (unsigned distance = size / 2; distance > 0; distance /= 2) {

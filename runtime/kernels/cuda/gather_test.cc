@@ -1,5 +1,5 @@
-// Compares the kernels for tables with the kernels for CPUs: gathering rows, and adding the
-// gradients of equal rows.
+// Compares the kernels for tables, which gather rows and add the gradients of equal rows, with
+// those of the CPU.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -45,7 +45,7 @@ TEST(CudaGather, SortsTheLargestIds) {
           1);
 }
 
-// Runs Gather with a record for refusals. Returns the record and the rows.
+// The rows that Gather returned, and its record of refusals.
 struct Gathered {
   Refusal refusal;
   Status status;
@@ -93,7 +93,7 @@ TEST(CudaGather, RefusesTheFirstIdThatIsNoRow) {
       for (const int64_t bad : {int64_t{-1}, int64_t{3}, std::numeric_limits<int64_t>::max()}) {
         std::vector<int64_t> wrong = ids;
         wrong[static_cast<size_t>(position)] = bad;
-        wrong[999] = -7;  // also wrong, but later
+        wrong[999] = -7;  // another wrong id, after the first one
         const Gathered gathered = GatherWith(wrong, {}, seed);
         EXPECT_EQ(gathered.status,
                   InvalidArgument("id ", bad, " at position ", position,

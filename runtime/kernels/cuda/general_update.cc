@@ -80,10 +80,10 @@ class GeneralUpdateKernel final : public Kernel {
   const GeneralUpdateParameter update_;  // complete except for the pointers
   const UpdateInputs inputs_;
   const int slots_;
-  const std::optional<RowIndex> index_;  // if rows without a gradient change, too
+  const std::optional<RowIndex> index_;  // set if rows without a gradient change, too
 };
 
-// Returns the number of gradients that an update takes.
+// Returns the number of steps whose gradients an update combines.
 int64_t StepsPerUpdate(const Optimizer& o) {
   return std::max<int64_t>(1, o.gradient_accumulation_steps);
 }

@@ -13,7 +13,7 @@ TFJOB_DEVICE float& SlotOf(const Parameter& p, const UpdateElement& at, int slot
   return p.slots[slot][at.row * p.slot_strides[slot] + at.col];
 }
 
-// Returns the same as std::max, also for NaN.
+// Returns the same result as std::max, even for NaN.
 TFJOB_DEVICE float Larger(float a, float b) {
   return a < b ? b : a;
 }

@@ -16,7 +16,7 @@ namespace tfjob::kernels::cuda {
 // Returns Unimplemented if the schedule has too many boundaries.
 StatusOr<LearningRateParameter> ScheduleOf(const optimizer::Optimizer& o);
 
-// Finds, for each row of a variable, the row of the gradient that belongs to it.
+// Finds the row of the gradient that belongs to each row of a variable.
 class RowIndex {
  public:
   // `values` is the number of rows of the gradient, and `rows` that of the variable.

@@ -8,8 +8,8 @@
 
 namespace tfjob::kernels::cuda {
 
-// Returns one fat binary per .cu file, or an empty list in a build without --config=cuda. They stay
-// valid until the process ends.
+// Returns one fat binary per .cu file, or an empty list in a build without --config=cuda. The fat
+// binaries stay valid until the process exits.
 std::span<const std::span<const std::byte>> Images();
 
 }  // namespace tfjob::kernels::cuda

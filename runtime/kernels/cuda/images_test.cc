@@ -12,7 +12,7 @@ namespace {
 TEST(Images, AreFatBinariesOnePerFile) {
   EXPECT_EQ(Images().size(), size_t{TFJOB_CUDA_KERNELS});
   for (const std::span<const std::byte> image : Images()) {
-    constexpr uint32_t kFatBinary = 0xBA55ED50;  // how nvcc's files begin
+    constexpr uint32_t kFatBinary = 0xBA55ED50;  // the first four bytes of nvcc's files
     uint32_t magic = 0;
     ASSERT_GT(image.size(), sizeof magic);
     std::memcpy(&magic, image.data(), sizeof magic);

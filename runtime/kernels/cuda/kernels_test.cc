@@ -1,4 +1,5 @@
-// Compares every kernel of the table with the one for CPUs, on shapes that are drawn from seeds.
+// Compares every kernel of the table with the corresponding kernel for CPUs, on shapes that are
+// drawn from seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ TEST(CudaKernels, FusedPrograms) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) CompareAll(ProgramCases(seed), seed);
 }
 
-// Returns a program of 24 steps, whose operands are any inputs and any earlier results.
+// Returns a program of 24 steps, whose operands are drawn from the inputs and all earlier results.
 std::string DrawProgram(PhiloxStream& random) {
   constexpr uint32_t kSteps = 24;
   std::string program;
@@ -74,7 +75,8 @@ TEST(CudaKernels, ProgramsWhoseResultsAreNeededLater) {
     const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
     Compare({"FusedElementwise", {{"program", DrawProgram(random)}}, inputs, {{shape}}}, seed);
   }
-  // This program keeps the most results: it computes 16, and each later step uses two of them.
+  // This program keeps as many results as possible: it computes 16 results, and each later step
+  // uses two of them.
   std::string program = "Mul i0 0";
   for (int i = 1; i < 16; ++i) program += StrCat("; Mul i0 ", i);
   for (int i = 0; i < 7; ++i)
@@ -180,7 +182,8 @@ TEST(CudaKernels, CastsBetweenAllTypes) {
   for (const Comparison& cast : CastCases(0)) EXPECT_EQ(FirstReport(cast, 1, EmulatedGpu(1)), "");
 }
 
-// Subnormal numbers of the half types are not zero in float32, or are kept by a cast.
+// The subnormal numbers of float16 are normal numbers in float32, so they do not count as zero.
+// Those of bfloat16 are subnormal in float32, too, but a cast must keep them.
 TEST(CudaKernels, CastsOfSmallNumbers) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     for (const auto& [half, most] : {std::pair(DType::kBFloat16, 3e-38), {DType::kFloat16, 2e-4}}) {

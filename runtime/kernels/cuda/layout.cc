@@ -73,7 +73,7 @@ Status ExpectSameDtype(const Operand& in, const Operand& out) {
   return OkStatus();
 }
 
-// Returns the copy of a block.
+// Returns the move that copies a block.
 StatusOr<BlockMove> MoveOf(const cpu::Block& block, const Operand& in, const Operand& out) {
   RETURN_IF_ERROR(CheckCount(Operand::Dense(in.dtype, block.shape)));
   const Strides strides[] = {cpu::StridesOf(out), cpu::StridesOf(in)};
@@ -100,7 +100,7 @@ Prepared PrepareSlice(const Launcher& launcher, const KernelRequest& request) {
   return MakeMove(launcher, move);
 }
 
-// The loops are over the output. Its axes are not joined.
+// The loops are over the axes of the output, which are not joined.
 Prepared PreparePad(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const cpu::Block block, cpu::PadBlock(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
@@ -168,7 +168,7 @@ TransposeParameter TransposeOf(const StridedLoop& loop, int axis, DType dtype) {
   return p;
 }
 
-// Uses the fast kernel for elementwise programs if it supports the layout.
+// Prepares the fast kernel for elementwise programs if it supports the layout.
 Prepared PrepareBroadcastTo(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
@@ -222,7 +222,8 @@ Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request
   const Strides strides[] = {cpu::StridesOf(out), permuted};
   ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
   const int last = loop.rank() - 1;
-  // Uses tiles if the output is contiguous along the last axis, and the input along another axis.
+  // Use tiles if the output is contiguous along the last axis, but the input is contiguous along
+  // another axis.
   const bool tiles = last >= 0 && loop.stride(0, last) == 1 && loop.stride(1, last) != 1;
   for (int axis = 0; axis < last && tiles; ++axis) {
     if (loop.stride(1, axis) != 1) continue;

@@ -6,8 +6,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The positions from which an element of a block is read and to which it is written. If the input
-// does not cover the element, `from` is meaningless.
+// The position from which an element of a block is read, and the one to which it is written. If the
+// input does not cover the element, `from` is meaningless.
 struct Way {
   int64_t from, to;
   bool covered;
@@ -43,8 +43,8 @@ TFJOB_DEVICE Tile TileOfBlock(const TransposeParameter& p) {
   return {rest % p.row_tiles, blockIdx.x % p.col_tiles, rest / p.row_tiles};
 }
 
-// The tile in shared memory has an additional column, which is not used, so that the elements of a
-// column are in different banks.
+// Copies a tile. In shared memory, the tile has an additional, unused column, so that the elements
+// of a column are in different banks.
 template <typename T, typename Stored>
 TFJOB_DEVICE void MoveTile(const TransposeParameter& p, Stored (*stored)[kTile + 1]) {
   const Tile tile = TileOfBlock(p);

@@ -1,5 +1,5 @@
-// Compares the kernels that move, compare and choose elements, and the reductions over any axes,
-// with the kernels for CPUs.
+// Compares the kernels that move, compare and select elements, and the reductions over any axes,
+// with those of the CPU.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -17,8 +17,8 @@ constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32,
 
 TEST(CudaLayout, Transpose) {
   for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) CompareAll(TransposeCases(seed), seed);
-  // The last dimension of the output is 1, so neighbours in the input are not neighbours in the
-  // output, whose rows are padded.
+  // The rows of the output have one element each and are padded, so neighbouring elements of the
+  // input are not neighbours in the output.
   const RandomOperand wide{Shape({1, 4, 5}), DType::kFloat32, 0, 100, false, false, 5};
   const RandomOperand narrow{Shape({5, 4, 1}), DType::kFloat32, 0, 100, false, false, 3};
   Compare({"Transpose", {}, {wide}, {narrow}, 0}, 1);
@@ -103,7 +103,7 @@ TEST(CudaReduce, RefusesOutputsOfAnotherShape) {
   EXPECT_FALSE(prepare(Shape({2, 2}), true).ok());
 }
 
-// The launches of reductions of the largest tensors stay within CUDA's limits for grids.
+// Checks that the grids for reductions of the largest tensors stay within CUDA's limits.
 TEST(CudaReduce, ReducesTheLargestTensors) {
   GpuAccess gpu = EmulatedGpu(0);
   std::vector<Grid> grids;

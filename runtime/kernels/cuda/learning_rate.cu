@@ -40,8 +40,8 @@ TFJOB_DEVICE double LengthOf(const LearningRateParameter& p, double count) {
 TFJOB_DEVICE double RestartingRate(const LearningRateParameter& p, double step) {
   const double passed = step / p.decay_steps;
   double restarts = floor(p.t_mul == 1 ? passed : log(1 + passed * (p.t_mul - 1)) / log(p.t_mul));
-  // Corrects rounding errors of the logarithms, because of which the result could be the end of one
-  // decay instead of the start of the next.
+  // Correct rounding errors of the logarithms. Otherwise, the result could be the end of one decay
+  // instead of the start of the next decay.
   if (LengthOf(p, restarts + 1) <= passed) restarts += 1;
   if (LengthOf(p, restarts) > passed) restarts -= 1;
   const double part = (passed - LengthOf(p, restarts)) / pow(p.t_mul, restarts);
@@ -90,7 +90,7 @@ TFJOB_DEVICE double NadamProduct(double beta_1, double t) {
   return product;
 }
 
-// Sets the numbers that depend on the kind of optimizer. t is the number of this update, counted
+// Sets the numbers that depend on the kind of optimizer. `t` is the index of this update, counted
 // from 1.
 TFJOB_DEVICE void SetRates(const UpdateNumbersParameter& p, double rate, double t, StepNumbers& n) {
   n.rate = static_cast<float>(rate);

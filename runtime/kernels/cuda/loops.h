@@ -1,4 +1,4 @@
-// Finds elements of tensors that are stored with any strides. Only kernels include this header.
+// Computes the offsets of elements in tensors with any strides. Only kernels include this header.
 #pragma once
 
 #include "runtime/kernels/cuda/device.h"
@@ -12,7 +12,7 @@ struct Offsets4 {
   int64_t a, b, c, d;
 };
 
-// The strides of up to four tensors. Those of tensors that are not used are null.
+// The strides of up to four tensors; null for tensors that are not used.
 struct Strides4 {
   const int64_t* a;
   const int64_t* b;
@@ -24,8 +24,8 @@ TFJOB_DEVICE void Advance(int64_t& offset, const int64_t* strides, int axis, uin
   if (strides != nullptr) offset += index * strides[axis];
 }
 
-// Returns the offsets at which the tensors store the element with this number. The elements are
-// numbered in the order of the loops.
+// Returns the offset of an element in each tensor. `element` is the element's index in the order of
+// the loops.
 TFJOB_DEVICE Offsets4 OffsetsOf(const Loops& loops, const Strides4& strides, uint32_t element) {
   Offsets4 offsets{0, 0, 0, 0};
   for (int axis = loops.rank - 1; axis >= 0; --axis) {

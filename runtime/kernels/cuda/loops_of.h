@@ -15,7 +15,7 @@ namespace tfjob::kernels::cuda {
 Loops LoopsOf(const cpu::StridedLoop& loop);
 void CopyStrides(const cpu::StridedLoop& loop, int operand, int64_t (&strides)[kLoopRank]);
 
-// A copy of a block of one tensor to a block of another. The offsets are in bytes.
+// Describes how a block of one tensor is copied to a block of another. The offsets are in bytes.
 struct BlockMove {
   MoveParameter parameter;  // complete except for the pointers
   int64_t in_offset = 0, out_offset = 0;
@@ -23,10 +23,11 @@ struct BlockMove {
 
 // Returns the size of an element in bytes, which is one of the sizes that the kernels can move.
 int32_t MovedBytes(DType dtype);
-// Returns the copy of all elements. Operand 0 of the loop is the output, and operand 1 the input.
+// Returns the parameter for copying all elements. Operand 0 of the loop is the output, and operand
+// 1 is the input.
 MoveParameter WholeMove(const cpu::StridedLoop& loop, DType dtype);
-// Returns the copy that repeats the input's elements. Returns InvalidArgument if the input does not
-// broadcast to the output.
+// Returns the move that repeats the input's elements to fill the output. Returns InvalidArgument if
+// the input does not broadcast to the output.
 StatusOr<BlockMove> BroadcastMove(const Operand& in, const Operand& out);
 
 void SubmitMove(const Launcher& launcher, const BlockMove& move, const void* in, void* out,

@@ -1,4 +1,4 @@
-// Implements the ops that multiply matrices, by means of FinishedProduct (finished_product.h).
+// Implements the ops that multiply matrices, using FinishedProduct (finished_product.h).
 #include "runtime/kernels/cpu/products.h"
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/finished_product.h"
@@ -6,19 +6,20 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The distances of a call's matrices from the first matrices, in elements. `a` and `b` are in the
-// library's order.
+// The offsets of a call's matrices from the operands' first matrices, in elements. `a` and `b` are
+// in the library's order.
 struct Offsets3 {
   int64_t a = 0, b = 0, d = 0;
 };
 
-// Does nothing, for outputs that have no elements or keep their value.
+// Does nothing. Used if the output has no elements or keeps its value.
 class NoProduct final : public Kernel {
  public:
   void Run(const void* const*, void* const*, void*, Stream&) override {}
 };
 
-// Computes a product with k = 0, which is 0, with its bias and activation.
+// Computes a product with k = 0, in which all elements are 0, and then adds the bias and applies
+// the activation.
 class EmptyProduct final : public Kernel {
  public:
   explicit EmptyProduct(std::unique_ptr<Kernel> program) : program_(std::move(program)) {}
@@ -32,7 +33,8 @@ class EmptyProduct final : public Kernel {
   const std::unique_ptr<Kernel> program_;
 };
 
-// Runs a product once for each of one or more pairs of matrices, or of batches of matrices.
+// Runs a product one or more times, each time for another pair of matrices, or of batches of
+// matrices.
 class ProductKernel final : public Kernel {
  public:
   // `bytes` is the size of an element.
@@ -110,15 +112,14 @@ Prepared PrepareMatMulAccumulate(const GpuAccess& gpu, const KernelRequest& requ
   return MakeProduct(gpu, product, {{}}, {}, request.outputs[0]);
 }
 
-// The axes of a batch, from the outermost: their sizes and, for each operand in the library's
-// order, the distances between matrices.
+// The axes of a batch, starting with the outermost axis: their sizes and, for each operand in the
+// library's order, the distances between matrices.
 struct Batch {
   std::vector<int64_t> sizes;
   std::vector<Offsets3> steps;
 };
 
-// Joins neighbouring axes that can be traversed like one axis with a constant distance, and omits
-// axes of size 1.
+// Joins neighbouring axes whose matrices are a constant distance apart, and omits axes of size 1.
 Batch Joined(const cpu::BatchLayout& l) {
   Batch joined;
   for (size_t axis = 0; axis < l.batch.size(); ++axis) {

@@ -23,7 +23,7 @@ TEST(CudaOptimizers, UpdateAVariable) {
   for (uint64_t seed = 0; seed < 6; ++seed) CompareAll(OptimizerCases(seed), seed);
 }
 
-// An update consists of two parts if the accumulated gradient is clipped.
+// If accumulated gradients are clipped, an update consists of two parts.
 TEST(CudaOptimizers, UpdateInParts) {
   Optimizer o = Optimizer::Default(Kind::kAdam);
   o.gradient_accumulation_steps = 2;

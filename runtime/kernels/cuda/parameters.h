@@ -20,11 +20,11 @@ inline constexpr int kElementThreads = 128;
 inline constexpr int kElementsPerBlock = 4 * kElementThreads;
 inline constexpr int kElementInputs = 8;
 inline constexpr int kElementSteps = 24;
-// The largest number of results that a program keeps at a time. It is enough for kElementSteps
-// steps with up to three operands, if every result is used.
+// The largest number of results that a program keeps at a time. This number suffices for
+// kElementSteps steps with up to three operands, if every result is used.
 inline constexpr int kElementSlots = 16;
 
-// In the order of kElementOps in element_program.h.
+// The ops of a step, in the order of kElementOps in element_program.h.
 enum class ElementOp : int32_t {
   kAdd,
   kSub,
@@ -76,9 +76,9 @@ struct ElementwiseParameter {
   int64_t out_stride;
   ElementInput input[kElementInputs];
   uint32_t count, cols;  // elements in total, and per row
-  // 1: each thread computes four consecutive elements, which an operand stores at an address that
-  // is a multiple of their size, unless it repeats one element.
-  // 0: consecutive threads compute consecutive elements.
+  // 1: each thread computes four consecutive elements. Every operand that does not repeat one
+  // element stores these four elements at an address that is a multiple of their size. 0:
+  // consecutive threads compute consecutive elements.
   int32_t vectors;
   FloatType out_type;
   int32_t steps;
@@ -91,8 +91,8 @@ enum class ReduceOp : int32_t { kSum, kMax, kMin };
 
 // SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is `scale` times the
 // sum of in[r, c] over the rows r of that part. A block sums 32 columns of one part. Further
-// launches add the parts. Depending on `op`, SumColumns computes the maximum or the minimum instead
-// of the sum.
+// launches add the sums of the parts. Depending on `op`, SumColumns computes the maximum or the
+// minimum instead of the sum.
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
 struct SumColumnsParameter {
@@ -107,9 +107,9 @@ struct SumColumnsParameter {
 
 // SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is `scale`
 // times the sum of in[r, c] over the columns c of that part. A block adds one part of one row.
-// Further launches add the parts. Like SumColumns, it may compute the maximum or the minimum.
-// SumShortRows does the same for up to kShortRow columns, which form a single part; each warp adds
-// one row.
+// Further launches add the sums of the parts. Like SumColumns, SumRows may compute the maximum or
+// the minimum instead. SumShortRows does the same for up to kShortRow columns, which form a single
+// part; each warp adds one row.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 inline constexpr int kShortRow = 1024;
@@ -124,7 +124,8 @@ struct SumRowsParameter {
   ReduceOp op;
 };
 
-// Softmax, SoftmaxGrad and the cross-entropies compute one row per block. All floats have `type`.
+// Softmax, SoftmaxGrad and the cross-entropies compute one row per block. All floats are stored as
+// `type`.
 inline constexpr int kSoftmaxThreads = 128;
 struct SoftmaxParameter {
   const void* x;
@@ -301,7 +302,8 @@ struct ArgMaxParameter {
   FloatType type;
 };
 
-// CheckIds reports the first id that is not a row of the table. It runs as a single block.
+// CheckIds reports the first id that is not the index of a row of the table. It runs as a single
+// block.
 inline constexpr int kCheckThreads = 256;
 struct CheckIdsParameter {
   const void* ids;   // integers of id_bytes bytes: int64 or int32
@@ -312,13 +314,13 @@ struct CheckIdsParameter {
   int32_t id_bytes;
 };
 
-// FindNotFinite finds, for each block of elements, the first one that is NaN or infinite, and
-// RefuseNotFinite reports the first of all. The latter runs as a single block.
+// FindNotFinite finds the first element in each block of elements that is NaN or infinite.
+// RefuseNotFinite, which runs as a single block, reports the first of these elements.
 inline constexpr int kNumberThreads = 256;
 inline constexpr int kNumbersPerThread = 8;
 struct CheckNumbersParameter {
   const void* in;
-  uint32_t* found;   // per block: an element, or 2^32 - 1
+  uint32_t* found;   // per block: the element's index, or 2^32 - 1
   int64_t* refusal;  // a Refusal (stream.h), as three numbers
   int64_t number;    // Refusal::number of this kernel's refusals
   int64_t in_stride;
@@ -326,7 +328,7 @@ struct CheckNumbersParameter {
   FloatType type;
 };
 
-// Gather copies the rows with these ids. If a row does not exist, writes zeros.
+// Gather copies the rows with these ids. If a row does not exist, Gather writes zeros.
 inline constexpr int kGatherThreads = 256;
 struct GatherParameter {
   const void* table;
@@ -361,8 +363,8 @@ struct MergeIdsParameter {
 // NumberIds numbers the distinct ids of a sorted list. It runs as a single block.
 struct NumberIdsParameter {
   const int64_t* ids;
-  uint32_t* numbers;  // per id, the index of its value among the distinct ones
-  int64_t* distinct;  // the values, followed by -1; null: not needed
+  uint32_t* numbers;  // per id, its index among the distinct ids
+  int64_t* distinct;  // the distinct ids, followed by -1; null: not needed
   uint32_t* distinct_count;
   uint32_t count;
 };
@@ -383,7 +385,7 @@ struct SumGroupsParameter {
   float* begun;      // [parts, cols]
   float* continued;  // [parts, cols]
   int64_t values_stride, out_stride;
-  int64_t rows;  // of the output, if its rows are indexed by id; 0: they are indexed by number
+  int64_t rows;  // of the output, if indexed by id; 0: indexed by number
   uint32_t count, cols;
   FloatType type;  // of `values` and `out`
 };

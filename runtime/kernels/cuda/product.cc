@@ -38,7 +38,7 @@ unsigned BlasTypeOf(FloatType type) {
   return device::cuda::kBlasFloat32;
 }
 
-// Calls the library's functions, and keeps the first error.
+// Collects the results of calls to the library's functions, and keeps the first error.
 class Calls {
  public:
   explicit Calls(const BlasApi& blas) : blas_(blas) {}
@@ -85,7 +85,7 @@ class BlasProduct final : public Product {
     set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
     set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
     set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
-    // The library uses only the alignment of this address, to choose an algorithm. Each run sets
+    // To choose an algorithm, the library uses only the alignment of this address. Each run sets
     // the real address.
     if (HasBias(p_.epilogue) || HasSums(p_.epilogue))
       set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
@@ -98,8 +98,8 @@ class BlasProduct final : public Product {
     return ChooseAlgorithm();
   }
 
-  // Runs the product once. All operands share the same memory, because the result is not used. None
-  // is larger than the largest matrix.
+  // Runs the product once. The result is not used, so all operands share the same memory, which is
+  // large enough for the largest matrix.
   Status Rehearse() {
     if (!gpu_.rehearse) return OkStatus();
     constexpr size_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
@@ -169,7 +169,8 @@ class BlasProduct final : public Product {
                          preference, attribute, value);
     };
     set(device::cuda::kBlasMaxWorkspace, kMaxWorkspace);
-    // The parts of a sum must be added in a separate step, and thus in a fixed order.
+    // The parts of a sum must be added in a separate step, because only then are they added in a
+    // fixed order.
     set(device::cuda::kBlasReductionSchemes, device::cuda::kBlasReduceInComputeType);
     for (unsigned matrix = 0; matrix < 4; ++matrix)
       set(device::cuda::kBlasAlignmentA + matrix, p_.alignment);
@@ -177,8 +178,8 @@ class BlasProduct final : public Product {
     if (calls.status().ok()) {
       const auto result = blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_,
                                                        preference, 1, &heuristic_, &found);
-      // Does not report kBlasNotSupported, which means that there is no algorithm, as an error
-      // here. The check of `found` below also covers a success without an algorithm.
+      // kBlasNotSupported means that there is no algorithm. It is not an error here: the check of
+      // `found` below handles it, along with a success that yields no algorithm.
       if (result != device::cuda::kBlasNotSupported)
         calls.Check(result, "cublasLtMatmulAlgoGetHeuristic");
     }

@@ -1,5 +1,5 @@
 // Computes matrix products with cuBLASLt. A ProductDescription describes a product in the library's
-// terms. The library's descriptors are made only from it.
+// terms, and is the only input from which the library's descriptors are created.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace tfjob::kernels::cuda {
 
-// How the library multiplies float32 numbers. Products of half types are exact, and are added in
-// float32. TF32 keeps 10 bits of each factor's mantissa, and is
-// several times as fast.
+// How the library multiplies float32 numbers. TF32 keeps 10 bits of each factor's mantissa, and is
+// several times as fast. The setting does not affect half types, whose products are exact and are
+// added in float32.
 enum class Arithmetic { kFloat32, kTf32 };
 
-// The last two leave the product as it is, and also add the elements of a factor: kSumA adds the k
-// elements of each row of a, kSumB those of each column of b. If that factor is the gradient of a
-// layer's output, the sums are the gradient of the layer's bias.
+// The operations that the library performs on a product. kSumA and kSumB do not change the product,
+// but also sum one of the factors: kSumA adds the k elements of each row of a, and kSumB the k
+// elements of each column of b. If this factor is the gradient of a layer's output, the sums are
+// the gradient of the layer's bias.
 enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias, kSumA, kSumB };
 
 // Return whether the epilogue reads a bias, and whether it writes sums.
@@ -36,7 +37,7 @@ struct Factor {
 
 // Describes d[m,n] = epilogue(alpha · a[m,k] · b[k,n] + beta · d) for a batch of matrices, which
 // are stored column by column. If a factor is transposed, it is stored as [k,m] or [n,k]. The bias
-// has m elements; bias[i] is added to row i. Of the sums, there are m for kSumA and n for kSumB.
+// has m elements; bias[i] is added to row i. There are m sums for kSumA, and n sums for kSumB.
 struct ProductDescription {
   int64_t m = 0, n = 0, k = 0;
   Factor a, b;
@@ -48,7 +49,7 @@ struct ProductDescription {
   // The type of d, the bias and the sums: `factors` or float32.
   FloatType result = FloatType::kFloat32;
   Arithmetic arithmetic = Arithmetic::kFloat32;
-  uint32_t alignment = 16;  // all addresses are multiples of this
+  uint32_t alignment = 16;  // all addresses are multiples of this number
 };
 
 // Returns the size of an element in bytes.
@@ -76,7 +77,7 @@ class Product {
   virtual ~Product() = default;
 
   virtual size_t workspace_bytes() const = 0;
-  // Submits the product. If the submission fails, passes the error to Products::Gpu::fail.
+  // Submits the product. If this fails, passes the error to Products::Gpu::fail.
   virtual void Run(const ProductOperands& operands, Stream& stream) = 0;
 };
 
@@ -88,10 +89,10 @@ class Products {
     // Makes the library's functions use this GPU when called on this thread.
     std::function<void()> enter;
     std::function<device::cuda::StreamHandle(Stream&)> handle;
-    // Keeps the error of a failed submission.
+    // Called with the error of each failed submission.
     std::function<void(const Status&)> fail;
-    // Calls run(memory, stream), where `memory` consists of this many bytes of zeros, and waits
-    // until the submitted work has run. If empty, products are not run when they are prepared.
+    // Calls run(memory, stream), where `memory` contains `bytes` zeros, and waits until the
+    // submitted work has run. If empty, products are not run when they are prepared.
     std::function<Status(size_t bytes, const std::function<void(void*, Stream&)>& run)> rehearse;
   };
   virtual ~Products() = default;
@@ -99,9 +100,9 @@ class Products {
   // Creates a handle of the library. The library must outlive the result.
   static StatusOr<std::shared_ptr<Products>> Create(const device::cuda::BlasApi& blas, Gpu gpu);
 
-  // Prepares a product. Also runs it once, because the library may load a kernel in the first run,
-  // which is not allowed during a capture. Returns InvalidArgument if CheckProduct does, and
-  // Unimplemented if the library has no algorithm that adds in a fixed order.
+  // Prepares a product. Also runs it once, because the first run may load a kernel, which is not
+  // allowed during a capture. Returns InvalidArgument if CheckProduct does, and Unimplemented if
+  // the library has no algorithm that adds in a fixed order.
   virtual StatusOr<std::unique_ptr<Product>> Prepare(const ProductDescription& product) = 0;
 };
 

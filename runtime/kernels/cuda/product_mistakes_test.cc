@@ -1,5 +1,5 @@
 // Plants a mistake in each field that is passed to the library for matrix products. The comparisons
-// with the CPU must find every mistake.
+// of GPU and CPU must find every mistake.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ TEST(Mistakes, InTheSumsOfAFactorAreFound) {
                               }}});
 }
 
-// The functions of the library, without the mistakes that are planted below.
+// The library's original functions, which the mistaken functions below call.
 BlasApi library;
 unsigned lost_attribute = 0;  // the attribute that is not set
 

@@ -140,7 +140,7 @@ TEST(Products, AreRefusedIfTheManualForbidsThem) {
   sums.epilogue = ProductEpilogue::kSumA;
   EXPECT_EQ(gpu.products->Prepare(sums).status(),
             InvalidArgument("the sums of the factors of a batch of 2 products"));
-  // Columns of several matrices may alternate.
+  // The columns of several matrices may alternate in memory.
   ProductDescription interleaved = good;
   interleaved.ldd = 8;
   interleaved.batch_stride_d = 4;
@@ -215,7 +215,7 @@ TEST(Products, NeedNoAlgorithmForTheSums) {
       const bool sums =
           attribute == device::cuda::kBlasEpilogue &&
           *static_cast<const uint32_t*>(value) >= device::cuda::kBlasEpilogueBiasGradientA;
-      const uint32_t unknown = 1 << 20;  // for which the fake has no algorithm
+      const uint32_t unknown = 1 << 20;  // a setting for which the fake has no algorithm
       return library.MatmulDescSetAttribute(handle, attribute, sums ? &unknown : value, bytes);
     };
   };

@@ -1,5 +1,5 @@
-// Implements ops that draw random numbers: each element uses the words of Philox-4x32-10 that
-// ops.md assigns to it.
+// Implements the ops that draw random numbers. Each element is computed from the words of
+// Philox-4x32-10 that ops.md assigns to it.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
@@ -44,7 +44,7 @@ TFJOB_DEVICE float UniformOf(const RandomUniformParameter& p, uint32_t word) {
   return fminf(p.low + (p.high - p.low) * unit, p.last);
 }
 
-// Computes two normal numbers from two words by the Box–Muller method.
+// Computes two normally distributed numbers from two words, using the Box–Muller method.
 TFJOB_DEVICE float2 NormalPair(uint32_t first, uint32_t second) {
   const double unit = (first + 1.0) / 4294967296.0;  // in (0, 1]
   const double radius = sqrt(-2 * log(unit)), half_turns = second / 2147483648.0;
@@ -63,7 +63,8 @@ TFJOB_DEVICE bool IsOutside(float value) {
   return fabsf(value) > 2.0f;
 }
 
-// Returns the numbers of a block. Numbers outside the bounds are drawn again.
+// Returns the random numbers of a block of words. If truncated, numbers outside the bounds are
+// drawn again.
 TFJOB_DEVICE float4 NormalsOfBlock(const RandomNormalParameter& p, uint32_t block) {
   float4 n = NormalsOf(Draw(p.words, block, 0));
   for (uint32_t attempt = 1; p.truncated != 0; ++attempt) {

@@ -16,15 +16,16 @@ struct Matrix {
   FloatType type = FloatType::kFloat32;
 };
 
-// The sum times `scale`, or the maximum or minimum. `type` is that of the result; the results of
-// parts are stored as float32.
+// Describes a reduction: the sum, multiplied by `scale`, or the maximum or minimum. `type` is the
+// type of the result; the results of parts are stored as float32.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   float scale = 1;
   FloatType type = FloatType::kFloat32;
 };
 
-// Adds the rows of a matrix. If there are many, adds them in parts first.
+// Adds the rows of a matrix. If there are many rows, first adds the rows of each part, and then
+// adds the sums of the parts.
 class ColumnSums final : public Kernel {
  public:
   ColumnSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
@@ -74,7 +75,8 @@ class ColumnSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Adds the columns of a matrix. If there are many, adds them in parts first.
+// Adds the columns of a matrix. If there are many columns, first adds the columns of each part, and
+// then adds the sums of the parts.
 class RowSums final : public Kernel {
  public:
   RowSums(Launcher launcher, const Matrix& in, const Reduction& reduction)
@@ -130,11 +132,11 @@ class RowSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Runs kernels one after another. The input of each is the output of the one before.
+// Runs kernels one after another. The input of each kernel is the output of the previous one.
 class Chain final : public Kernel {
  public:
-  // `bytes` is the size of the kernel's output, which is stored in the workspace, unless the kernel
-  // is the last one.
+  // Appends a kernel. `bytes` is the size of its output, which is stored in the workspace, unless
+  // the kernel is the last one.
   void Add(std::unique_ptr<Kernel> kernel, size_t bytes) {
     space_ += kernels_.empty() ? 0 : bytes_.back();
     workspace_ = std::max(workspace_, kernel->workspace_bytes());
@@ -266,8 +268,8 @@ Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   ASSIGN_OR_RETURN(const FloatType type, FloatTypeOf(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
-  // Checks only the number of elements, because a grid has fewer blocks than that: one per part of
-  // each sum.
+  // It suffices to check the number of elements, because a grid has fewer blocks than that: one per
+  // part of each sum.
   RETURN_IF_ERROR(CheckCount(in));
   Reduced reduced{in, {}, type};
   ASSIGN_OR_RETURN(reduced.axes, cpu::AxesOf(request.attributes, in.shape.rank()));

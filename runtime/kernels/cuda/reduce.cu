@@ -1,5 +1,5 @@
-// Reduces the rows or the columns of a matrix to their sum, in an order that depends only on the
-// shape, or to their maximum or minimum.
+// Reduces the rows or the columns of a matrix to their sum, maximum or minimum. The order of a sum
+// depends only on the shape.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/parameters.h"
@@ -7,7 +7,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Returns the identity of the operation.
+// Returns the identity element of the operation.
 TFJOB_DEVICE float StartOf(ReduceOp op) {
   if (op == ReduceOp::kSum) return 0.0f;
   return op == ReduceOp::kMax ? -INFINITY : INFINITY;
@@ -27,7 +27,8 @@ TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
   return value;
 }
 
-// Elements of a tensor.
+// Some elements of a tensor: `count` elements, starting with element `first`, that are `step`
+// elements apart.
 struct Elements {
   int64_t first, count, step;
 };

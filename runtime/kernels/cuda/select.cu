@@ -45,8 +45,8 @@ struct Candidate {
   int64_t index;
 };
 
-// Returns the element as a candidate. As on the CPU, no element is greater than a first element
-// that is NaN, and a NaN at any other position is greater than no element.
+// Returns the element as a candidate. As on the CPU, a NaN at index 0 is greater than all other
+// elements, and a NaN at any other index is greater than none.
 TFJOB_DEVICE Candidate CandidateOf(float value, int64_t index) {
   if (value == value) return {value, index};
   return {index == 0 ? INFINITY : -INFINITY, index};
@@ -107,7 +107,7 @@ TFJOB_KERNEL(ArgMax, ArgMaxParameter, kArgMaxThreads) {
 
 TFJOB_KERNEL(ArgMaxRows, ArgMaxParameter, kArgMaxThreads) {
   const uint32_t element = blockIdx.x * (kArgMaxThreads / kWarp) + threadIdx.x / kWarp;
-  if (element >= p.loops.count) return;  // the same for all lanes of a warp
+  if (element >= p.loops.count) return;  // all lanes of a warp have the same element
   const Offsets4 at = OffsetsOf(p.loops, {p.in_stride, p.out_stride, nullptr, nullptr}, element);
   const int64_t lane = threadIdx.x % kWarp;
   Candidate best{-INFINITY, p.count};

@@ -10,8 +10,8 @@ namespace {
 template <typename Parameter, typename Fill>
 Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& rows,
                   const Parameter& parameter, Fill fill) {
-  // The first axis of the grid is the rows. Threads count the elements of a row with 32 bits, up to
-  // kSoftmaxThreads beyond its end.
+  // The first axis of the grid has one block per row. Threads count the elements of a row with 32
+  // bits, and may count up to kSoftmaxThreads beyond its end.
   if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX - kSoftmaxThreads)
     return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
   // Rows without elements are processed, too, because each has a loss (NaN).

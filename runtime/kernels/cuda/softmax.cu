@@ -15,13 +15,14 @@ struct MaximumAndSum {
 };
 
 TFJOB_DEVICE MaximumAndSum Join(MaximumAndSum a, MaximumAndSum b) {
-  // A NaN is kept, because every comparison with NaN is false.
+  // If a.maximum is NaN, keep it. Every comparison with NaN is false, so a NaN in b.maximum is
+  // kept, too.
   const float maximum = a.maximum > b.maximum || a.maximum != a.maximum ? a.maximum : b.maximum;
   if (maximum == -INFINITY) return {maximum, a.sum + b.sum};
   return {maximum, a.sum * expf(a.maximum - maximum) + b.sum * expf(b.maximum - maximum)};
 }
 
-// Returns the row's maximum and sum on each thread of the block. `partial` is in shared memory.
+// On each thread of the block, returns the row's maximum and sum. `partial` is in shared memory.
 template <typename T>
 TFJOB_DEVICE MaximumAndSum JoinRow(const T* x, int cols, MaximumAndSum* partial) {
   MaximumAndSum mine{-INFINITY, 0.0f};
@@ -39,7 +40,7 @@ TFJOB_DEVICE MaximumAndSum JoinRow(const T* x, int cols, MaximumAndSum* partial)
   return all;
 }
 
-// Returns the sum of the threads' values on each thread of the block. `partial` is in shared
+// On each thread of the block, returns the sum of all threads' values. `partial` is in shared
 // memory.
 TFJOB_DEVICE float BlockSum(float value, float* partial) {
   value = WarpSum(value);
@@ -56,7 +57,7 @@ TFJOB_DEVICE int64_t LabelOf(const SparseCrossEntropyParameter& p, int64_t row) 
   return static_cast<const uint8_t*>(p.labels)[row];
 }
 
-// Returns the row of the block.
+// Returns the address of the block's row.
 template <typename T>
 TFJOB_DEVICE const T* RowOf(const void* matrix, int64_t stride) {
   return static_cast<const T*>(matrix) + static_cast<int64_t>(blockIdx.x) * stride;
@@ -130,7 +131,7 @@ TFJOB_DEVICE void DenseOfRow(const DenseCrossEntropyParameter& p, MaximumAndSum*
     static_cast<T*>(p.loss)[blockIdx.x] = static_cast<T>(logf(all.sum) * weight - dot);
   const float scale = weight / all.sum;
   for (int c = threadIdx.x; c < p.cols; c += kSoftmaxThreads) {
-    // Read first, because `backprop` may be `labels`.
+    // Read the label first, because `backprop` may be `labels`.
     const float label = static_cast<float>(labels[c]);
     backprop[c] = static_cast<T>(expf(static_cast<float>(x[c]) - all.maximum) * scale - label);
   }

@@ -58,7 +58,7 @@ KernelTable MakeTable(const GpuAccess& gpu) {
                             PoolingKernels, ImageTransformKernels, BatchNormKernels, NumberKernels})
     all.merge(family(gpu.launcher));
   all = cpu::WithHalfTypes(std::move(all));
-  all.merge(UpdateKernels(gpu.launcher));  // variables and their gradients have no half types
+  all.merge(UpdateKernels(gpu.launcher));  // variables and their gradients never have half types
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
 }
 

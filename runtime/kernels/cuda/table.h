@@ -1,5 +1,5 @@
-// Provides the kernels for NVIDIA GPUs as a table. The host's side of a kernel checks the request
-// when it is prepared. It chooses the grids, and submits the launches when it runs.
+// Provides the table of kernels for NVIDIA GPUs. The host's side of a kernel checks the request
+// when the kernel is prepared; when the kernel runs, it chooses the grids and submits the launches.
 //
 // The kernels compute in float32, and round results of half types once; docs/gpu.md lists the ops.
 // A kernel that refuses the values of
@@ -29,8 +29,8 @@ struct LaunchRequest {
   size_t bytes = 0;
 };
 
-// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit. In tests, it may instead
-// run the emulator immediately.
+// A function that submits a launch to a stream. On a GPU, this is CudaRuntime::Submit. In tests,
+// the function may instead run the kernel on the emulator, immediately.
 using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
 
 // The objects through which kernels use a GPU.
@@ -39,8 +39,8 @@ struct GpuAccess {
   std::shared_ptr<Products> products;
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of matrix products
   // The largest matrix of windows, in bytes, that a convolution keeps in its workspace, unless a
-  // single window needs more. It is chosen so that the matrix stays in the L2 cache: 40 MB on an
-  // A100, 50 MB on an H100.
+  // single window needs more. A matrix of this size fits into the L2 cache, which has 40 MB on an
+  // A100 and 50 MB on an H100.
   size_t window_bytes = size_t{32} << 20;
 };
 

@@ -95,7 +95,7 @@ float* SlotAt(void* const* outputs, int slot, int slots) {
   return slot < slots ? static_cast<float*>(outputs[1 + slot]) : nullptr;
 }
 
-// Updates one variable. The parameter that it is given lacks only the pointers and the rate.
+// Updates one variable. Its parameter is complete except for the pointers and the rate.
 template <typename Parameter>
 class UpdateKernel final : public Kernel {
  public:
@@ -130,7 +130,7 @@ class UpdateKernel final : public Kernel {
   const int slots_;
 };
 
-// Updates a variable with a gradient by rows.
+// Updates a variable with a gradient that is given by rows.
 template <typename Parameter>
 class UpdateRowsKernel final : public Kernel {
  public:
@@ -170,7 +170,7 @@ class UpdateRowsKernel final : public Kernel {
   const Parameter parameter_;
   const ScheduledRate rate_;
   const int slots_;
-  const std::optional<RowIndex> index_;  // if rows without a gradient change, too
+  const std::optional<RowIndex> index_;  // set if rows without a gradient change, too
 };
 
 bool IsAdam(const Optimizer& o) {
@@ -183,7 +183,7 @@ Status CheckOptions(const Optimizer& o, const Attributes& attributes) {
   return Unimplemented("no CUDA kernel for ", Name(o.kind), " with a constraint");
 }
 
-// Checks the variable and its slots, which are the inputs from index `variable` on.
+// Checks the variable and its slots, which are the inputs starting at index `variable`.
 Status CheckVariable(const KernelRequest& request, size_t variable) {
   RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[kStep]));
   for (size_t i = variable; i < request.inputs.size(); ++i) {

@@ -128,7 +128,7 @@ TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
-  // Does not return here if the update was refused, because ptxas would then use local memory.
+  // If the update was refused, do not return here, because ptxas would then use local memory.
   const int64_t count = Refused(p.adam.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
@@ -149,7 +149,7 @@ TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
   const SgdRates rates = RatesOf(p.sgd);
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
-  // Does not return here if the update was refused, because ptxas would then use local memory.
+  // If the update was refused, do not return here, because ptxas would then use local memory.
   const int64_t count = Refused(p.sgd.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;

@@ -30,7 +30,7 @@ TFJOB_DEVICE UpdateElement ElementOf(const Update& u) {
   return {row, col, u.values[i * u.values_stride + col], true};
 }
 
-// Applies weight decay. If there is none, infinite weights must stay infinite.
+// Applies weight decay. Without weight decay, an infinite weight must stay infinite.
 TFJOB_DEVICE void DecayElement(float& w, float decay) {
   w = decay != 0.0f ? w - w * decay : w;
 }

@@ -49,7 +49,7 @@ struct LearningRateParameter {
   double boundaries[kRatePieces], values[kRatePieces + 1];
 };
 
-// UpdateNumbers computes those numbers of GeneralUpdate that depend on the step.
+// UpdateNumbers computes the numbers that depend on the step, for GeneralUpdate.
 enum class UpdateKind : int32_t {  // in the order of optimizer::Kind
   kSgd,
   kAdagrad,
@@ -67,7 +67,7 @@ struct StepNumbers {
   float gradient_rate;  // Nadam: factor of the gradient
   float correction;     // Nadam: 1 / (1 - beta_2^t)
   float l2;             // Ftrl: factor of w
-  float decay;          // of the weight
+  float decay;          // weight decay: w -= decay w
   float keep_average;
   int32_t overwrites;  // 1: the variable becomes its average
   int32_t only_adds;   // 1: the gradient is only added to the accumulator
@@ -89,9 +89,9 @@ struct UpdateRate {
 };
 
 // The coefficients of Keras 3's Adam and AdamW (optimizer/optimizer.h). `step` is in device memory,
-// so that each replay of a captured launch reads its current value. The host computes the
-// coefficients in double precision, because 1 - beta would have few correct digits in single
-// precision if beta is close to 1.
+// so that each replay of a captured launch reads the current step. The host computes the
+// coefficients in double precision: if beta is close to 1, 1 - beta would have few correct digits
+// in single precision.
 struct AdamCoefficients {
   const int64_t* step;     // the number of updates before this one
   const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
@@ -106,7 +106,7 @@ struct AdamParameter {
   AdamCoefficients adam;
 };
 
-// The coefficients of Keras 3's SGD. With momentum, every tensor has a `first`.
+// The coefficients of Keras 3's SGD. If there is momentum, every tensor must have a `first`.
 struct SgdCoefficients {
   const int64_t* refusal;  // as in AdamCoefficients
   UpdateRate rate;
@@ -118,8 +118,9 @@ struct SgdParameter {
   SgdCoefficients sgd;
 };
 
-// ApplyAdamRows and ApplySgdRows take a gradient by rows (optimizer/apply_kernel.h). If `index` is
-// set, they update every row of the variable; otherwise, only the rows in `rows`.
+// ApplyAdamRows and ApplySgdRows apply a gradient that is given by rows (optimizer/apply_kernel.h).
+// If `index` is set, they update every row of the variable; otherwise, they update only the rows in
+// `rows`.
 struct RowUpdate {
   float* variable;
   float* first;
@@ -140,10 +141,10 @@ struct SgdRowsParameter {
   SgdCoefficients sgd;
 };
 
-// GeneralUpdate implements all kinds of optimizers, with all options except constraints. The other
-// kernels are faster. GeneralUpdate chooses the rows of the variable like ApplyAdamRows. If both
-// `rows` and `index` are null, each row is updated with the row of `values` that has the same
-// index.
+// GeneralUpdate implements all kinds of optimizers, with all options except constraints. It is
+// slower than the specialised kernels above. It chooses the rows of the variable like
+// ApplyAdamRows. If both `rows` and `index` are null, each row is updated with the row of `values`
+// that has the same index.
 inline constexpr int kUpdateSlots = 5;
 struct GeneralUpdateParameter {
   float* variable;

@@ -1,5 +1,5 @@
-// Runs the optimizers' kernels on the emulator, with many variables in one launch. The op
-// ApplyOptimizer (update.cc) updates only one variable in each launch.
+// Tests the optimizers' kernels on the emulator with many variables in one launch. The tests of
+// ApplyOptimizer do not cover this, because the op updates one variable per launch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The largest number of variables in one launch. Some of them are empty.
+// The number of variables in the tests: the largest number for one launch. Some of the variables
+// are empty.
 constexpr int kTensors = kUpdateTensors;
 constexpr int64_t kCounts[] = {1003, 5, kUpdateChunk + 2, 0, 16, 1};
 
@@ -119,7 +120,8 @@ TEST(ApplyAdam, UpdatesAllVariablesInOneLaunch) {
   }
 }
 
-// The first steps depend most on 1 - beta, which has few correct digits in single precision.
+// The results of the first steps depend most on 1 - beta, which has few correct digits in single
+// precision.
 TEST(ApplyAdam, IsExactAtTheFirstStep) {
   for (const double beta_2 : {0.999, 0.9999}) {
     Variables variables(/*seed=*/1, {.first = true, .second = true, .first_step = true});

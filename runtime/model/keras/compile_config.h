@@ -21,7 +21,7 @@ namespace tfjob::keras {
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the `optimizer` section of a training file. Returns InvalidArgument, with the path of the
-// setting, if a setting is not supported. Does not check values; this is done when the training
+// setting, if a setting is not supported. Does not check values; they are checked when the training
 // file is read.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 

@@ -13,9 +13,9 @@ enum class FileFormat { kJson, kArchive, kHdf5, kSafetensors, kOther };
 // Detects the format of a file by its first bytes. Returns kOther if the format is unknown.
 StatusOr<FileFormat> FormatOf(const std::string& path);
 
-// Reads the model from a JSON file with the result of model.to_json(), a .keras file, or an .h5
-// file with a whole model. Returns InvalidArgument if the file has another format, or if the model
-// is not supported; the message names the file.
+// Reads the model from a JSON file (the output of model.to_json()), a .keras file, or an .h5 file
+// with a whole model. Returns InvalidArgument if the file has another format, or if the model is
+// not supported; the message names the file.
 StatusOr<model::Model> ReadModelFile(const std::string& path);
 
 }  // namespace tfjob::keras

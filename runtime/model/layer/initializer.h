@@ -76,7 +76,7 @@ Status CheckShape(const Initializer& initializer, const Shape& shape);
 //
 // Fans are computed as in Keras: the last two dimensions are the fan in and the fan out. If there
 // are more dimensions, both fans are multiplied by the receptive field, the product of all other
-// dimensions. Normally distributed numbers are drawn by the Box-Muller method. For a truncated
+// dimensions. Normally distributed numbers are drawn using the Box-Muller method. For a truncated
 // normal distribution, a number is drawn again if it is more than two standard deviations from the
 // mean. To compensate for the truncation, variance scaling divides its standard deviation by
 // 0.87962566103423978.

@@ -27,7 +27,7 @@ struct ConvLSTM {
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
   // The fractions of the elements of the inputs, and of the state, that are dropped. Each gate
-  // drops different elements, but the same ones in every step.
+  // drops different elements. In every step, a gate drops the same elements.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only of the last

@@ -46,7 +46,7 @@ Output GroupNormalization::Apply(const LayerCall& call) const {
   Builder& b = call.b;
   const Shape shape = b.shape(call.x());
   const auto split = static_cast<size_t>(ExampleAxis(axis, call.ExampleShape()) + 1);
-  // Split the axis into two: the groups, and the elements of a group.
+  // Split the axis into two axes: the groups, and the elements of a group.
   std::vector<int64_t> dims = shape.dims(), along(dims.size() + 1, 1), others;
   const int64_t count = groups < 0 ? dims[split] : groups;
   along[split] = count;

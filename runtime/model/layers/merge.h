@@ -6,8 +6,8 @@
 namespace tfjob::model::layers {
 
 // Lists the layers that combine their inputs element by element. All axes after the batch axis are
-// broadcast by NumPy's rules. As in Keras, if the inputs have different ranks, axes of size 1 are
-// inserted after the batch axis of those with a lower rank.
+// broadcast according to NumPy's rules. As in Keras, if the inputs have different ranks, axes of
+// size 1 are inserted after the batch axis of each input with a lower rank.
 enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum };
 // Listed in the order of the enum.
 inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",

@@ -27,8 +27,8 @@ Moments MomentsOf(Builder& b, Output x, const std::vector<int64_t>& axes) {
   return {mean, Mean(b, Square(b, Sub(b, x, mean)), axes, true)};
 }
 
-// Returns the moments over the unmasked steps, or over all steps if there is no mask. Like Keras,
-// adds 1e-7 to the number of unmasked elements, which is the divisor.
+// Returns the moments over the unmasked steps, or over all steps if there is no mask. If there is a
+// mask, divides, like Keras, by the number of unmasked elements plus 1e-7.
 Moments MomentsOf(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
   if (!mask.valid()) return MomentsOf(b, x, axes);
   constexpr double kEpsilon = 1e-7;

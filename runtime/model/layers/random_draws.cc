@@ -33,8 +33,8 @@ StatusOr<Bounds> BoundsOf(std::string_view name, const std::vector<double>& fact
   return std::array{std::max(-std::fabs(factor[0]), least), std::fabs(factor[0])};
 }
 
-// Transforms normally distributed numbers with their distribution function, because only
-// RandomNormal depends on the replica.
+// Applies the distribution function of the normal distribution to normally distributed numbers.
+// RandomUniform cannot be used, because only RandomNormal depends on the replica.
 Output UniformPerImage(const LayerCall& call, const Bounds& bounds) {
   Builder& b = call.b;
   const auto [low, high] = bounds;

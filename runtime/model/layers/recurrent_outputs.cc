@@ -32,8 +32,8 @@ class RecurrentPass {
     std::vector<Output> next = Step();
     const Output output = Mask(next);
     for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
-    // Without return_sequences, the output is the final value of a state: the first state, or an
-    // additional state that contains the last output.
+    // Without return_sequences, the output is the final value of a state: either the first state,
+    // or an additional state that contains the latest output.
     if (a_.return_sequences) scan_.Stack(output, flip_);
     const graph::ScanBuilder::Results results = scan_.Finish();
     if (!b_.ok()) return {};

@@ -134,8 +134,8 @@ Tensor ResampleWeights(int64_t from, int64_t to, Interpolation interpolation, bo
   return weights;
 }
 
-// Resizes first the height and then the width, in each case by a product with a matrix of weights.
-// To resize the height, an image is treated as a matrix [height,width·channels].
+// Resizes first the height and then the width, in each case using a product with a matrix of
+// weights. To resize the height, an image is treated as a matrix [height,width·channels].
 Output Resample(Builder& b, Output images, int64_t height, int64_t width,
                 Interpolation interpolation, bool antialias) {
   if (!b.ok()) return {};

@@ -52,8 +52,8 @@ struct Metric {
   Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
 
   enum class Curve { kRoc, kPr };
-  // Specifies how the area between two thresholds is computed: with Keras' interpolation, or from
-  // the lower or the higher of the two values.
+  // Specifies how the area between two thresholds is computed: using Keras' interpolation, or from
+  // the lower or the higher of the values at the two thresholds.
   enum class Summation { kInterpolation, kMinoring, kMajoring };
 
   Kind kind;

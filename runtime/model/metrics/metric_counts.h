@@ -18,7 +18,7 @@ int64_t SumsOf(const Metric& metric);
 graph::Output Sums(graph::Builder& b, const Metric& metric, graph::Output p, graph::Output y,
                    graph::Output sample_weights);
 
-// Returns the value of kAuc, by Keras' formulas (keras/src/metrics/confusion_metrics.py).
+// Returns the value of kAuc, using Keras' formulas (keras/src/metrics/confusion_metrics.py).
 double AreaUnderCurve(const Metric& metric, std::span<const double> sums);
 
 double Value(const Metric& metric, std::span<const double> sums, double examples);

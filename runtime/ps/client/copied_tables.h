@@ -14,8 +14,9 @@
 
 namespace tfjob::ps {
 
-// Gives the copies of the state access to the client's links. The client closes the gate before it
-// destroys the links, so a copy may outlive the client but can no longer be read. Thread-safe.
+// Provides the copies of the state with access to the client's links. The client closes the gate
+// before it destroys the links, so a copy may outlive the client but can no longer be read.
+// Thread-safe.
 class LinkGate {
  public:
   // The context and its links must stay in place until Close has returned.

@@ -278,7 +278,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
 
 void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
   MutexLock lock(context_.mutex);
-  // Ignores the answer to a request that is no longer awaited.
+  // Ignore the answer to a request that is no longer awaited.
   if (pending_.number != header.sequence || pending_.done) return;
   // From now on, the caller may free the snapshot. Clear copy_ on this thread, the only one that
   // writes into the snapshot, so that it ignores further frames of the copy.

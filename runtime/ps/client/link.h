@@ -132,15 +132,16 @@ class Link : public rpc::ConnectionHandler {
   // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
-  // Causes the link to ignore an outstanding answer, except for the frame being received.
+  // Causes the link to ignore an outstanding answer. Does not affect the frame being received.
   void Ignore();
   // Waits until the frame being received, if any, has arrived or the stream has closed; breaks the
   // stream at the deadline. After Ignore and this function, the reader no longer writes into the
   // caller's spans.
   void AwaitReader(std::optional<SteadyTime> deadline);
   // Call Release or AwaitWriter only after AwaitReader. Once either has returned, the writer no
-  // longer reads from the caller's spans. If the writer still reads from them when called, Release
-  // disconnects at once. AwaitWriter disconnects only at the deadline, and keeps the answer.
+  // longer reads from the caller's spans. If the writer is still reading from them, Release
+  // disconnects at once, whereas AwaitWriter disconnects only at the deadline, and keeps the
+  // answer.
   void Release();
   void AwaitWriter(SteadyTime deadline);
 

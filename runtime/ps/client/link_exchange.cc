@@ -345,7 +345,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
 void Link::OnRefused(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   MutexLock lock(context_.mutex);
-  // Ignores the refusal of an earlier step.
+  // Ignore the refusal of an earlier step.
   if (!started_ || frame.header.sequence != context_.step.sequence) return;
   refused_ = true;
   why_ = rpc::ErrorFromWire(frame.header.value, body);

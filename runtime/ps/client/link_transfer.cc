@@ -292,7 +292,8 @@ void Link::EndCopy(rpc::IncomingFrame& frame) {
     copied = moved_;
   }
   Status status;
-  // Shard frames are not numbered, so only the sum of their sizes reveals a missing frame.
+  // Shard frames are not numbered, so a missing frame can only be detected from the sum of their
+  // sizes.
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }
@@ -339,7 +340,7 @@ void Link::OnCopied(rpc::IncomingFrame& frame) {
   std::span<std::byte> to;
   {
     MutexLock lock(context_.mutex);
-    // Ignores a piece that is no longer awaited.
+    // Ignore a piece that is no longer awaited.
     if (piece_read_.number == 0 || piece_read_.number != frame.header.sequence || piece_read_.done)
       return;
     const wire::CopyPiece& piece = piece_read_.piece;

@@ -147,8 +147,8 @@ TEST_F(TwoServersTest, ATokenSaysNothingOfServersThatHaveNotAnswered) {
   EXPECT_EQ(result->global_step, 4);
 }
 
-// ps 1 answers before the connection to ps 0 is lost, so its values may be much older than the step
-// that ps 0 finally reports.
+// ps 1 answers before the connection to ps 0 is lost, so the values from ps 1 may be much older
+// than the step that ps 0 finally reports.
 TEST_F(TwoServersTest, ValuesThatPs0DidNotDateAreTooStaleForAGradient) {
   options_.max_staleness = 1;
   options_.definition.mode = Mode::kAsynchronous;

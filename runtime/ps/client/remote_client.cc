@@ -142,8 +142,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   step.rows = false;
   ++step.sequence;
   step.step = step_;
-  // position_ is set if ps 0 was filled again: its state does not contain the batches before this
-  // one.
+  // position_ is set if ps 0 was filled again and its new state lacks batches before this one.
   step.rewound = position_ && drawn > 0;
   step.drawn = position_ ? 0 : drawn;
   step.gradients.assign(gradients.begin(), gradients.end());

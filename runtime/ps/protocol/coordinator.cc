@@ -310,7 +310,8 @@ void Coordinator::Proceed(CoordinatorActions& actions) {
       actions.holds.push_back({*holder_, true});
     }
   } else if (gathered_ && complete_.size() >= aggregate_ && (groups_ == 0 || AllApplied())) {
-    // Wait for the second round of a measured commit, which a new commit would interrupt.
+    // Wait for the second round of a measured commit, because a new commit would interrupt this
+    // round.
     CommitStep(actions);
   }
   if (gathered_) GrantTokens(actions);

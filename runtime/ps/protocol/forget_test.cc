@@ -31,8 +31,8 @@ TEST_F(ForgetTest, ServersFreeWhatOnlySomeOfThemHaveWhenALaterProcessJoins) {
   EXPECT_TRUE(coordinator_.OnMessage(0, Staged(kOld)).messages.empty());
   const Messages forget = {{0, Forget{kEpoch, kStep, kOld}}};
   EXPECT_EQ(coordinator_.Join(kTask, 2).messages, forget);
-  // The message was lost, or the contribution arrived later, so the server reports the contribution
-  // again.
+  // The server reports the contribution again, because the Forget message was lost or the
+  // contribution arrived later.
   EXPECT_EQ(coordinator_.OnMessage(0, Staged(kOld)).messages, forget);
   EXPECT_EQ(coordinator_.OnMessage(1, Staged(kOld)).messages,
             (Messages{{1, Forget{kEpoch, kStep, kOld}}}));

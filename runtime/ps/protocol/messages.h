@@ -87,7 +87,7 @@ struct Forget {
 };
 using ToParticipant = std::variant<Commit, Abort, Merge, Totals, Forget>;
 
-// Convert a message to one line of text, and back. Decoding returns nullopt if the line is not a
+// Convert a message to and from one line of text. Decoding returns nullopt if the line is not a
 // message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);

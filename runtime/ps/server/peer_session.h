@@ -131,8 +131,8 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t part = 0;  // the part to send next (0: the value; from 1: the slots)
     size_t offset = 0;
   };
-  // A range of bytes of a part of an answer, to be put into a frame. In a part with rows, the range
-  // consists of whole rows, whose indices are elements [first_row, first_row + rows) of `indices`.
+  // A byte range within one part of an answer, to be sent in one frame. If the part has rows, the
+  // range covers whole rows, whose indices are elements [first_row, first_row + rows) of `indices`.
   struct Chunk {
     int shard = 0;
     size_t offset = 0;

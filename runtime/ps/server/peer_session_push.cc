@@ -76,7 +76,7 @@ Status PeerSession::TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo&
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, push_.shard, segment.offset, segment.length);
   }
-  // Do not read the bytes, because this contribution is not needed. The connection skips them.
+  // This contribution is not needed. Do not read its bytes; the connection skips them.
   if (push_.synchronous) return OkStatus();
   return frame.Receive(push_.update->bytes(push_.expected).subspan(segment.offset, segment.length));
 }

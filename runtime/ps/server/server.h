@@ -37,7 +37,7 @@ struct ServerOptions {
   // server accepts every name.
   std::function<bool(const std::string& type, int32_t index)> may_have;
   // A definition that needs more memory than this for values and slots is rejected. Copies of
-  // tables being saved may use the remaining memory, except for an eighth of this limit.
+  // tables that are being saved may use the remaining memory, except for an eighth of this limit.
   int64_t max_bytes = AvailableMemory();
   // Limit on unread response bytes per peer; the server disconnects a peer that exceeds it.
   size_t max_queued_bytes = size_t{16} << 20;

@@ -29,7 +29,7 @@ struct Attendance;
 // How long a server that is stopping waits for peers that read slowly.
 inline constexpr Duration kLastWords{2s};
 
-// Thread-safe. Lock order: the service's lock before a session's.
+// Thread-safe. Lock order: first the service's lock, then a session's.
 class Service : public ParameterServer {
  public:
   Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector);

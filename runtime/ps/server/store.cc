@@ -76,7 +76,7 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
       return Blend<int32_t>(value, update, keep, scale);
     case DType::kInt64:
       return Blend<int64_t>(value, update, keep, scale);
-    // These types have no mean here, so the last update of the set wins.
+    // For these types, no mean is computed, so the last update of the set wins.
     case DType::kUInt8:
     case DType::kBool:
     case DType::kBFloat16:  // ps/definition.cc refuses variables of these two

@@ -16,7 +16,7 @@ namespace {
 // The limit on the memory that is kept from one step to the next.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
-// The limit on a task's contributions here, as a multiple of the limit for one process.
+// The limit on a task's contributions on this server, as a multiple of the limit for one process.
 constexpr size_t kProcesses = 4;
 
 // Merges are worthwhile if the variables take at least this many bytes.

@@ -33,7 +33,7 @@ struct Attendance {
 class CoordinatorLink;
 class Service;
 
-// Thread-safe. Lock order: the synchronizer's lock before the service's.
+// Thread-safe. Lock order: first the synchronizer's lock, then the service's.
 class Synchronizer {
  public:
   Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool);
@@ -49,8 +49,8 @@ class Synchronizer {
   // Returns the Staging for the bytes of the contribution, or null if they are not needed. While
   // other contributions arrive at full speed, waits up to 5 s before allocating memory for another
   // one. The caller must call Staged once all bytes have arrived, even if the result is null.
-  // Returns ResourceExhausted if the task already has more contributions here than the protocol
-  // ever requests from a task.
+  // Returns ResourceExhausted if the task already has more contributions on this server than the
+  // protocol ever requests from a task.
   StatusOr<std::shared_ptr<Staging>> Stage(const protocol::Name& name, int64_t step,
                                            const std::shared_ptr<Store>& store);
   // See protocol::StagedReport for `drawn`.

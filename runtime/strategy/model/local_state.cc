@@ -8,13 +8,13 @@
 namespace tfjob::strategy {
 namespace {
 
-// Begins copies of variables, and collects the copies so that they can be finished later.
+// Starts copies of variables, and collects the copies so that they can be finished later.
 class Copies {
  public:
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
 
-  // Begins a copy of the variable. The returned tensor holds the value once the function returned
-  // by Finisher has run.
+  // Starts a copy of the variable. The returned tensor contains the value once the function that
+  // Finisher returns has run.
   Tensor Begin(variables::Variable& variable) {
     Tensor value(variable.dtype(), variable.shape(), Buffer::Contents::kUndefined);
     const auto place = std::ranges::find(written_, &variable) - written_.begin();

@@ -24,12 +24,12 @@ class LocalState {
   const std::vector<std::vector<variables::Variable*>>& held() const { return held_; }
 
   // Returns a snapshot whose tensors share the variables' memory, so that a caller can write values
-  // directly into the variables (variables::Variable::Memory).
+  // directly to the variables (variables::Variable::Memory).
   state::Snapshot Memory();
   // Fills variables and slots. The snapshot must match them (state::CheckFits).
   Status Load(const state::Snapshot& snapshot);
-  // Begins a copy of the state; see Strategy::BeginSnapshot. `written` lists the variables that the
-  // next step writes, in that order. They are copied first.
+  // Starts a copy of the state; see Strategy::BeginSnapshot. `written` lists the variables that the
+  // next step writes, in write order. These variables are copied first.
   state::SnapshotCopy BeginCopy(int64_t global_step, std::string ledger,
                                 std::optional<state::LossScale> loss_scale,
                                 const std::vector<variables::Variable*>& written);

@@ -1,4 +1,4 @@
-// Adds up the loss and the metrics of batches.
+// Sums the loss and the metrics of batches.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tfjob::strategy {
 
-// Holds sums over examples instead of means, so that the mean over any number of batches is exact.
+// Stores sums over examples instead of means, so that the mean over any number of batches is exact.
 struct MetricTotals {
   double loss_sum = 0;
   std::vector<double> metric_sums;  // of all metrics, in the order of model::MetricsOf

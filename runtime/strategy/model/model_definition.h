@@ -1,6 +1,6 @@
-// Defines what a job trains: the model, the shape of its batches, its loss and metrics, its
-// variables and their optimizer. The definition is the same in every task of the job, unless
-// noted otherwise.
+// Defines the model that a job trains: its layers, the shape of its batches, its loss and metrics,
+// its variables and their optimizer. Unless noted otherwise, the definition is the same in every
+// task of the job.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct ModelDefinition {
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
-  // The tables that are not stored in this task: programs are fed the rows that a batch reads
-  // instead, and CreateVariables and LoadValues skip these variables. Contains indices in
+  // The tables that are not stored in this task. Programs are instead fed the rows that a batch
+  // reads, and CreateVariables and LoadValues skip these variables. Contains indices in
   // `variables`, in ascending order. Empty unless a strategy has chosen some of SeparableTables.
   std::vector<int> tables = {};
 };

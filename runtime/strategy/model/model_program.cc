@@ -138,7 +138,7 @@ std::vector<Shape> FeedShapes(const model::BuildOptions& build) {
   return shapes;
 }
 
-// Returns whether examples of a tensor of a batch have this shape.
+// Returns whether each example in a batch's tensor has this shape.
 bool HasShape(const Tensor& batch, const Shape& example) {
   const std::span<const int64_t> dims = batch.shape().dims();
   return std::ranges::equal(dims.subspan(1), example.dims());
@@ -149,7 +149,8 @@ Shape ExampleShape(const Tensor& batch) {
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
 }
 
-// Gives the definition the shapes of a batch. Feeds that the batch lacks keep their shapes.
+// Sets the shapes in the definition to those of a batch. Feeds that the batch lacks keep their
+// shapes.
 void TakeShapes(const data::Batch& batch, ModelDefinition& definition) {
   const auto take = [&](const std::string& name, Shape& shape) {
     if (const Tensor* fed = batch.Find(name)) shape = ExampleShape(*fed);

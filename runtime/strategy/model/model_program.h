@@ -1,4 +1,4 @@
-// Runs a model's graph on batches. There is one compiled program per mode and shape of a batch.
+// Runs a model's graph on batches. There is one compiled program per mode and batch shape.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +80,8 @@ class ModelProgram {
   float loss_scale_value_ = 1;
 };
 
-// Holds the programs for one mode, one per batch size and lengths of the examples. All of them use
-// the variables of the same store. Compiles a program when it is first requested.
+// Caches the programs for one mode: one program per combination of batch size and example lengths.
+// All programs use the variables of the same store. Compiles a program when it is first requested.
 class ProgramCache {
  public:
   ProgramCache(const ModelDefinition& definition, model::Mode mode, bool with_updates,
@@ -89,8 +89,8 @@ class ProgramCache {
 
   // Returns the program for examples of the definition's shapes.
   StatusOr<ModelProgram*> ForBatchSize(int64_t batch_size);
-  // Returns the program for batches of this size and these shapes, which may be shorter than the
-  // definition's (data::Source::buckets). Allocates nothing if the program exists.
+  // Returns the program for batches with the size and the shapes of `batch`. Its examples may be
+  // shorter than the definition's (data::Source::buckets). Allocates nothing if the program exists.
   StatusOr<ModelProgram*> For(const data::Batch& batch);
 
  private:

@@ -1,5 +1,6 @@
-// Checks the loss and the contributions of each batch of a task for NaN and infinity, and decides
-// what happens to the batch (training_config.h, OnNonFinite).
+// Checks the loss and the contributions of each of a task's batches for NaN and infinity, and
+// decides whether the batch is applied or skipped, or the run fails (training_config.h,
+// OnNonFinite).
 #pragma once
 
 #include <cstddef>
@@ -17,16 +18,16 @@
 
 namespace tfjob::strategy {
 
-// The number of consecutive batches that may be skipped. If more would have to be skipped, probably
-// the variables rather than the data are damaged, and the run would skip batches forever.
+// The number of consecutive batches that may be skipped. If even more batches are bad, the
+// variables rather than the data are probably damaged, and the run would skip batches forever.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates memory only to report an error, or to copy variables from a device
 // that is not immediate.
 class NumberCheck {
  public:
-  // Error messages begin with `task`, such as "worker 1"; it may be empty. `variables`, and `pool`
-  // unless it is null, must outlive the check.
+  // Error messages start with `task`, such as "worker 1", which may be empty. `variables`, and
+  // `pool` unless it is null, must outlive the check.
   NumberCheck(config::OnNonFinite rule, std::string task,
               const std::vector<state::Variable>& variables, ThreadPool* pool);
 
@@ -35,29 +36,29 @@ class NumberCheck {
   // has returned true.
   bool skips() const { return rule_ == config::OnNonFinite::kSkip; }
 
-  // Begins a new batch.
+  // Starts a new batch.
   void Begin();
   // Checks the dense contribution to variable `v`, which may be empty. Returns whether all
   // contributions since Begin, including this one, are finite. Always returns true if the check is
   // disabled.
   bool Contribution(size_t v, std::span<const std::byte> contribution);
-  // Like Contribution, but checks variable `v` after its update, for programs that never store the
-  // gradient: a gradient that is not finite makes the updated variable not finite.
+  // Like Contribution, but checks variable `v` after its update. Used for programs that never store
+  // the gradient: if the gradient is not finite, neither is the updated variable.
   void Updated(size_t v, const variables::Variable& variable);
   // Like Updated, but checks only the rows with these indices, those of the gradient. The indices
   // may be padded with -1 at the end.
   void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
-  // Says that the program of the batch has found a number that is not finite, and has changed no
-  // variable. `what` is its error, which names the tensor.
+  // Reports that the batch's program has found a number that is not finite, and has changed no
+  // variable. `what` is the program's error, which names the tensor.
   void Refused(std::string what) { refused_ = std::move(what); }
 
   // Returns true if the batch may be applied, and false if it must be skipped. Returns
   // state::RunFailure, with a message that names the step and the first tensor that is not finite
-  // (the loss, then the variables in the model's order), if the run must end. `step` is the step in
-  // progress, counted from 1.
+  // (the loss, then the variables in the model's order), if the run must stop. `step` is the step
+  // in progress, counted from 1.
   StatusOr<bool> Verdict(double loss, int64_t step);
-  // Returns how many of the latest batches were skipped in a row.
+  // Returns the number of batches that were skipped in a row, up to the latest batch.
   int skipped_in_a_row() const { return skipped_in_a_row_; }
   void GoOnFrom(int skipped_in_a_row) { skipped_in_a_row_ = skipped_in_a_row; }
 

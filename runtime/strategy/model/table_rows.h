@@ -1,5 +1,5 @@
-// Finds the rows of tables that a batch reads, for programs that do not contain the tables
-// (ModelDefinition::tables), and holds their values while the program runs.
+// Finds the rows of tables that a batch reads, for programs to which the tables are not available
+// (ModelDefinition::tables). Stores the values of these rows while the program runs.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ class TableRows {
   // Returns the memory for the values of these rows. The caller fills it before the run.
   std::span<std::byte> Values(int v);
 
-  // Sets a program's feeds: the values and, for each id of a lookup, the position of its row among
-  // the values. The addresses of both never change.
+  // Sets a program's feeds: the values of the rows and, for each id of a lookup, the position of
+  // its row among these values. The addresses of the feeds never change.
   void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
 
  private:

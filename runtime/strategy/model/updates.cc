@@ -7,7 +7,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// For most jobs, two or three programs suffice.
+// The maximum number of cached programs. Most jobs need two or three.
 constexpr size_t kMostPrograms = 3;
 
 }  // namespace
@@ -92,7 +92,7 @@ StatusOr<Updates*> UpdatesByRows::ForExamples(int64_t examples) {
   if (found == recent_.end()) {
     ModelDefinition definition = definition_;
     definition.build.batch_size = examples;
-    // Releases the least recently used program before the new one takes memory.
+    // Release the least recently used program before the new one allocates memory.
     if (recent_.size() == kMostPrograms) recent_.pop_back();
     ASSIGN_OR_RETURN(std::unique_ptr<Updates> updates,
                      Updates::Compile(definition, clipping_, store_, device_));

@@ -1,4 +1,4 @@
-// Applies contributions that another program has computed: runs the optimizer once on all
+// Applies contributions that another program has computed: runs one step of the optimizer on all
 // variables, in place.
 #pragma once
 
@@ -33,8 +33,8 @@ class Updates {
                                                     const exec::Device& device);
 
   const exec::Program& program() const { return *program_; }
-  // The number of rows that Run expects in the gradient of variable v, including those with the
-  // index -1; 0 if the variable has no gradient by rows.
+  // Returns the number of rows that Run expects in the gradient of variable v, including rows with
+  // the index -1; 0 if the variable has no gradient by rows.
   int64_t rows_of(int v) const;
 
   // Applies the contributions. `input_of(v)` returns the contribution to variable v. `step` is the
@@ -51,18 +51,18 @@ class Updates {
   int64_t step_ = 0;
 };
 
-// Holds updates for gradients by rows, summed over several ranks. Such gradients have a different
-// number of rows in each step, whereas the shapes of a program are fixed. The norm of a gradient
-// may depend on how many zeros follow it, so all ranks must use the same program for a step. The
-// number of rows that a program expects therefore depends only on the rows of the step, not on
-// earlier steps.
+// Caches updates for gradients by rows that were summed over several ranks. Such gradients have a
+// different number of rows in each step, whereas the shapes of a program are fixed. The norm of a
+// gradient may depend on how many zeros follow it, so all ranks must use the same program for a
+// step. The number of rows that a program expects therefore depends only on the rows of the step,
+// not on earlier steps.
 //
-// Keeps the last few programs used. With clipping or gradient accumulation, each program holds
-// memory for whole tables.
+// Caches the most recently used programs. With clipping or gradient accumulation, each program
+// allocates memory for whole tables.
 class UpdatesByRows {
  public:
-  // Compiles the updates for a small number of rows, and thereby creates the slots. The arguments
-  // are those of Updates::Compile, and must outlive the object.
+  // Compiles the updates for a small number of rows, which also creates the slots. The arguments
+  // are the same as for Updates::Compile, and must outlive the object.
   static StatusOr<std::unique_ptr<UpdatesByRows>> Compile(const ModelDefinition& definition,
                                                           const optimizer::Clipping& clipping,
                                                           variables::VariableStore& store,
@@ -93,7 +93,7 @@ class UpdatesByRows {
   variables::VariableStore& store_;
   const exec::Device& device_;
   std::vector<Entry> recent_;             // the most recently used first
-  std::vector<int64_t> rows_of_example_;  // that each variable's gradient has for one example
+  std::vector<int64_t> rows_of_example_;  // rows of each variable's gradient per example
   std::vector<variables::Variable*> written_;
 };
 

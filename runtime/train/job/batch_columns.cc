@@ -109,11 +109,11 @@ StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig&
                       .class_weights = config.class_weight};
 }
 
-// Marks the columns whose values are cut to the length of a bucket (data::Column::by_length).
+// Marks the columns whose values are truncated to the length of a bucket (data::Column::by_length).
 class LengthMarker {
  public:
-  // `in` contains the types of the inputs. If the model accepts any length in a first axis, this
-  // axis has the length of the longest bucket.
+  // `in` contains the types of the inputs. If the model accepts any length in the first axis of an
+  // input, this axis has the length of the longest bucket.
   LengthMarker(const model::Model& model, const data::Buckets& buckets,
                const std::vector<graph::TensorType>& in)
       : model_(model), buckets_(buckets), in_(in), stated_(model::StatedInputs(model)) {}
@@ -142,14 +142,15 @@ class LengthMarker {
                              "output ", model::OutputNames(model_)[i], " has one score per place ",
                              "of the inputs; use a loss over values, or remove bucket_by_length");
     }
-    // Values may have another layout in the data, but they are in the order of the output.
+    // In the data, the labels may have another shape, but their values are in the same order as in
+    // the output.
     if (labels.classes == 0) labels.shape = output;
     labels.by_length = true;
     return OkStatus();
   }
 
   // Sets cut[i] if the first axis of output i has the length of the bucket. Returns InvalidArgument
-  // if an output depends on the length in another way.
+  // if an output depends on the length in any other way.
   Status Compare(int64_t length, const std::vector<graph::TensorType>& outputs,
                  std::vector<bool>& cut) const {
     std::vector<graph::TensorType> in = in_;

@@ -56,7 +56,7 @@ StatusOr<std::shared_ptr<const data::Source>> InBuckets(
   return data::BucketByLength(std::move(source), options);
 }
 
-// Returns the ids that are never masked: the listed ids and that of the padding. The padding is 0
+// Returns the ids that are never masked: the listed ids and the id of the padding. The padding is 0
 // unless the data or the training file specify it.
 StatusOr<std::vector<int64_t>> SpecialTokens(const config::MaskConfig& mask,
                                              const data::Field* tokens) {

@@ -21,7 +21,8 @@ StatusOr<std::shared_ptr<const data::Source>> BatchSource(
     std::shared_ptr<const data::Source> source);
 
 // Returns InvalidArgument if the layers of data.augment are invalid, or if the model has several
-// inputs or an input that is not float32. Does not read any data, because that may take long.
+// inputs or an input that is not float32. Does not read any data, because that may take a long
+// time.
 Status CheckAugment(const config::TrainingConfig& config, const model::Model& model);
 // Applies only data.augment, which may change the shape of the model's input.
 StatusOr<std::shared_ptr<const data::Source>> AugmentedSource(

@@ -91,8 +91,8 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
-// Returns the prefix of the checkpoint if a run has written `weights`, or "" if `weights` is no
-// such checkpoint.
+// Returns the prefix of the checkpoint if `weights` is a checkpoint that a run has written, and
+// otherwise "".
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   struct stat info{};
   std::string prefix = weights;

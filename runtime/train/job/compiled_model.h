@@ -1,5 +1,5 @@
-// Reads and writes the settings of compile() and the state of the optimizer in files of Keras. A
-// training needs them in addition to the model and its weights.
+// Reads and writes the settings of compile() and the state of the optimizer in files of Keras.
+// Training needs these in addition to the model and its weights.
 #pragma once
 
 #include <memory>
@@ -22,21 +22,21 @@ struct ModelDefinition;
 
 namespace tfjob::train {
 
-// Returns the config, completed with settings from model.file:
-//   loss         if the config names no loss: the loss, the loss weights and, if the config names
-//                no metrics, the metrics
-//   optimizer    if the config names no optimizer: the optimizer, with those hyper-parameters that
-//                the config does not set. Training continues with the optimizer's state
-//                (model.optimizer_state) if model.weights is the same file
+// Returns the config, with missing settings taken from model.file:
+//   loss         if the config names no loss: the loss and the loss weights, and also the metrics
+//                if the config names none
+//   optimizer    if the config names no optimizer: the optimizer with its hyperparameters, except
+//                for those that the config sets. If model.weights is the same file, training also
+//                continues with the optimizer's state (model.optimizer_state)
 // If neither the config nor model.file names an optimizer, the optimizer is SGD. Reads model.file
 // only if the config lacks one of these settings. Error messages name the file and the setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
-// Replaces the slots and the step of the snapshot with those of Keras' optimizer in the file.
-// `given` are the variables whose values come from a file. The slots of all other variables keep
-// their initial values, and so do slots that the optimizer in the file does not have. Returns
-// InvalidArgument if the file has no optimizer state, or if its state belongs to another kind of
-// optimizer or to another model.
+// Replaces the slots and the step of the snapshot with the slots and the step of the Keras
+// optimizer in the file. `given` are the variables whose values come from a file. The slots of all
+// other variables keep their initial values, and so do slots that the optimizer in the file does
+// not have. Returns InvalidArgument if the file has no optimizer state, or if its state belongs to
+// another kind of optimizer or to another model.
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot);
 
@@ -49,7 +49,7 @@ struct CompiledRun {
 
 // Return nullopt if Keras does not have the loss. In the first form, `weights` is a folder with
 // checkpoints, the prefix of a checkpoint, or another weights file; this form also returns errors
-// from LoadCheckpoint. In the second form, the state is that of `snapshot`.
+// from LoadCheckpoint. In the second form, the state is taken from `snapshot`.
 StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
                                                      const model::Model& model,
                                                      std::span<const model::TensorType> features,

@@ -23,7 +23,7 @@
 namespace tfjob::train {
 namespace {
 
-// Reads the metrics that `list`, the value of `key`, names. `list` may be null.
+// Reads the metrics in `list`, which is the value of `key` and may be null.
 StatusOr<std::vector<model::Metric>> ReadMetrics(const char* key, const Json* list) {
   std::vector<model::Metric> metrics;
   if (list == nullptr) return metrics;
@@ -263,7 +263,7 @@ int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Sourc
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together) {
   if (const data::Buckets* buckets = source.buckets()) {
-    // The tasks share the batches of an epoch.
+    // With buckets, the count covers the batches of all tasks.
     return data::BucketBatches::Count(*buckets,
                                       BucketSizes(config, *buckets, 0, training_tasks, together),
                                       config.data.drop_remainder);

@@ -67,12 +67,12 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition,
                                      std::span<const int> streamed = {});
 
-// Returns the options of a training task's pipeline, which has no last batch. In each epoch, the
-// task reads its share of the examples or, if the number of tasks is unknown, all examples in its
-// own order. `together`, here and below, means that each task provides a part of every batch
-// (data::PipelineOptions::global_batch). If `together` is false, returns InvalidArgument unless
-// global_batch_size is a multiple of the number of tasks. Also returns errors from ColumnsOf
-// (batch_columns.h).
+// Returns the options of a training task's pipeline, which never runs out of batches. In each
+// epoch, the task reads its share of the examples or, if the number of tasks is unknown, all
+// examples in its own order. `together`, here and below, means that each task provides a part of
+// every batch (data::PipelineOptions::global_batch). If `together` is false, returns
+// InvalidArgument unless global_batch_size is a multiple of the number of tasks. Also returns
+// errors from ColumnsOf (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,
@@ -90,12 +90,11 @@ int64_t TotalSteps(const config::TrainingConfig& config, const data::Source& sou
 // Returns the number of steps in one epoch, at least 1.
 int64_t StepsPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                       int training_tasks, bool together = false);
-// Returns the number of batches of all tasks in one epoch. A batch that the tasks share counts
-// once.
+// Returns the number of batches in one epoch, over all tasks. A batch that tasks share counts once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, const data::Source& source,
                         int training_tasks, bool together = false);
-// Returns the number of examples in a full batch of all tasks that share batches. If the source has
-// buckets, this is the number for the longest bucket.
+// Returns the number of examples in a full batch that the tasks share. If the source has buckets,
+// this is the number for the longest bucket.
 int64_t UsualGlobalBatch(const config::TrainingConfig& config, const data::Source& source,
                          int training_tasks);
 // Returns the settings that determine the examples of each step and the number of steps: keys of

@@ -32,8 +32,8 @@ struct JobInputs {
   // own order, and batch_size is the batch size of this task. Must be false if tasks share batches.
   bool own_examples = false;
 
-  // The state from which a run without a checkpoint starts, and the number of batches that have
-  // been drawn before this state.
+  // The state from which a run without a checkpoint starts, and the number of batches that were
+  // drawn before this state was reached.
   std::shared_ptr<const state::Snapshot> start;
   int64_t drawn = 0;
 };

@@ -37,7 +37,7 @@ struct Place {
         .first = first && index == 0,
         .threads = std::max(1, threads / static_cast<int>(std::min<size_t>(count, kMostThreads)))};
   }
-  // Returns a seed that differs from those of other places and purposes.
+  // Returns a seed that differs from the seeds for other places and purposes.
   int64_t SeedFor(std::string_view purpose) const {
     return static_cast<int64_t>(PhiloxKey(static_cast<uint64_t>(seed), StrCat(purpose, " ", path)));
   }
@@ -61,7 +61,7 @@ Status InDataset(const Status& error, Split split, size_t index) {
   return Annotate(error, key);
 }
 
-// Loads one of several datasets: data.train or data.eval of `config`.
+// Loads one of several datasets, which is data.train or data.eval in `config`.
 StatusOr<data::SourcePtr> LoadElement(config::TrainingConfig& config, Split split,
                                       const model::Model& model, Extent extent,
                                       const Place& place) {

@@ -51,7 +51,8 @@ std::vector<int64_t> ShapeOf(const config::FeatureConfig& feature) {
   return {static_cast<int64_t>(feature.columns.size())};
 }
 
-// Converts a feature whose strings are converted to ids. `at` is the path of the feature.
+// Returns the description of a feature whose strings are converted to ids. `at` is the path of the
+// feature.
 StatusOr<data::ExampleFeature> ToIds(const std::string& name, const config::FeatureConfig& feature,
                                      const std::string& at) {
   data::ExampleFeature ids{.name = name, .dtype = DType::kInt64};
@@ -93,7 +94,7 @@ StatusOr<data::ExampleFeature> ToFeature(const std::string& name,
                               .fill = feature.default_value};
 }
 
-// Sets the features of the training file, and the fields that use them.
+// Sets the features in `options` from the training file, and the fields that use these features.
 Status AddFeatures(const config::TrainingConfig& config, Split split, const model::Model& model,
                    Extent extent, data::RecordOptions& options) {
   const SourceConfig& source = SourceOf(config, split);

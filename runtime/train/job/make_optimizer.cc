@@ -23,7 +23,7 @@ StatusOr<optimizer::Schedule> MakeSchedule(const config::ScheduleConfig& config)
   return made;
 }
 
-// Sets the hyper-parameters that the training file specifies, except the learning rate.
+// Sets the hyperparameters that the training file specifies, except the learning rate.
 void SetGiven(const config::OptimizerConfig& config, optimizer::Optimizer& made) {
   const auto set = [](auto& member, const auto& given) { member = given.value_or(member); };
   set(made.momentum, config.momentum);

@@ -9,7 +9,7 @@
 namespace tfjob::train {
 
 // Creates the optimizer; the default is SGD. Returns InvalidArgument, with a message that names the
-// key, for invalid hyper-parameters.
+// key, for invalid hyperparameters.
 StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& config);
 optimizer::Clipping ClippingOf(const config::OptimizerConfig& config);
 

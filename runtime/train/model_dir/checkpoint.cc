@@ -307,8 +307,8 @@ Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingSta
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return OkStatus();
   const Status status = CheckCheckpoint(latest->prefix, training);
-  // If the newest checkpoint is damaged, an older one may be intact. Only an attempt to load it can
-  // show that.
+  // If the newest checkpoint is damaged, an older one may be intact, but only loading it can show
+  // this.
   if (absl::IsDataLoss(status))
     return LoadLatestCheckpoint(folder, training, {.streamed = streamed}).status();
   return status;

@@ -33,7 +33,7 @@ namespace tfjob::train {
 // cannot be read, returns the error. Returns InvalidArgument, and writes nothing, if the ledger is
 // longer than LoadCheckpoint accepts (256 MiB). Checks the right to write (io::CheckRight) three
 // times: at the start, before the checkpoint appears under its name, and before it is registered.
-// An error of a check ends the save.
+// If a check fails, the save stops and returns the error.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem(), const io::WriteRight& right = {});
@@ -41,10 +41,10 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
 // The resources that a load may use.
 struct LoadOptions {
   // If set, the values are read into the memory of this snapshot's tensors, and the returned
-  // snapshot consists of these tensors. They must have the model's types and shapes, and their
-  // content is undefined after an error. If null, the values are read into new tensors.
+  // snapshot consists of these tensors. The tensors must have the model's types and shapes, and
+  // their content is undefined after an error. If null, the values are read into new tensors.
   const state::Snapshot* into = nullptr;
-  ThreadPool* pool = nullptr;  // if set, its threads also read
+  ThreadPool* pool = nullptr;  // if set, its threads help to read the values
   // If set, the values of `variables` (indices in ascending order) stay in the file, and `values`
   // receives references to them in the same order. The snapshot then contains neither values nor
   // slots of these variables. `into` must be null.

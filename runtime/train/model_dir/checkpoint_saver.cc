@@ -65,9 +65,9 @@ struct CheckpointSaver::Shared {
   Event written;  // set when a write ends
   Clock* clock ABSL_GUARDED_BY(mutex);
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
-  std::optional<Pending> state ABSL_GUARDED_BY(mutex);  // being written
-  std::optional<Pending> next ABSL_GUARDED_BY(mutex);   // written after `state`
-  bool mark ABSL_GUARDED_BY(mutex) = false;             // only the mark is being written
+  std::optional<Pending> state ABSL_GUARDED_BY(mutex);  // the state that is being written
+  std::optional<Pending> next ABSL_GUARDED_BY(mutex);   // the state to write after `state`
+  bool mark ABSL_GUARDED_BY(mutex) = false;             // only the marker is being written
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;

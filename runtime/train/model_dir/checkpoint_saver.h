@@ -19,9 +19,9 @@
 namespace tfjob::train {
 
 struct SaverOptions {
-  // `write` writes a checkpoint, and `mark` writes the mark that the run is over. These functions
-  // run on the saver's thread. A hanging function may outlive the saver, so the functions must own
-  // the objects that they use. If `write` is null, nothing is saved. `term` is that of the state
+  // `write` writes a checkpoint, and `mark` writes the marker of the run's end. These functions run
+  // on the saver's thread. A hanging function may outlive the saver, so the functions must own the
+  // objects that they use. If `write` is null, nothing is saved. `term` is the term of the state
   // (io::WriteRight).
   std::function<Status(const state::Snapshot& snapshot, Time now, int64_t term)> write;
   std::function<Status(int64_t step, Time now)> mark;

@@ -409,7 +409,7 @@ TEST_F(TrainCheckpointTest, WithoutAJobUidAMarkFromBeforeTheRunDoesNotCount) {
   // If the UID matches, the time is ignored.
   ASSERT_TRUE(MarkFinished(folder_, {.job_uid = "u"}, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .oldest = Time(1001s)}), 42);
-  // Earlier versions of the trainer wrote marks of this form.
+  // Earlier versions of the trainer wrote markers of this form.
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/finished.json", R"({"global_step":7})").ok());
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {}), 7);

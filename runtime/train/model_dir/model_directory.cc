@@ -55,8 +55,8 @@ Status ModelDirectory::Prepare() {
   return Sweep();
 }
 
-// Also checks the newest checkpoint, because the folder may not be the one that the chief has
-// checked.
+// Checks the newest checkpoint before preparing the folder, because the folder may not be the one
+// that the chief has checked.
 Status ModelDirectory::TakeOver(int64_t term) {
   RETURN_IF_ERROR(Check());
   RETURN_IF_ERROR(CheckLatestCheckpoint(options_.folder, options_.training));

@@ -1,4 +1,4 @@
-// Prepares the folder of a run (model_dir), and writes the run's checkpoints and the mark of its
+// Prepares the folder of a run (model_dir), and writes the run's checkpoints and the marker of its
 // end. Either a single task does this during the whole run, or several tasks of a group may do it
 // in turn. In the second case, each operation checks whether the task has the right to write.
 #pragma once
@@ -30,26 +30,26 @@ struct ModelDirectoryOptions {
   std::function<Status()> may_write;
 };
 
-// Owned by one thread. The operations may hang with the disk.
+// Owned by one thread. The operations hang if the disk hangs.
 class ModelDirectory {
  public:
   explicit ModelDirectory(ModelDirectoryOptions options) : options_(std::move(options)) {}
 
-  // Creates the folder, and removes the end marks of earlier runs and the remains of interrupted
+  // Creates the folder, and removes the end markers of earlier runs and the remains of interrupted
   // writes. Returns an error if the folder is not writable. If this may change (MayPass), only logs
   // a warning.
   Status Prepare();
   // Saves a checkpoint (SaveCheckpoint). If several tasks may write, the first call in a term also
-  // prepares the folder. This call saves nothing if the newest checkpoint is already of this step,
-  // because the task that previously had the right has then saved it.
+  // prepares the folder. That call saves nothing if the newest checkpoint already has this step: in
+  // this case, the task that previously had the right to write has saved it.
   Status Save(const state::Snapshot& snapshot, Time now, int64_t term);
   Status Mark(int64_t step, Time now);
 
  private:
   Status Check() const { return options_.may_write ? options_.may_write() : OkStatus(); }
   Status TryToWrite() const;
-  // Removes the mark in this folder. If several tasks may write, keeps a mark of this run, because
-  // another task has ended the run.
+  // Removes the marker in this folder. If several tasks may write, keeps a marker of this run,
+  // because another task has ended the run.
   Status ClearMark(const std::string& folder) const;
   Status Sweep() const;
   // Checks and prepares the folder. Call once per term, before the first save.

@@ -14,7 +14,7 @@ state::Snapshot StateAt(int64_t step) {
   return {.global_step = step, .variables = {}, .ledger = ""};
 }
 
-// Several tasks write in turn.
+// Tests model directories to which several tasks write, one after another.
 class ModelDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -53,7 +53,7 @@ TEST_F(ModelDirectoryTest, TheFirstSavePreparesTheFolder) {
 }
 
 // Another task has ended the run. A task that still believes that it has the right to write must
-// not remove the mark, because late tasks wait for the mark.
+// not remove the marker, because late tasks wait for the marker.
 TEST_F(ModelDirectoryTest, KeepsTheMarkOfItsOwnRun) {
   ASSERT_EQ(MarkFinished(folder_, run_, 7, Time(1s)), OkStatus());
   ASSERT_EQ(MarkFinished(folder_ + "/eval", run_, 7, Time(1s)), OkStatus());
@@ -90,7 +90,7 @@ TEST_F(ModelDirectoryTest, DoesNotReplaceACheckpointThatTheTaskBeforeHasSaved) {
   EXPECT_EQ(Newest(), 9);
 }
 
-// Another task may have written to the folder in between.
+// While this task had no right to write, another task may have written to the folder.
 TEST_F(ModelDirectoryTest, PreparesTheFolderAgainWhenTheRightReturns) {
   ModelDirectory directory = Shared();
   ASSERT_EQ(directory.Save(StateAt(8), Time(2s), 3), OkStatus());

@@ -11,9 +11,9 @@
 
 namespace tfjob::train {
 
-// What the file contains.
+// The contents of the file.
 struct Claim {
-  int64_t first_term = 0;  // the number
+  int64_t first_term = 0;  // the number described above
   std::string job_uid;     // the job of the run, and its attempt
   int32_t attempt = 0;
   bool operator==(const Claim&) const = default;

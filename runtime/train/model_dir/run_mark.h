@@ -1,5 +1,5 @@
-// Writes, reads and removes the mark that records the end of a run. The mark is a file in the run's
-// folder (finished.json), for tasks that see only the folder.
+// Writes, reads and removes the marker that records the end of a run. The marker is a file in the
+// run's folder (finished.json), for tasks that see only the folder.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace tfjob::train {
 
-// Identifies the run whose end a mark records. The chief writes a mark in model_dir after the last
-// checkpoint, and the evaluator writes one in model_dir/eval after evaluating that checkpoint. A
-// run that continues in model_dir removes both. A mark of another job or attempt belongs to an
+// Identifies the run whose end a marker records. The chief writes a marker in model_dir after the
+// last checkpoint, and the evaluator writes one in model_dir/eval after evaluating that checkpoint.
+// A run that continues in model_dir removes both. A marker of another job or attempt belongs to an
 // older run and is ignored.
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
-  // Used only if there is no job UID: a mark that is older than this time belongs to an earlier
+  // Used only if there is no job UID: a marker that is older than this time belongs to an earlier
   // run.
   Time oldest{};
 };
@@ -36,14 +36,14 @@ struct RunEnd {
 
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
                     FileSystem& files = RealFileSystem());
-// Writes a mark like MarkFinished, but records that the run has failed.
+// Writes a marker like MarkFinished, but records that the run has failed.
 Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& end, Time now,
                   FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);
-// Returns the content of the run's mark, or nullopt if the folder has no mark of this run.
+// Returns the content of the run's marker, or nullopt if the folder has no marker of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// Returns the step from the run's mark, or nullopt if there is no mark of this run or the run has
-// failed.
+// Returns the step from the run's marker, or nullopt if there is no marker of this run or the run
+// has failed.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

@@ -5,11 +5,11 @@
 //
 //   training   A save that is due starts a write. Only one write is in progress at a time; a save
 //              that becomes due during a write starts afterwards. A failed write is repeated with
-//              the newest state after `retry`, which doubles up to `slowest_retry`; a save that
-//              becomes due before then starts at once.
+//              the newest state after `retry`, which doubles up to `slowest_retry`; if another save
+//              becomes due before the retry, it starts at once.
 //   stopping   After the write in progress, one attempt to save the last step.
 //   ending     As in stopping, but repeated every `retry` until it succeeds or `final_patience` has
-//              elapsed. Then the mark that the run is over (run_mark.h) is written in the same way.
+//              elapsed. Then the marker of the run's end (run_mark.h) is written in the same way.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct SavePolicy {
 // Tells the caller what to do after an event.
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
-  bool mark = false;                // start to write the mark, and call OnBeginMark
+  bool mark = false;                // start to write the marker, and call OnBeginMark
   std::string warning;              // for the log; "" if none
   std::string note;                 // for the log, at level info; "" if none
   std::optional<Duration> wake_at;  // when to call OnTime; also call it after each OnWritten

@@ -25,7 +25,8 @@ def parse(description, transports):
 
 
 def bus_factor(arguments):
-    """Returns the smallest fraction of an operation's bytes that each rank must send."""
+    """Returns the minimum number of bytes that each rank must send, as a fraction of the
+    operation's bytes."""
     ranks = arguments.ranks
     if arguments.operation == "all_reduce":
         return 2 * (ranks - 1) / ranks

@@ -1,9 +1,9 @@
 """Runs the processes of a training cluster on this machine, and measures their CPU time between two
-marks that the leader sets. Does not depend on any framework.
+markers that the leader prints. Does not depend on any framework.
 
-The leader writes `@begin` and later `@end` to standard output. After each mark, the launcher
-records the CPU time of all processes, and then writes a line, for which the leader waits. Finally,
-the leader writes `@result` and a line of JSON.
+The leader writes `@begin` and later `@end` to standard output. After each marker, the launcher
+records the CPU time of all processes, and then writes a line. The leader waits for this line.
+Finally, the leader writes `@result` and a line of JSON.
 """
 
 import contextlib

@@ -41,7 +41,7 @@ def main():
 
     def apply(variable, accumulator, gradient):
         if isinstance(gradient, tf.IndexedSlices):
-            # Like Keras 2, adds up the rows of an id that occurs several times.
+            # Add up the rows of an id that occurs several times, as Keras 2 does.
             indices, positions = tf.unique(gradient.indices)
             rows = tf.math.unsorted_segment_sum(gradient.values, positions, tf.size(indices))
             if options.optimizer == "sgd":

@@ -27,7 +27,8 @@ def make_lstm(nn):
 
 
 def make_resnet_50(nn):
-    """Returns ResNet-50 as in Keras Applications: strides in the first convolution of a block."""
+    """Returns ResNet-50 as in Keras Applications, where the first convolution of a block has the
+    strides."""
     def conv_bn(inputs, outputs, size, stride=1):
         return [nn.Conv2d(inputs, outputs, size, stride, padding=size // 2), nn.BatchNorm2d(outputs, eps=1.001e-5)]
 

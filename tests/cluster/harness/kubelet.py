@@ -95,8 +95,8 @@ class Kubelet:
             self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
 
     def _take_away(self, pod):
-        """Removes a deleted pod from the API server, as kubelets do when the pod has ended. Needed
-        only if a list still contains such a pod."""
+        """Removes a deleted pod from the API server, as kubelets do when the pod has ended. Only a
+        deleted pod that a list still contains needs to be removed."""
         metadata = pod["metadata"]
         if pod["spec"].get("nodeName") in self.lost_nodes:
             return

@@ -27,7 +27,8 @@ void Check(bool holds, const std::string& what) {
   std::exit(1);
 }
 
-// Calls the service, and checks the answer, which is also printed and parsed as text.
+// Calls the service, and checks the answer. Prints the answer as text and parses the text, to test
+// both with Debian's protobuf.
 void Call(greeting::Greeter::Stub& stub) {
   greeting::Words request, answer, parsed;
   request.add_words("there");

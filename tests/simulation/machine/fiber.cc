@@ -22,8 +22,8 @@ namespace {
 constexpr size_t kStackBytes = size_t{512} << 10;
 constexpr size_t kGuardBytes = 4096;
 
-// The stacks of finished fibers, which later fibers use, because mapping a stack takes longer than
-// most fibers run.
+// Returns the stacks of finished fibers. Later fibers reuse them, because mapping a new stack would
+// take longer than most fibers run.
 std::vector<std::byte*>& FreeStacks() {
   static auto& stacks = *new std::vector<std::byte*>;
   return stacks;

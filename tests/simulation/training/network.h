@@ -1,6 +1,6 @@
-// Simulates the network between the tasks of a job. The bytes of a stream take time, keep their
-// order, and may be lost when the stream breaks, even in the middle of a frame. Partitions hold
-// bytes back, and processes may end without notice.
+// Simulates the network between the tasks of a job. The bytes of a stream take time to arrive, keep
+// their order, and may be lost when the stream breaks, even in the middle of a frame. Partitions
+// hold bytes back, and processes may end without notice.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ std::vector<Oracle::Row> Oracle::RowsOf(const std::vector<const Tensor*>& values
 }
 
 int64_t Oracle::Used(const Row& row, int rank, int64_t batch) const {
-  // The mean of three gradients has a rounding error.
+  // Round the element, because the mean of three gradients is not exact.
   return std::lround(row.cells[static_cast<size_t>(rank * plan_.batches + batch)]);
 }
 
@@ -109,8 +109,8 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
     const int64_t used = Used(row, rank, batch);
     if (!result.dropped && used < 1)
       story_.Violate(StrCat(who, " was answered with values of ps ", row.server, " without it"));
-    // A restarted task may compute a batch again whose gradient from the task's earlier process has
-    // been used.
+    // A restarted task may recompute a batch whose gradient its earlier process has already
+    // contributed.
     if (result.dropped && used > 0 && result.drawn != batch)
       story_.Violate(StrCat(who, " was dropped, but ps ", row.server, " has used it"));
     if (stale && used > 0 && first_time)

@@ -1,6 +1,7 @@
-// Decodes JPEG images with libjpeg-turbo. To report an error, the library calls a function of its
-// user, which must not return. The function in this file calls longjmp, which skips destructors.
-// Therefore, only functions without objects that have destructors may call the library (JpegStep).
+// Decodes JPEG images with libjpeg-turbo. To report an error, the library calls a function that its
+// user provides. This function must not return. The one in this file calls longjmp, which skips
+// destructors. Therefore, only functions without objects that have destructors may call the library
+// (JpegStep).
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -17,8 +18,8 @@ namespace tfjob::data {
 namespace {
 
 // The decoder processes the whole image for every scan of a progressive image, even if the scan has
-// only a few bytes. Without a limit, a small file with many scans could take very long to decode.
-// Encoders write at most a few dozen scans.
+// only a few bytes. Without a limit, a small file with many scans could take a very long time to
+// decode. Encoders write at most a few dozen scans.
 constexpr int kMostScans = 500;
 constexpr int64_t kMostScannedPixels = int64_t{1} << 32;
 constexpr int kMostRowsAtOnce = 16;
@@ -97,10 +98,10 @@ void ReadJpegHeader(JpegState& state) {
 
 // Fails if scans are missing from a file that ends properly; without this check, the library would
 // leave the affected parts grey or blurred. Must be called after all scans have been read. In a
-// progressive file, it is valid that no scan contains some AC coefficients; these are 0. However,
-// every component needs DC coefficients (the library cannot write a file without them, either). If
-// a scan contains a coefficient, the scans must contain all of its bits, as encoders always write
-// it.
+// progressive file, some AC coefficients may be missing from all scans; these coefficients are 0.
+// However, every component needs DC coefficients (the library cannot write a file without them,
+// either). If a scan contains a coefficient, the scans must contain all of its bits, as encoders
+// always write it.
 void CheckScans(JpegState& state) {
   const jpeg_decompress_struct& library = state.library;
   for (int c = 0; c < library.num_components; ++c) {

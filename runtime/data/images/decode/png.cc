@@ -1,6 +1,7 @@
-// Decodes PNG images with libpng. To report an error, the library calls a function of its user,
-// which must not return. The function in this file calls longjmp, which skips destructors.
-// Therefore, only functions without objects that have destructors may call the library (PngStep).
+// Decodes PNG images with libpng. To report an error, the library calls a function that its user
+// provides. This function must not return. The one in this file calls longjmp, which skips
+// destructors. Therefore, only functions without objects that have destructors may call the library
+// (PngStep).
 #include <png.h>
 
 #include <algorithm>

@@ -52,8 +52,8 @@ struct CaseFamily {
   const char* name;
   std::vector<std::vector<Comparison> (*)(uint64_t seed)> cases;
 };
-// Returns the families. Together, they contain all ops that have a kernel for GPUs, except for
-// those that programs need no kernel for, and those that CheckNumerics and Scan stand for.
+// Returns the families. Together, they contain every op of MakeTable (table.h) except
+// CheckNumerics, which has its own test.
 std::span<const CaseFamily> CaseFamilies();
 
 }  // namespace tfjob::kernels::cuda

@@ -113,8 +113,9 @@ double ElementAt(const std::byte* from, DType dtype) {
   }
 }
 
-// Returns how far an element of an output may be from the expected one. If the numbers before
-// rounding to a half type differ, the results may be neighbours.
+// Returns the largest allowed difference of an output's element from the expected one. For a half
+// type, neighbouring numbers are allowed, because slightly different numbers may be rounded to
+// different neighbours.
 double AllowedError(const Comparison& comparison, DType dtype, double expected) {
   const double size = std::abs(expected);
   const double allowed = comparison.tolerance * std::max(comparison.floor, size);

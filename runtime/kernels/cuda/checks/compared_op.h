@@ -1,4 +1,4 @@
-// Computes an op on the CPU, and compares the results of another device with it.
+// Computes an op on the CPU, and compares the results of another device with those of the CPU.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ void ForRows(const Operand& operand, const std::function<void(size_t, size_t)>& 
 // Owned by one thread. `comparison` must outlive this object.
 class ComparedOp {
  public:
-  // Chooses the layouts of the operands. The seed determines them, and the values of the inputs.
+  // Chooses the layouts of the operands. The seed determines these layouts, and the values of the
+  // inputs.
   ComparedOp(const Comparison& comparison, uint64_t seed);
 
   const KernelRequest& request() const { return request_; }

@@ -9,10 +9,10 @@
 
 namespace tfjob::kernels::cuda {
 
-// A tensor with random values in [low, high], which are rounded to the dtype. Some floats are 0. If
-// `special` is set, some are NaN or infinite. If `ascending` is set, the values are distinct int64
-// numbers in [0, high), in ascending order, followed by some -1. If `whole` is set, floats are
-// whole numbers, so some of them are equal. If `row_stride` is 0, it is chosen at random.
+// A tensor with random values in [low, high], rounded to the dtype. Some floats are 0. If `special`
+// is set, some floats are NaN or infinite. If `ascending` is set, the values are distinct int64
+// numbers in [0, high), in ascending order, followed by some -1. If `whole` is set, all floats are
+// whole numbers, so that some of them are equal. If `row_stride` is 0, it is chosen at random.
 struct RandomOperand {
   Shape shape;
   DType dtype = DType::kFloat32;
@@ -33,9 +33,9 @@ struct Comparison {
   double floor = 1;
 };
 
-// Returns the comparison and, in most cases, a second one with a half type in place of float32:
-// bfloat16 if the seed is even, float16 if it is odd. There is no second one if no operand is
-// float32, or if the op updates variables with an optimizer.
+// Returns the comparison. If any operand is float32, and the op does not update variables with an
+// optimizer, also returns the comparison with a half type in place of float32: bfloat16 if the seed
+// is even, or float16 if it is odd.
 std::vector<Comparison> WithHalfType(const Comparison& comparison, uint64_t seed);
 
 }  // namespace tfjob::kernels::cuda

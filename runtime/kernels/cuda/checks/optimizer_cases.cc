@@ -15,8 +15,8 @@ using optimizer::Optimizer;
 void AddOptimizer(std::vector<Optimizer>& all, Kind kind,
                   const std::function<void(Optimizer&)>& change) {
   Optimizer o = Optimizer::Default(kind);
-  // The rate is large, so that the update matters. The epsilon is large, because the random slots
-  // are not those of a real run.
+  // The rate is large, so that the update has a visible effect. The epsilon is large, because
+  // random slots do not fit together like those of a real run.
   o.learning_rate = 0.1;
   o.epsilon = 1e-2;
   change(o);
@@ -33,7 +33,7 @@ std::vector<Optimizer> OptimizersToCompare() {
   AddOptimizer(all, Kind::kSgd, [](Optimizer& o) { o.momentum = 0.9, o.nesterov = true; });
   AddOptimizer(all, Kind::kAdam, [](Optimizer& o) { o.amsgrad = true; });
   AddOptimizer(all, Kind::kRmsprop, [](Optimizer& o) { o.momentum = 0.5; });
-  // The epsilon is large, because the random mean may be larger than the root of the mean square.
+  // The epsilon is large, because the random mean may exceed the root of the random mean square.
   AddOptimizer(all, Kind::kRmsprop, [](Optimizer& o) { o.centered = true, o.epsilon = 10; });
   AddOptimizer(all, Kind::kRmsprop, [](Optimizer& o) {
     o.centered = true;

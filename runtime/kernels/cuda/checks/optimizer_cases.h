@@ -10,7 +10,8 @@ namespace tfjob::kernels::cuda {
 
 inline constexpr double kUpdateTolerance = 1e-5;
 
-// Returns every kind of optimizer with its defaults, and some of them with each of their options.
+// Returns every kind of optimizer with its default options, and some kinds also with each of their
+// other options.
 std::vector<optimizer::Optimizer> OptimizersToCompare();
 
 // Adds slots to the operands. Their values are positive, because some slots are means of squares.

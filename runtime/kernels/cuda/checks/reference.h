@@ -1,12 +1,12 @@
-// Provides the kernels with which those for GPUs are compared.
+// Provides the reference kernels, with which the kernels for GPUs are compared.
 #pragma once
 
 #include "runtime/kernels/kernel.h"
 
 namespace tfjob::kernels::cuda {
 
-// Returns the kernels for CPUs, including ApplyOptimizer. Ops that have kernels only for GPUs are
-// computed by the kernels of several ops.
+// Returns the kernels for CPUs, including ApplyOptimizer. An op that has a kernel only for GPUs is
+// computed with the CPU kernels of several other ops.
 const KernelTable& ReferenceKernels();
 
 }  // namespace tfjob::kernels::cuda

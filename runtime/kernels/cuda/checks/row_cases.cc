@@ -9,7 +9,7 @@ std::vector<Comparison> SumCases(uint64_t seed) {
   PhiloxStream random(seed);
   const int64_t rows = Draw(random, {1, 7, 255, 256, 257, 1500});
   const int64_t cols = Draw(random, {1, 5, 31, 32, 33, 70});
-  const RandomOperand matrix{Shape({rows, cols}), DType::kFloat32, 0, 1};  // no cancellation
+  const RandomOperand matrix{Shape({rows, cols}), DType::kFloat32, 0, 1};  // sums do not cancel
   std::vector<Comparison> all = {{"BiasAddGrad", {}, {matrix}, {{Shape({cols})}}, 2e-5}};
   for (const char* op : {"Sum", "Mean"}) {
     const auto axes = [](int64_t axis) { return Attributes{{"axes", std::vector<int64_t>{axis}}}; };
@@ -29,7 +29,7 @@ std::vector<Comparison> ReductionCases(uint64_t seed) {
     if (!reduced) kept.push_back(dims[axis]);
     ones.push_back(reduced ? 1 : dims[axis]);
   }
-  const RandomOperand positive{Shape(dims), DType::kFloat32, 0, 1};  // no cancellation
+  const RandomOperand positive{Shape(dims), DType::kFloat32, 0, 1};  // sums do not cancel
   const RandomOperand special{Shape(dims), DType::kFloat32, -3, 3, true};
   const bool keep = random.Below(2) == 0;
   const Attributes attributes = {{"axes", axes}, {"keep_dims", keep}};

@@ -7,14 +7,14 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Values that are read as integers lie in [low, high).
+// Random integers lie in [low, high).
 RandomOperand IdsBelow(int64_t bound, int64_t count, DType dtype) {
   return {Shape({count}), dtype, 0, static_cast<double>(bound)};
 }
 
 }  // namespace
 
-// The random words must be equal bit for bit, and Dropout must keep the same elements.
+// Both devices must draw bit-identical words, and Dropout must keep the same elements.
 std::vector<Comparison> RandomNumberCases(uint64_t seed) {
   PhiloxStream random(seed);
   const Shape shape = DrawShape(random);
@@ -75,7 +75,8 @@ std::vector<Comparison> GatherCases(uint64_t seed) {
   return all;
 }
 
-// The numbers of ids are near the sizes of the parts that are sorted, numbered and added.
+// The numbers of ids are close to the sizes of the parts in which ids are sorted and numbered, and
+// rows are added.
 std::vector<Comparison> SumOfEqualIdsCases(uint64_t seed) {
   constexpr int64_t kCounts[] = {1, 2, 63, 64, 65, 200, 511, 512, 513, 1024, 1025, 2600};
   const int64_t count = kCounts[seed % 12];
@@ -84,7 +85,7 @@ std::vector<Comparison> SumOfEqualIdsCases(uint64_t seed) {
     PhiloxStream random(static_cast<uint64_t>(count + distinct));
     const int64_t cols = Draw(random, {1, 5, 32, 40});
     const DType dtype = random.Below(2) == 0 ? DType::kInt32 : DType::kInt64;
-    const RandomOperand values{Shape({count, cols}), DType::kFloat32, 0, 1};  // no cancellation
+    const RandomOperand values{Shape({count, cols}), DType::kFloat32, 0, 1};  // sums do not cancel
     all.push_back({"DeduplicateIndexedSlices",
                    {},
                    {IdsBelow(distinct, count, dtype), values},

@@ -8,7 +8,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The library and the CPU add in different orders.
+// The tolerance of sums, which the library and the CPU add in different orders.
 constexpr double kVisionTolerance = 2e-5;
 
 WindowAxis DrawAxis(PhiloxStream& random, int64_t inputs) {
@@ -114,7 +114,7 @@ std::vector<Comparison> PoolingCases(uint64_t seed) {
   // If the values are special, some windows contain NaN, or only infinities.
   const RandomOperand values{.shape = image, .special = seed % 2 == 1, .whole = true};
   const RandomOperand maxima{.shape = pooled, .special = seed % 2 == 1, .whole = true};
-  // The maxima of MaxPoolGrad are random, too: the op only compares the values with them.
+  // MaxPoolGrad gets random maxima: it only compares the values with them.
   return {{"MaxPool", attributes, {values}, {{pooled}}, 0},
           {"AvgPool", attributes, {{image}}, {{pooled}}},
           {"AvgPoolGrad", attributes, {{pooled}}, {{image}}},
@@ -181,8 +181,8 @@ std::vector<Comparison> ImageTransformCases(uint64_t seed) {
       {"width", out.dim(2)},
       {"images", images},
       {"interpolation", std::string(seed % 8 < 4 ? "BILINEAR" : "NEAREST")}};
-  // Some transforms are not finite, and some have pixels with k = 0. In all others, it is very
-  // unlikely that a coordinate is a whole number, at which the value may jump.
+  // Some transforms are not finite, and some have pixels with k = 0. In all other transforms,
+  // coordinates are very unlikely to be whole numbers, where the value may jump.
   const RandomOperand transforms{
       .shape = {images.dim(0), 8}, .low = -1, .high = 1, .special = seed % 3 == 0};
   return {{"ImageProjectiveTransformV3", attributes, {{images}, transforms}, {{out}}, 2e-5},

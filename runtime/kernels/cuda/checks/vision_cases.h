@@ -27,8 +27,8 @@ ConvolutionCase DrawConvolution(PhiloxStream& random, int64_t groups, int64_t de
 // and activation.
 std::vector<Comparison> ConvolutionsOf(const ConvolutionCase& c);
 
-// Return the ops with all combinations of an activation, a side input and, for the gradients, a
-// second tensor.
+// Return batch normalisations, and their gradients, with all combinations of an activation, a side
+// input and, for the gradients, a second tensor.
 std::vector<Comparison> NormsOf(const Shape& shape, double low, double high);
 std::vector<Comparison> NormGradientsOf(const Shape& shape);
 

@@ -77,8 +77,8 @@ class EmulatedRun {
     return outputs;
   }
 
-  // Excludes MatMulAccumulate, which is a product of the device's library: programs in which a
-  // kernel may refuse its inputs do not contain it.
+  // Excludes MatMulAccumulate, which the device's library computes: programs in which a kernel may
+  // refuse its inputs do not contain this op.
   bool UpdatesVariables() const {
     return request().op != "MatMulAccumulate" && op_.UpdatedInput(0) >= 0;
   }
@@ -89,15 +89,15 @@ class EmulatedRun {
     return memory_.Allocate(operand.bytes(), name, offset);
   }
 
-  // Does not copy the padding, so that any read of the padding is reported.
+  // Copies an input without its padding, so that any read of the padding is reported.
   void CopyInput(size_t i, std::byte* to) {
     ForRows(request().inputs[i], [&](size_t offset, size_t bytes) {
       EmulatedMemory::Write(to + offset, op_.input(i) + offset, bytes);
     });
   }
 
-  // Returns the memory of an input that the output is to share, or null. `used` is the memory of
-  // the outputs before this one.
+  // Returns the memory of the input that the output is to share, or null if it is to share none.
+  // `used` is the memory of the previous outputs.
   void* InPlaceOf(const std::vector<InPlace>& rules, int output,
                   const std::vector<const void*>& inputs, const std::vector<void*>& used) {
     for (const InPlace& rule : rules) {

@@ -13,8 +13,8 @@ namespace tfjob::kernels::cuda {
 
 // Prepares the op for both devices, and runs it on each, first with the given dtypes and then with
 // a half type (WithHalfType). The seed determines the values, the padding of rows, which addresses
-// are unaligned, whether an output uses the memory of an input where the entry allows it, and the
-// order in which the emulator runs threads. Reports through gtest any differences, invalid
+// are unaligned, whether an output uses the memory of an input (if the table's entry allows it),
+// and the order in which the emulator runs threads. Reports through gtest any differences, invalid
 // accesses, and elements that were not written. An op that updates variables runs a second time,
 // after another kernel has refused its inputs, and must then change no variable.
 void Compare(const Comparison& comparison, uint64_t seed);

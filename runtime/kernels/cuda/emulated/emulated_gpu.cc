@@ -27,7 +27,7 @@ void NoteWritten(const void* address, size_t bytes) {
 }
 
 void RunEmulated(const Entry& entry, const void* parameter, Dim grid, Dim block, uint64_t seed) {
-  const FlushDenormals flush;  // as nvcc's -ftz=true
+  const FlushDenormals flush;  // like nvcc's -ftz=true
   cuda::Run(entry, parameter, grid, block, seed);
 }
 

@@ -110,7 +110,7 @@ bool Complete(std::span<Thread> warp, unsigned mask) {
   return true;
 }
 
-// Runs a warp until each of its lanes has ended or is waiting at a barrier of the block.
+// Runs a warp until each of its lanes has exited or is waiting at a barrier of the block.
 void RunWarp(std::span<Thread> warp) {
   for (;;) {
     bool progress = false;
@@ -130,8 +130,8 @@ void RunWarp(std::span<Thread> warp) {
   }
 }
 
-// Lets the threads that are waiting at a barrier continue. Returns false if the block is done,
-// because all threads have ended or the block would hang.
+// Lets the threads that are waiting at a barrier continue. Returns false if no thread can continue,
+// because all have exited or the block would hang.
 bool OpenBarrier() {
   const Thread* at = nullptr;
   const Thread* odd = nullptr;

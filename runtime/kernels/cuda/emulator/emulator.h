@@ -67,13 +67,13 @@ struct Registration {
 // Runs all blocks. If the seed is 0, everything runs in order.
 void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed);
 
-// Kernels call these functions, through shim.h.
+// Kernels call the next functions through shim.h.
 void Barrier(Site site);
 uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site);
 
 // Records a report, such as "race: write of out+0x10 at update.cu:17 …".
 void Report(const char* kind, const std::string& text);
-// Returns and forgets the reports that were recorded since the last call.
+// Returns the reports that were recorded since the last call, and clears them.
 std::vector<std::string> TakeReports();
 
 // Returns true if the address belongs to the parameter or the threads of the running launch.

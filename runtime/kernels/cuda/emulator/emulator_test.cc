@@ -85,7 +85,8 @@ TEST(Emulator, ReportsUnalignedAccessesOf16Bytes) {
   ExpectReport("TestUnaligned", "alignment: ");
 }
 
-// The tests below are skipped without the shadow, so it must not be absent by mistake.
+// The tests below are skipped if the build has no shadow, so check that the shadow is not missing
+// by mistake.
 TEST(ShadowOfTheBuild, IsOnUnlessTheBuildHasASanitizer) {
 #ifdef TFJOB_SHADOW
   EXPECT_TRUE(shadow::Enabled());
@@ -110,8 +111,8 @@ TEST_F(Shadow, ReportsReadsOfWhatNothingHasWritten) {
   ExpectReport("TestUninitialised", "uninitialised: read of y+");
 }
 
-// In some orders, a thread reads a word before the word is first written; in others, it reads an
-// older or newer value. Each order must lead to a report.
+// In some orders, a thread reads a word before it is first written; in other orders, the thread
+// reads an older or newer value. Every order must lead to a report.
 TEST_F(Shadow, ReportsAMissingBarrier) {
   ExpectReport("TestWithoutBarrier", "race: read of shared memory+");
 }
@@ -161,8 +162,9 @@ TEST_F(Shadow, KnowsWhichWordsWereWritten) {
   EXPECT_EQ(shadow::FirstUninitialised(y, 256), 1);
 }
 
-// Returns the units of traffic that the kernel's accesses to shared memory or, if `shared` is
-// false, to device memory take, and those that they would take ideally.
+// Returns the units of traffic (Traffic) for the kernel's accesses, and the smallest number of
+// units that could move the same bytes. Counts accesses to shared memory or, if `shared` is false,
+// to device memory.
 std::pair<uint64_t, uint64_t> TrafficOf(const char* kernel, bool shared) {
   Operands operands;
   operands.Run(kernel, 0);

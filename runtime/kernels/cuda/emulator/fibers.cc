@@ -18,8 +18,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves the stack pointer, and continues on another stack. All other state of a fiber is on its
-// stack: the registers that a function must preserve (System V ABI, x86-64).
+// Saves the stack pointer, and continues on another stack. The rest of a fiber's state, that is,
+// the registers that a function must preserve (System V ABI, x86-64), is on the fiber's stack.
 extern "C" void tfjob_emulator_switch(void** save, void* load);
 asm(R"(
 .text
@@ -57,8 +57,8 @@ struct Host {
   const void* bottom = nullptr;  // the bottom of its stack, for the address sanitizer
   size_t bytes = 0;
   std::vector<int> free_stacks;
-  // The address sanitizer's copy of each stack. The next fiber on the stack takes the copy over,
-  // because making a copy for each fiber would take 20 times as long as everything else.
+  // The address sanitizer's fake stack for each stack. The next fiber on a stack reuses the fake
+  // stack, because creating one for each fiber would take 20 times as long as everything else.
   void* fake_stacks[kMostThreads] = {};
 };
 Host host;

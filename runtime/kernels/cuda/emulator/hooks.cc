@@ -67,7 +67,7 @@ void Store(Float16* to, float4 value) {
 
 }  // namespace tfjob::kernels::cuda
 
-// Builds with a sanitizer compile the kernels without the calls.
+// Builds with a sanitizer compile the kernels without the calls, so they need no hooks.
 #ifdef TFJOB_SHADOW
 using tfjob::kernels::cuda::AccessRange;
 namespace shadow = tfjob::kernels::cuda::shadow;

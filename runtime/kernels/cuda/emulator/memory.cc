@@ -38,7 +38,7 @@ EmulatedMemory::~EmulatedMemory() {
 
 std::byte* EmulatedMemory::Allocate(size_t bytes, const std::string& name, size_t offset) {
   std::byte* const address = Arena() + used_ + offset;
-  // Between two allocations, at least kAlignment bytes belong to neither.
+  // Leave at least kAlignment unused bytes between two allocations.
   used_ += (offset + bytes + 2 * kAlignment - 1) / kAlignment * kAlignment;
   if (used_ > kBytes) std::abort();
   std::memset(address, 0xff, bytes);

@@ -15,7 +15,7 @@ class EmulatedMemory {
   EmulatedMemory(const EmulatedMemory&) = delete;
   EmulatedMemory& operator=(const EmulatedMemory&) = delete;
 
-  // Returns memory that begins `offset` bytes after a multiple of 256. The test fails if no memory
+  // Returns memory whose address is a multiple of 256, plus `offset`. The test fails if no memory
   // is left.
   std::byte* Allocate(size_t bytes, const std::string& name, size_t offset = 0);
   // Freed memory is never reused.

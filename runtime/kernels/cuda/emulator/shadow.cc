@@ -23,8 +23,9 @@ namespace {
 constexpr uint32_t kMany = 2047;   // replaces a thread's number if there are several threads
 constexpr int kWatchedBlocks = 4;  // the blocks of a launch whose traffic is counted
 
-// The last read or write of a word or a byte. A segment is the part of one block between two
-// barriers; segments are numbered throughout the program. Segment 0 means that there was no access.
+// The last read or write of a word or a byte. A segment is the part of one block's execution
+// between two barriers. Segments are numbered throughout the run of the program; segment 0 means
+// that there was no access.
 struct Stamp {
   uint32_t segment = 0;
   uint32_t thread : 11 = 0;
@@ -34,8 +35,8 @@ constexpr uint32_t kEpochs = 0x1fffff;
 struct Cell {
   Stamp write, read;
 };
-// Takes the place of a segment if a word was accessed in parts. Each byte of such a word has its
-// own cell.
+// Used in place of a segment for words that were accessed in parts. Each byte of such a word has
+// its own cell.
 constexpr uint32_t kInBytes = 0xffffffff;
 struct Segment {
   uint64_t launch = 0;
@@ -46,7 +47,7 @@ struct Allocation {
   std::string name;
 };
 
-// Not a member of a static object, because it is set before the constructors of static objects run.
+// A separate variable, because it is set before the constructors of static objects run.
 constinit bool enabled = false;
 
 struct Shadow {
@@ -65,7 +66,7 @@ struct Shadow {
 };
 Shadow s;
 
-// Returns cells that are zero. Only pages that are accessed take up memory.
+// Returns cells that are zero. Only those pages that are accessed use physical memory.
 Cell* MapCells(size_t words) {
   void* const memory = mmap(nullptr, words * sizeof(Cell), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -312,7 +313,7 @@ void Access(uintptr_t address, unsigned bytes, Kind kind, const void* pc) {
       Report("local", "access to the stack of another thread at " + LineOf(pc));
     return;
   }
-  // Constants precede the static variables.
+  // Constants are stored before the static variables, and may be read.
   const bool constant = kind == Kind::kRead &&
                         address >= reinterpret_cast<uintptr_t>(&__executable_start) &&
                         address < data;

@@ -1,6 +1,6 @@
-// Checks the memory accesses of kernels. The kernels' sources are compiled with -fsanitize=thread,
-// which inserts a call before every access. hooks.cc defines the functions that are called, in
-// place of the sanitizer's run-time library, so that no kernel needs to be changed. Reports
+// Checks the memory accesses of kernels, without changes to their sources: the kernels are compiled
+// with -fsanitize=thread, which inserts a call before every access. hooks.cc defines the functions
+// that are called, in place of the sanitizer's run-time library. Reports
 //   bounds         an access outside the allocations, or past the end of one
 //   uninitialised  a read of a word that has not been written
 //   race           two accesses to one byte in the same launch, at least one of them a write, that
@@ -30,8 +30,9 @@ void Allocated(uintptr_t address, size_t bytes, const std::string& name);
 void Reset();
 // Forgets an allocation.
 void Freed(uintptr_t address);
-// Record that a copy or a library has written the range, or reads it. Report ranges outside any
-// allocation, and reads of words that have not been written. Ignore addresses outside the arena.
+// Record that a copy or a library has written the range, or is about to read it. Report ranges that
+// are not within an allocation, and reads of words that have not been written. Ignore addresses
+// outside the arena.
 void HostWrote(uintptr_t address, size_t bytes);
 void HostReads(uintptr_t address, size_t bytes);
 // Returns the index of the first word in the range that has not been written, or -1 if there is
@@ -43,7 +44,7 @@ int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 struct Traffic {
   std::string where;  // "update.cu:57"
   bool shared = false;
-  uint64_t requests = 0;  // by warps
+  uint64_t requests = 0;  // accesses by warps
   uint64_t units = 0;     // sectors of 32 bytes; for shared memory, passes over the banks
   uint64_t ideal = 0;     // the fewest units in which the same bytes can be moved
 };

@@ -70,7 +70,7 @@ TFJOB_KERNEL(TestBankConflict, TestParameter, kTestThreads) {
   if (threadIdx.x < 32) p.y[threadIdx.x] = tile[(threadIdx.x + 1) % 32 * 32];
 }
 
-// Each thread updates a byte of its own. The bytes of a word belong to threads of two blocks.
+// Each thread updates its own byte. The bytes of a word belong to threads of two blocks.
 TFJOB_KERNEL(TestBytes, TestParameter, kTestThreads) {
   uint8_t* const bytes = reinterpret_cast<uint8_t*>(p.x) + 2 * threadIdx.x + blockIdx.x;
   *bytes = static_cast<uint8_t>(*bytes + 1);

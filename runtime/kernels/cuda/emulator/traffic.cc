@@ -113,7 +113,7 @@ std::string LineOf(const void* pc) {
   Dl_info info{};
   if (dladdr(pc, &info) == 0) return text;
   std::array<char, 400> command{};
-  // Subtracts 1, because `pc` is the address after the call, which may be on the next line.
+  // Subtract 1, because `pc` is the address after the call, which may belong to the next line.
   std::snprintf(command.data(), command.size(), "addr2line -s -e '%s' %#lx 2>/dev/null",
                 info.dli_fname,
                 reinterpret_cast<uintptr_t>(pc) - 1 - reinterpret_cast<uintptr_t>(info.dli_fbase));

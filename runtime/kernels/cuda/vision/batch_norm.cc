@@ -17,8 +17,8 @@ int64_t PartsOf(int64_t rows) {
   return std::max<int64_t>(1, (rows + kNormRows - 1) / kNormRows);
 }
 
-// Returns the grid for a matrix. It has at least one part, because sums over no rows are needed,
-// too.
+// Returns the grid for a matrix. The grid has at least one part even if the matrix has no rows,
+// because sums over no rows are needed, too.
 Grid NormGrid(int64_t rows, uint32_t cols) {
   return {Blocks(cols, 32) * static_cast<unsigned>(PartsOf(rows))};
 }
@@ -65,7 +65,7 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
-  // The moments of all columns, for each part.
+  // The moments of all columns in each part.
   struct Moments {
     float* mean;
     float* squares;
@@ -113,7 +113,8 @@ class BatchNormKernel final : public Kernel {
   const int64_t x_stride_, side_stride_, y_stride_;
 };
 
-// Computes the gradient before the activation and its sums, and from these the gradients.
+// Computes the gradient before the activation, then the sums of this gradient, and from these the
+// gradients of the inputs.
 class BatchNormGradKernel final : public Kernel {
  public:
   BatchNormGradKernel(Launcher launcher, const KernelRequest& request, const NormOptions& options)
@@ -201,8 +202,8 @@ Prepared PrepareNorm(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand& x = request.outputs[0];
   RETURN_IF_ERROR(CheckCount(x));
-  // Checks the rows and columns separately: even a matrix without elements may have more of them
-  // than a grid may have blocks.
+  // Check the rows and columns separately: even a matrix without elements may have more rows or
+  // columns than a grid may have blocks.
   if (x.rows() > INT32_MAX || x.cols() > INT32_MAX)
     return Unimplemented("a tensor of ", x.rows(), " rows of ", x.cols(), " elements");
   return std::make_unique<K>(launcher, request, options);

@@ -1,5 +1,5 @@
-// Normalises the columns of a matrix, and computes the gradients. Sums are added in a tree that
-// depends only on the shape.
+// Normalises the columns of a matrix, and computes the gradients. Terms of sums are added in a tree
+// that depends only on the shape.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/vision/parameters.h"
 
@@ -20,7 +20,7 @@ TFJOB_DEVICE NormTile TileOfNorm(int64_t rows, uint32_t cols) {
           begin + kNormRows < rows ? begin + kNormRows : rows};
 }
 
-// Returns the sum over the threads of a column, on each of them. `sums` must not be in use.
+// On each thread of a column, returns the sum over the column's threads. `sums` must not be in use.
 TFJOB_DEVICE float SumOfColumn(float (*sums)[kWarp], float value) {
   sums[threadIdx.y][threadIdx.x] = value;
   for (unsigned half = kNormWarps / 2; half > 0; half /= 2) {
@@ -56,14 +56,14 @@ TFJOB_DEVICE void StoreMoments(float (*moments)[kNormWarps][kWarp], const Moment
   moments[2][threadIdx.y][threadIdx.x] = m.rows;
 }
 
-// Returns the factor of a column, by which values are multiplied after the mean has been
-// subtracted.
+// Returns the factor by which a column's values are multiplied after the mean has been subtracted.
 TFJOB_DEVICE float FactorOf(const BatchNormChannels& channels, uint32_t col) {
   return channels.gamma[col] / sqrtf(channels.variance[col] + channels.epsilon);
 }
 
-// Returns the normalised value before the activation. The gradient calls the same function to
-// determine whether the activation has let the value pass, so both must round in the same way.
+// Returns the normalised value before the activation. The gradient calls this function, too, to
+// determine whether the activation has let the value pass; the results must be rounded in the same
+// way.
 TFJOB_DEVICE float Normalised(float x, float mean, float factor, float beta) {
   return fmaf(x - mean, factor, beta);
 }

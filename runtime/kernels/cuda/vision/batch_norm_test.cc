@@ -1,4 +1,4 @@
-// Compares batch normalisation and its gradient with those of the CPU, over random shapes.
+// Compares batch normalisation and its gradient with those of the CPU, on random shapes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,8 +14,8 @@ TEST(BatchNorm, EqualsTheCpus) {
   for (uint64_t seed = 0; seed < 16; ++seed) CompareAll(BatchNormCases(seed), seed);
 }
 
-// The cases merge the moments of one part and a single row, of several parts, and of parts in two
-// steps.
+// The numbers of rows cover one part plus a single row, several parts that are merged in one step,
+// and parts that are merged in two steps.
 TEST(BatchNorm, OfManyRowsEqualsTheCpus) {
   for (const int64_t rows : {257, 1000, 256 * 256 + 300}) {
     CompareAll(NormsOf({rows, 2}, -3, 3), 1);
@@ -30,7 +30,7 @@ TEST(BatchNorm, KeepsTheVarianceOfValuesFarFromZero) {
   Compare(norm, 1);
 }
 
-// The mean of no rows is NaN.
+// Without rows, the mean is NaN.
 TEST(BatchNorm, OfNoRowsEqualsTheCpus) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     CompareAll(NormsOf({0, 3}, -3, 3), seed);

@@ -1,9 +1,10 @@
-// Implements convolutions as products of two matrices. A row of the first matrix contains the
+// Implements convolutions as products of two matrices. Each row of the first matrix contains the
 // elements that one window covers (im2col), ordered by group; the second matrix is the filter. If
-// each window is a single pixel, the image itself is the first matrix. Otherwise, pieces of the
-// matrix are copied to the workspace one after another.
+// each window covers a single pixel, the image itself is the first matrix. Otherwise, the first
+// matrix is assembled in the workspace, piece by piece.
 //
-// Results of half types are rounded once: what is added in several steps is stored as float32.
+// Results of half types are rounded only once: sums that are added in several steps are stored as
+// float32.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -55,7 +56,8 @@ bool SeesPixels(const Convolution& c) {
   return sees(c.window.height) && sees(c.window.width);
 }
 
-// Describes the product for some windows. If `accumulate` is set, it is added to the result.
+// Describes the product for this number of windows. If `accumulate` is set, the product is added to
+// the result.
 ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, int64_t windows,
                                   bool accumulate, FloatType type, Arithmetic arithmetic) {
   const Sizes sizes(c);
@@ -63,7 +65,7 @@ ProductDescription DescriptionFor(ConvolutionPass pass, const Convolution& c, in
   const int64_t matrix = SeesPixels(c) ? c.image.row_stride : sizes.elements;
   const int64_t filter = c.filter.row_stride, output = c.output.row_stride;
   cpu::ProductLayout layout{windows, outputs, seen, false, false, matrix, filter, output};
-  int64_t first_step = seen, second_step = outputs, result_step = outputs;  // between groups
+  int64_t first_step = seen, second_step = outputs, result_step = outputs;  // from group to group
   if (pass == ConvolutionPass::kBackwardInput) {
     layout = {windows, seen, outputs, false, true, output, filter, matrix};
     first_step = outputs;
@@ -168,7 +170,7 @@ class ConvolutionKernel final : public Kernel {
     return (static_cast<size_t>(bytes) + 63) / 64 * 64;
   }
 
-  // Returns the distance in bytes of the piece's first window in the output.
+  // Returns the offset, in bytes, of the piece's first window in the output.
   int64_t OutputOffset(const Piece& piece) const {
     return piece.first * c_.output.row_stride * ElementBytes(type_);
   }
@@ -215,7 +217,7 @@ class ConvolutionKernel final : public Kernel {
     return matrix;
   }
 
-  // Adds the rows of the matrix to the images to which the windows belong.
+  // Adds each row of the matrix to the pixels of the image that the row's window covers.
   void Add(const Piece& piece, const float* matrix, void* image, Stream& stream) const {
     const int64_t first = piece.first / sizes_.windows_per_image;
     const int64_t last = (piece.first + piece.windows - 1) / sizes_.windows_per_image;
@@ -243,11 +245,11 @@ class ConvolutionKernel final : public Kernel {
   const bool in_place_;
   const FloatType matrix_type_;
   const int64_t piece_;  // windows per piece
-  // If the pieces' gradients of a filter are summed in the workspace: writes the sums to the
-  // output.
+  // Set if the filter's gradients from several pieces are summed in the workspace: writes the sums
+  // to the output.
   std::unique_ptr<Kernel> round_sums_;
   size_t sums_bytes_ = 0;
-  // The products, by the number of windows and whether the product is added to the result.
+  // The products, keyed by the number of windows and by whether the product is added to the result.
   std::map<std::pair<int64_t, bool>, std::unique_ptr<FinishedProduct>> products_;
   std::vector<Piece> pieces_;
   size_t product_bytes_ = 0;

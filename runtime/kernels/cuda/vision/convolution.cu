@@ -1,5 +1,5 @@
-// Copies the elements that windows cover into a matrix (im2col), and adds a matrix to images
-// (col2im).
+// Copies the elements that windows cover to a matrix (im2col), and adds the elements of such a
+// matrix to images (col2im).
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/floats.h"
 #include "runtime/kernels/cuda/vision/parameters.h"
@@ -29,7 +29,7 @@ TFJOB_DEVICE void CopySeen(const GatherWindowsParameter& p, int64_t from, int64_
   static_cast<T*>(p.matrix)[to] = from < 0 ? T{0} : static_cast<const T*>(p.image)[from];
 }
 
-// The position of an element of the images, and whether its present value is kept.
+// The position of an element of the images, and whether the matrix is added to its present value.
 struct Added {
   int64_t to;
   bool begun;
@@ -84,7 +84,7 @@ TFJOB_KERNEL(GatherQuads, GatherWindowsParameter, kWindowThreads) {
   const uint32_t element = 4 * ThreadOfWindows();
   if (element >= p.count) return;
   const int64_t from = SeenAt(p, element);
-  // Four elements of two bytes are a number of eight bytes. The quotients are whole numbers.
+  // Copy four elements of two bytes as one number of eight bytes. Both quotients are whole numbers.
   if (p.bytes == 2) return CopySeen<uint64_t>(p, from < 0 ? -1 : from / 4, element / 4);
   const float4 zero{0.0f, 0.0f, 0.0f, 0.0f};
   Store(static_cast<float*>(p.matrix) + element,

@@ -1,4 +1,4 @@
-// Compares convolutions with those of the CPU, over random shapes.
+// Compares convolutions with those of the CPU, on random shapes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +12,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// If `window_bytes` is small, pieces are single windows.
+// Compares convolutions whose windows are copied in pieces of up to `window_bytes`. If
+// `window_bytes` is small, each piece is a single window.
 void CompareInPieces(const ConvolutionCase& c, uint64_t seed, size_t window_bytes) {
   GpuAccess gpu = EmulatedGpu(seed);
   gpu.window_bytes = window_bytes;
@@ -65,7 +66,7 @@ TEST(Convolutions, ByPiecesEqualTheCpus) {
   }
 }
 
-// The library reads the image itself, without a copy.
+// The library reads the image itself, so no copy is needed.
 TEST(Convolutions, OfPixelsNeedNoCopy) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     for (const int64_t groups : {1, 3}) {
@@ -84,8 +85,8 @@ TEST(Convolutions, OfPixelsNeedNoCopy) {
   }
 }
 
-// Returns the workspace of a convolution of images of 64 x 64 pixels and 16 channels. The windows
-// cover 3 x 3 pixels.
+// Returns the workspace size of a convolution with windows of 3 x 3 pixels, over images of 64 x 64
+// pixels and 16 channels.
 size_t WorkspaceFor(int64_t images, size_t window_bytes) {
   const WindowAxis axis{.size = 3, .before = 1, .after = 1};
   const ConvolutionCase c{.image = {images, 64, 64, 16}, .window = {axis, axis}, .outputs = 8};

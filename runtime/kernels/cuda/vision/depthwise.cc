@@ -62,8 +62,8 @@ int64_t PartsOf(const Convolution& c) {
   return (c.output.rows() + kDepthwiseWindows - 1) / kDepthwiseWindows;
 }
 
-// Sums the products over parts of the windows, and then the parts. If the filter's rows are padded,
-// the sums are finally copied to the padded rows.
+// Sums the products for each part of the windows, and then adds the sums of the parts. If the
+// filter's rows are padded, finally copies the result to the padded rows.
 class DepthwiseFilterKernel final : public Kernel {
  public:
   DepthwiseFilterKernel(Launcher launcher, const Convolution& c, std::unique_ptr<Kernel> copy)

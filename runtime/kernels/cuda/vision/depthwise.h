@@ -6,8 +6,8 @@
 
 namespace tfjob::kernels::cuda {
 
-// Prepares a pass. To compute the gradient of the filter, the workspace contains one sum for each
-// combination of an element of the window, an output, and a part of 256 windows.
+// Prepares a pass of a convolution. For the gradient of the filter, the workspace contains one sum
+// for each combination of an element of the window, an output, and a part of 256 windows.
 Prepared PrepareDepthwise(const Launcher& launcher, cpu::ConvolutionPass pass,
                           const cpu::Convolution& convolution);
 

@@ -7,14 +7,15 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The four pixels of the image from which a pixel of the output is interpolated, row by row. The
-// fill value replaces a pixel that is -1.
+// The four pixels of the image from which a pixel of the output is interpolated. If the index of a
+// pixel is -1, the fill value is used.
 struct Sources {
   int64_t top_left, top_right, bottom_left, bottom_right;
   float right, bottom;  // the weights of the right column and of the bottom row
 };
 
-// Returns the coordinate inside the image whose value the image has at the coordinate `at`.
+// Maps a coordinate that may be outside the image to one inside the image. The image's value at the
+// result is used for the original coordinate.
 TFJOB_DEVICE float Inside(ImageBorder border, float at, uint32_t size) {
   const float length = static_cast<float>(size), last = length - 1.0f;
   if (border == ImageBorder::kConstant || (at >= 0.0f && at <= last)) return at;
@@ -57,7 +58,7 @@ TFJOB_DEVICE Sources SourcesOf(const ImageTransformParameter& p, const float* tr
 // pixel.
 TFJOB_DEVICE float Weighted(const ImageTransformParameter& p, const float* image, int64_t pixel,
                             float weight) {
-  if (weight == 0.0f) return 0.0f;  // also if the pixel is infinite
+  if (weight == 0.0f) return 0.0f;  // even if the pixel is infinite
   return weight * (pixel < 0 ? p.fill_value : image[pixel * p.in_stride]);
 }
 

@@ -1,4 +1,4 @@
-// Compares projective transformations with those of the CPU, over random shapes.
+// Compares projective transformations with those of the CPU, on random shapes.
 #include <gtest/gtest.h>
 
 #include "runtime/kernels/cuda/checks/cases.h"

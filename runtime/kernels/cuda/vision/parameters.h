@@ -1,5 +1,5 @@
-// Declares the parameters of the kernels for images and batch normalisation, as parameters.h does
-// for the other kernels. Images are [images,height,width,channels]. The stride of images is the
+// Declares the parameters of the kernels for images and batch normalisation. The rules in
+// ../parameters.h apply. Images are [images,height,width,channels]. The stride of images is the
 // distance between pixels. A tensor has fewer than 2^31 elements.
 #pragma once
 
@@ -38,9 +38,10 @@ struct GatherWindowsParameter {
 };
 
 // AddWindows is the transpose of GatherWindows: it adds each element of the matrix to the element
-// of the images to which it corresponds (col2im). It covers the images from `first_image` on. If
-// the matrix begins in the middle of an image, it adds to the values that the image already has.
-// AddQuads does the same for four channels per thread, under the conditions of GatherQuads.
+// of the images to which it corresponds (col2im). It updates the images starting at `first_image`.
+// If the matrix starts in the middle of an image, its elements are added to the values that the
+// image already has. AddQuads does the same for four channels per thread, under the conditions of
+// GatherQuads.
 struct AddWindowsParameter {
   const float* matrix;
   void* image;
@@ -72,7 +73,7 @@ struct DepthwiseParameter {
 
 // DepthwiseFilter computes the filter's gradient in parts of kDepthwiseWindows windows. A block
 // sums the products of one part for one element of the window and 32 outputs. Another kernel adds
-// the parts.
+// the sums of the parts.
 inline constexpr int kDepthwiseWarps = 8;
 inline constexpr int kDepthwiseWindows = 256;
 struct DepthwiseFilterParameter {
@@ -86,8 +87,8 @@ struct DepthwiseFilterParameter {
 };
 
 // MaxPool and AvgPool compute one element of the output per thread. Windows have no dilation.
-// FindMaxima finds, for each window, the first element that equals the maximum: the index of its
-// pixel in the image, or kNoMaximum.
+// FindMaxima finds, for each window, the first element that equals the maximum. It writes the index
+// of that element's pixel in the image, or kNoMaximum.
 inline constexpr uint32_t kNoMaximum = 0xffffffffu;
 struct PoolParameter {
   const void* image;
@@ -112,7 +113,7 @@ struct PoolGradParameter {
   FloatType type;
 };
 
-// How an image continues outside its borders; the same values as cpu::Border.
+// How an image continues outside its borders. The values are the same as those of cpu::Border.
 enum class ImageBorder : int32_t { kConstant, kReflect, kWrap, kNearest };
 // ImageTransform computes one element of the output per thread. ImageTransformGrad computes one
 // channel of one image per thread, because only the transforms, which are in device memory,
@@ -135,8 +136,8 @@ struct ImageTransformParameter {
 inline constexpr int kNormWarps = 8;
 inline constexpr int kNormRows = 256;
 
-// ColumnMoments computes, for each column of a part of kNormRows rows, the mean, and the sum of the
-// squared deviations from it divided by `divisor`.
+// ColumnMoments computes two moments of each column in each part of kNormRows rows: the mean, and
+// the sum of the squared deviations from the mean, divided by `divisor`.
 struct ColumnMomentsParameter {
   const float* in;
   float* mean;     // [parts, cols]
@@ -166,8 +167,8 @@ struct BatchNormChannels {
   float epsilon;
 };
 
-// BatchNorm computes y = gamma·(x - mean)/√(variance + epsilon) + beta, then adds `side` and
-// applies Relu, if they are set.
+// BatchNorm computes y = gamma·(x - mean)/√(variance + epsilon) + beta. Then adds `side` if it is
+// set, and applies Relu if `relu` is set.
 struct BatchNormParameter {
   const float* x;
   const float* side;  // may be null
@@ -178,7 +179,7 @@ struct BatchNormParameter {
   int32_t relu;
 };
 
-// How the gradient determines which values the activation has let pass.
+// How the gradient kernel determines which values the activation has let pass.
 enum class PassedBy : int32_t {
   kAll,       // there is no activation
   kComputed,  // the normalised value is computed again

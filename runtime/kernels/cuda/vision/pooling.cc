@@ -71,7 +71,8 @@ Prepared PrepareAvgPoolGrad(const Launcher& launcher, const KernelRequest& reque
                     });
 }
 
-// Finds the maxima first, because several windows may have their maximum in the same pixel.
+// Finds the maxima of all windows first. Then adds their gradients per pixel, because several
+// windows may have their maximum in the same pixel.
 class MaxPoolGradKernel final : public Kernel {
  public:
   MaxPoolGradKernel(Launcher launcher, const PoolParameter& find, const PoolGradParameter& grad)

@@ -7,7 +7,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The inputs that a window covers, for one element of the output.
+// The inputs that the window of one output element covers.
 struct Seen {
   Range rows, cols;
   int64_t plane;  // the position of the element's channel in the first pixel of the image
@@ -23,7 +23,7 @@ TFJOB_DEVICE Seen SeenBy(const PoolParameter& p, uint32_t element) {
               at.channel};
 }
 
-// Returns the element's channel in a pixel of the image.
+// Returns the value of a pixel of the image, in the channel of the output element.
 TFJOB_DEVICE float InputAt(const PoolParameter& p, const Seen& seen, uint32_t pixel) {
   return ReadFloat(p.image, p.type, seen.plane + static_cast<int64_t>(pixel) * p.image_stride);
 }
@@ -106,7 +106,7 @@ TFJOB_KERNEL(AvgPoolGrad, PoolGradParameter, kWindowThreads) {
   float sum = 0.0f;
   for (uint32_t row = rows.begin; row < rows.end; ++row) {
     const Range seen_rows = InputsOf(height, row);
-    // Unrolled, the loop would need local memory.
+    // If unrolled, the loop would need local memory.
     TFJOB_NOT_UNROLLED
     for (uint32_t col = cols.begin; col < cols.end; ++col) {
       const Range seen_cols = InputsOf(width, col);

@@ -1,4 +1,4 @@
-// Compares pooling with that of the CPU, over random shapes.
+// Compares pooling with that of the CPU, on random shapes.
 #include <gtest/gtest.h>
 
 #include "runtime/kernels/cuda/checks/cases.h"

@@ -1,4 +1,5 @@
-// Finds windows in images. Only kernels include this header.
+// Maps elements of images to the windows that cover them, and vice versa. Only kernels include this
+// header.
 #pragma once
 
 #include "runtime/kernels/cuda/device.h"
@@ -24,17 +25,17 @@ TFJOB_DEVICE int64_t NumberOf(uint32_t image, uint32_t row, uint32_t col, uint32
   return (static_cast<int64_t>(image) * rows + row) * cols + col;
 }
 
-// Returns the input that element k of a window covers. If that is padding, the result is at least
-// span.inputs.
+// Returns the input that element k of a window covers. If the element covers padding, the result is
+// at least span.inputs.
 TFJOB_DEVICE uint32_t InputOf(const WindowSpan& span, uint32_t window, uint32_t k) {
   return window * span.stride + k * span.dilation - span.before;
 }
 
-// Returns the window whose element k covers the input. If there is none, the result is at least
-// span.windows.
+// Returns the window whose element k covers the input. If there is no such window, the result is at
+// least span.windows.
 TFJOB_DEVICE uint32_t WindowOf(const WindowSpan& span, uint32_t input, uint32_t k) {
-  // The position of the window's first element, counted from the first padding; a huge number if it
-  // would be negative.
+  // The position of the window's first element, counted from the start of the padding. A negative
+  // position wraps around to a huge number.
   const uint32_t begin = input + span.before - k * span.dilation;
   const uint32_t window = begin / span.stride;
   return window * span.stride == begin ? window : span.windows;
