@@ -69,7 +69,7 @@ struct CompileOptions {
   // The fetches, such as gradients, that Run or Wait announces as soon as they are computed. The
   // schedule is split into segments at these points.
   std::vector<std::string> announced;
-  // If set, the passes of graph/passes.h and FuseSgd run first.
+  // If set, the passes of graph/passes.h, FuseSgd and FuseBiasGradient run first.
   bool optimize = true;
 };
 
