@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "runtime/device/cuda/fake_blas.h"
@@ -141,6 +142,21 @@ TEST(CudaProgram, TrainsLikeTheCpu) {
       SCOPED_TRACE(StrCat(Name(optimizer.kind), ", seed ", seed));
       ExpectClose(Train(EmulatedCudaDevice(seed), optimizer), expected);
     }
+  }
+}
+
+// Only the GPU's library computes the gradient of a bias together with that of its layer's matrix.
+TEST(CudaProgram, ComputesTheGradientsOfALayerTogether) {
+  for (const bool gpu : {false, true}) {
+    const Device device = gpu ? EmulatedCudaDevice(1) : CpuDevice();
+    VariableStore store(device.row_stride, device.runtime);
+    CreateVariables(store);
+    const auto graph = Net(Optimizers().back()).Finish();
+    const auto program = Compile(*graph, store, device);
+    ASSERT_TRUE(program.ok()) << program.status();
+    const std::string text = (*program)->ToString();
+    EXPECT_EQ(text.find("MatMulBiasGrad(") != std::string::npos, gpu) << text;
+    EXPECT_EQ(text.find("BiasAddGrad(") != std::string::npos, !gpu) << text;
   }
 }
 

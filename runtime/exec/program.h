@@ -70,7 +70,8 @@ struct CompileOptions {
   // The fetches, such as gradients, that Run or Wait announces as soon as they are computed. The
   // schedule is split into segments at these points.
   std::vector<std::string> announced;
-  // If set, the passes of graph/passes.h and FuseSgd rewrite the graph before it is compiled.
+  // If set, the passes of graph/passes.h, FuseSgd and FuseBiasGradient rewrite the graph before it
+  // is compiled.
   bool optimize = true;
 };
 

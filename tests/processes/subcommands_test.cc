@@ -1,5 +1,5 @@
 // Tests the subcommands of tfjob-trainer: they can be stopped at any time, use the settings of the
-// training file, and reject flags that do not apply to them.
+// training file, and reject flags that do not apply to them. Also tests --selftest.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,6 +47,22 @@ class SubcommandsTest : public testing::Test {
                   Path("y.csv"), "--batch-size", "1", "--threads", "1"});
   }
 };
+
+TEST_F(SubcommandsTest, SelfTestSaysWhyThereIsNoGpu) {
+  // Without a visible GPU, there is none that the program could use, whatever this machine has.
+  Program test(Runfile("runtime/cmd/tfjob-trainer"), {"--selftest=cuda"},
+               {{"CUDA_VISIBLE_DEVICES", ""}}, Path("log"));
+  EXPECT_EQ(test.AwaitEnd(60s), 77);
+  EXPECT_EQ(test.Output().rfind("no device: ", 0), 0U) << test.Output();
+}
+
+TEST_F(SubcommandsTest, SelfTestRefusesOtherNames) {
+  const auto test = Start({"--selftest=tpu"});
+  EXPECT_EQ(test->AwaitEnd(60s), 2);
+  EXPECT_NE(test->Output().find("--selftest: expected cuda, or one family such as cuda/"),
+            std::string::npos)
+      << test->Output();
+}
 
 TEST_F(SubcommandsTest, PredictStopsBetweenBatches) {
   std::string rows;  // enough rows for minutes of prediction

@@ -97,10 +97,16 @@ StatusOr<std::unique_ptr<FinishedProduct>> FinishedProduct::Prepare(
     aligned.epilogue = LibraryPart(finish);
     rest = {.activation = finish.activation == "Relu" ? "" : finish.activation};
   }
-  ASSIGN_OR_RETURN(Variant fast, PrepareVariant(gpu, aligned, rest, stored, out));
+  StatusOr<Variant> fast = PrepareVariant(gpu, aligned, rest, stored, out);
+  if (absl::IsUnimplemented(fast.status()) && aligned.epilogue != ProductEpilogue::kNone) {
+    // The library has no algorithm for the epilogue, so kernels compute all that follows.
+    aligned.epilogue = ProductEpilogue::kNone;
+    fast = PrepareVariant(gpu, aligned, finish, stored, out);
+  }
+  RETURN_IF_ERROR(fast.status());
   ASSIGN_OR_RETURN(Variant any, PrepareVariant(gpu, unaligned, finish, stored, out));
   return std::unique_ptr<FinishedProduct>(
-      new FinishedProduct(std::move(fast), std::move(any), wide ? stored.bytes() : 0));
+      new FinishedProduct(*std::move(fast), std::move(any), wide ? stored.bytes() : 0));
 }
 
 size_t FinishedProduct::library_bytes() const {

@@ -204,24 +204,28 @@ TEST(Products, AnErrorOfTheLibraryIsReported) {
               testing::HasSubstr("cuBLASLt has no algorithm for a product of 2 x 2 by 2 x 2"));
 }
 
-// Without an algorithm for the epilogue, the same kernel computes the product and the sums
-// separately.
-TEST(Products, NeedNoAlgorithmForTheSums) {
+// If the library has no algorithm for an epilogue, kernels compute the same.
+TEST(Products, NeedNoAlgorithmForEpilogues) {
   static BlasApi library;
+  static int refused = 0;
   const auto without = [](BlasApi& blas) {
     library = blas;
     blas.MatmulDescSetAttribute = [](auto handle, unsigned attribute, const void* value,
                                      size_t bytes) {
-      const bool sums =
-          attribute == device::cuda::kBlasEpilogue &&
-          *static_cast<const uint32_t*>(value) >= device::cuda::kBlasEpilogueBiasGradientA;
+      const bool epilogue = attribute == device::cuda::kBlasEpilogue &&
+                            *static_cast<const uint32_t*>(value) != device::cuda::kBlasEpilogueNone;
+      refused += epilogue ? 1 : 0;
       const uint32_t unknown = 1 << 20;  // a setting for which the fake has no algorithm
-      return library.MatmulDescSetAttribute(handle, attribute, sums ? &unknown : value, bytes);
+      return library.MatmulDescSetAttribute(handle, attribute, epilogue ? &unknown : value, bytes);
     };
   };
-  for (uint64_t seed = 0; seed < 4; ++seed)
-    for (const Comparison& comparison : BiasGradCases(8, 4, 12))
-      EXPECT_EQ(FirstReport(comparison, seed, EmulatedGpu(seed, without)), "");
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    for (const auto& cases : {BiasGradCases(8, 4, 12), FusedMatMulCases(8, 4, 12)})
+      for (const Comparison& comparison : cases)
+        for (const Comparison& each : WithHalfType(comparison, seed))
+          EXPECT_EQ(FirstReport(each, seed, EmulatedGpu(seed, without)), "");
+  }
+  EXPECT_GT(refused, 0);
 }
 
 TEST(Products, SumOnlyRowsOverWhichTheyAdd) {
