@@ -85,7 +85,7 @@ class SocketLink {
   bool receiving_ = false;
   std::span<std::byte> place_;
   size_t filled_ = 0;
-  size_t skip_ = 0;  // bytes to discard before the next header
+  size_t skip_ = 0;                             // bytes to discard before the next header
   std::array<std::byte, kReadAhead> buffer_{};  // bytes [begin_, end_) have not been used
   size_t begin_ = 0, end_ = 0;
 };
