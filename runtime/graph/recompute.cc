@@ -9,16 +9,28 @@
 namespace tfjob::graph {
 namespace {
 
-// Returns whether the node may be copied, that is, has no effects. Excludes sources without inputs,
-// such as constants, because recomputing them would save no memory.
+// Returns whether the node may be copied, that is, has no effects, and a copy may save memory.
+// Sources without inputs, such as constants, take no memory. A Gather may reject ids, so all updates
+// of variables would wait for its copy; and if the table is on parameter servers, the copy would
+// need the rows a second time.
 bool CanBeCopied(const Node& node) {
-  return FindOp(node.op)->effect == Effect::kNone && !node.inputs.empty();
+  return FindOp(node.op)->effect == Effect::kNone && !node.inputs.empty() && node.op != "Gather";
 }
 
-// Returns whether the gradient of the node adds outputs to it. If such a node is not copied, its
-// additional outputs are kept from the forward pass until the gradient uses them.
-bool GradientExtends(const Node& node) {
-  return Subgraph::Find(node.attributes, "body") != nullptr;
+// Returns whether the gradient needs a copy of the node even if the values of the node are kept.
+bool GradientNeedsCopy(const Node& node) {
+  // The gradient adds outputs to an op with a body. The original would compute them in the forward
+  // pass and keep them.
+  const bool extends = Subgraph::Find(node.attributes, "body") != nullptr;
+  // These gradients compare the output with the input. In half types, passes may fuse the ops
+  // before the copy differently, so the input may be rounded differently.
+  const bool compares = node.op == "Max" || node.op == "Min" || node.op == "MaxPool";
+  return extends || compares;
+}
+
+// Returns whether the output is the memory of the input.
+bool IsView(const Node& node) {
+  return node.op == "Reshape" || node.op == "Identity";
 }
 
 }  // namespace
@@ -42,16 +54,28 @@ Recomputation::Source Recomputation::SourceOf(int id) {
   return {std::move(node), now};
 }
 
-bool Recomputation::IsKept(const NodeRange& scope, int id) const {
-  const auto index = static_cast<size_t>(id);
-  return index >= last_use_.size() || last_use_[index] >= scope.end || last_use_[index] < 0;
+std::vector<bool> Recomputation::FindKept(const NodeRange& scope) const {
+  std::vector<bool> kept(static_cast<size_t>(scope.end - scope.begin));
+  for (int id = scope.end - 1; id >= scope.begin; --id) {
+    const auto index = static_cast<size_t>(id);
+    const bool used_only_inside =
+        index < last_use_.size() && last_use_[index] >= 0 && last_use_[index] < scope.end;
+    const size_t at = index - static_cast<size_t>(scope.begin);
+    kept[at] = kept[at] || !used_only_inside;
+    const Node& node = b_.graph().node(id);
+    if (!kept[at] || !IsView(node) || node.inputs[0].node < scope.begin) continue;
+    kept[static_cast<size_t>(node.inputs[0].node - scope.begin)] = true;
+  }
+  return kept;
 }
 
 void Recomputation::Append(const NodeRange& scope) {
+  const std::vector<bool> kept = FindKept(scope);
   for (int id = scope.begin; id < scope.end; ++id) {
     stand_in_[id] = id;
     const Node node = b_.graph().node(id);
-    if (!CanBeCopied(node) || (IsKept(scope, id) && !GradientExtends(node))) continue;
+    const bool is_kept = kept[static_cast<size_t>(id - scope.begin)];
+    if (!CanBeCopied(node) || (is_kept && !GradientNeedsCopy(node))) continue;
     Attributes attributes = node.attributes;
     attributes.Set(kRecomputed, true);
     const Output copy = b_.Add(node.op, Now(node.inputs), std::move(attributes),

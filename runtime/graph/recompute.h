@@ -32,9 +32,9 @@ class Recomputation {
   Source SourceOf(int id);
 
  private:
-  // Returns whether the values of the node are kept anyway, because a node outside the scope uses
-  // one of them.
-  bool IsKept(const NodeRange& scope, int id) const;
+  // Returns, for each node of the scope, whether its values are kept anyway, because a node outside
+  // the scope uses one of them or a view of it.
+  std::vector<bool> FindKept(const NodeRange& scope) const;
   void Append(const NodeRange& scope);
   Output Now(Output value) const;
   std::vector<Output> Now(const std::vector<Output>& values) const;

@@ -167,6 +167,7 @@ Status BundleWriter::Finish(const WriteRight& right) {
   RETURN_IF_ERROR(WriteIndex());
   RETURN_IF_ERROR(right.Check());
   RETURN_IF_ERROR(RemoveOldIndex());
+  RETURN_IF_ERROR(right.Check());
   RETURN_IF_ERROR(files_.Rename(temporary_data_, DataFileName(prefix_, 0, 1)));
   unfinished_ = {temporary_index_};
   // If several processes may write, a file of this name may later belong to another process, so do

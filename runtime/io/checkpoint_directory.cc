@@ -119,8 +119,10 @@ void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSy
 bool Lists(const std::string& folder, const std::string& name) {
   const StatusOr<StateFile> file = ReadState(folder);
   if (!file.ok()) return true;
-  const auto& paths = file->state.all_model_checkpoint_paths();
-  return std::find(paths.begin(), paths.end(), name) != paths.end();
+  const CheckpointState& state = file->state;
+  return NameOf(state.model_checkpoint_path()) == name ||
+         std::ranges::any_of(state.all_model_checkpoint_paths(),
+                             [&](const std::string& path) { return NameOf(path) == name; });
 }
 
 void List(const std::string& name, double time, CheckpointState& state) {

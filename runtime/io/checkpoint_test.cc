@@ -375,16 +375,33 @@ TEST_F(CheckpointTest, AWriterWithoutTheRightLeavesTheFilesOfAnother) {
     EXPECT_TRUE(writer->Add("value", Tensor::Scalar<int64_t>(value)).ok());
     return writer->Finish(right);
   };
-  int asked = 0;
+  int asked = 0, last = 1;
   const WriteRight lost{.check = [&] {
-    if (++asked == 1) return OkStatus();
+    if (++asked < last) return OkStatus();
     EXPECT_EQ(write(7, {}), OkStatus());
     return Unavailable("cut off");
   }};
-  EXPECT_EQ(write(5, lost), Unavailable("cut off"));
-  const auto reader = BundleReader::Open(prefix);
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ((*reader)->Read("value")->data<int64_t>()[0], 7);
+  for (last = 1; last <= 3; ++last) {
+    asked = 0;
+    EXPECT_EQ(write(5, lost), Unavailable("cut off"));
+    const auto reader = BundleReader::Open(prefix);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    EXPECT_EQ((*reader)->Read("value")->data<int64_t>()[0], 7) << last;
+  }
+}
+
+// TensorFlow may list full paths, or name only the newest checkpoint.
+TEST_F(CheckpointTest, AFailedListDeletesNoCheckpointThatIsListedAsAPath) {
+  for (const char* list : {"model_checkpoint_path: \"/old/model.ckpt-1\"\n",
+                           "model_checkpoint_path: \"model.ckpt-2\"\n"
+                           "all_model_checkpoint_paths: \"/old/model.ckpt-1\"\n"}) {
+    Save(1);
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint", list).ok());
+    faults::FaultyFiles files;
+    files.Fill(true);
+    EXPECT_TRUE(absl::IsResourceExhausted(RegisterCheckpoint(folder_, 1, 5, Time(1000s), files)));
+    EXPECT_TRUE(BundleReader::Open(CheckpointPrefix(folder_, 1)).ok()) << list;
+  }
 }
 
 TEST_F(CheckpointTest, OnlyACompleteCheckpointIsRegistered) {

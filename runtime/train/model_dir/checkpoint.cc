@@ -272,7 +272,9 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
   RETURN_IF_ERROR(AddText(kLedger, snapshot.ledger, *writer));
   RETURN_IF_ERROR(AddText(kOptimizer, RecordSlots(training.optimizer), *writer));
   RETURN_IF_ERROR(AddLossScale(snapshot, *writer));
-  RETURN_IF_ERROR(writer->Finish({.term = right.term, .check = check}));
+  io::WriteRight checked{.term = right.term};
+  if (right.check || right.term > 0) checked.check = check;  // several processes may write
+  RETURN_IF_ERROR(writer->Finish(checked));
   return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now, files, right);
 }
 
