@@ -39,8 +39,8 @@ class Actor {
 
  private:
   Status Adopt(const ActContext& context);
-  // Change the pod group and the NetworkPolicy to match the spec. If an error is returned, no pods
-  // may be created.
+  // Change the pod group and the NetworkPolicy to match the spec. If either call fails, the caller
+  // must not create pods.
   Status ChangeAll(const ActContext& context);
   Status ChangeOne(const ActContext& context, const plan::Change& change);
   // Records the policy that the server returned for the change. Returns an error if a webhook

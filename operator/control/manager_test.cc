@@ -152,7 +152,7 @@ TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
   EXPECT_EQ(CountPods(stepped.store), 1u);
 }
 
-// Keeps the sink of the watch of jobs, so that the test can call it.
+// Keeps the sink of the job watch, so that the test can call it.
 class JobSinkKeeper : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

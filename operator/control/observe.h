@@ -41,10 +41,9 @@ class JobReader {
   Outcome ReadJob(const std::string& key, const std::string& known_version, Memory& memory);
 
  private:
-  // Reads each object that the operator created, changed or deleted if the watch should have
-  // reported the write by now but has not. Returns false if an object could not be read. The
-  // reconcile can nevertheless continue, because the cache still contains the operator's own
-  // writes.
+  // Reads back each object that the operator has created, changed or deleted and whose change the
+  // watch should have reported by now but has not. Returns false if an object could not be read.
+  // The reconcile can still continue, because the cache keeps the operator's own writes.
   bool ConfirmOwnWrites(const std::string& key);
   // Read objects of one kind, one by one or with one list of the job's objects.
   Status ReadEach(const std::string& key, const std::vector<client::Key>& objects);

@@ -34,7 +34,7 @@ struct Event {
 //   `<involved name>.<hex of the time and of a hash of the content>`
 // Therefore, if the same event with the same time is sent again, the call fails with AlreadyExists.
 // Different events get different names, even if they have the same time. A sender that knows the
-// cause of an event replaces this name by one derived from the cause, so that there is one event
+// cause of an event replaces this name with one derived from the cause, so that there is one event
 // per cause.
 Json ToJson(const Event& event, Time now);
 

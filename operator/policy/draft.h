@@ -56,7 +56,7 @@ class Draft {
   void DeletePod(const objects::Pod& pod, DeleteReason reason);
 
   // Returns the verdict, with its lists in slot order. If no change in the verdict's status is
-  // worth a write, replaces that status by the job's own.
+  // worth a write, replaces that status with the job's own.
   Verdict Finish();
 };
 

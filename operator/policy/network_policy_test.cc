@@ -210,8 +210,8 @@ TEST(NetworkPolicy, EverySeriesOfChangesIsReportedOnce) {
   EXPECT_EQ(scene.history.reported, std::set<std::string>{causes[1]});
 }
 
-// A policy that is being deleted counts as absent. The creation of a new policy fails until the old
-// policy is gone.
+// A policy that is being deleted counts as absent. Creating a new one fails until the old one is
+// gone.
 TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
   Scene scene(MakeJob({{ReplicaType::kWorker}}));
   scene.options.network_policies = kAll;

@@ -117,9 +117,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool dropped_ = false;
 };
 
-// Drops a connection to make room for another. Of the connections from the address that has the
-// most, drops the one that has been idle longest or, if none is idle, the one that started to wait
-// for its request first.
+// Makes room for another connection by dropping one from the address with the most connections: the
+// one that has been idle longest or, if none is idle, the one that has waited longest for its
+// request.
 void MakeRoom(Shared& shared) {
   std::map<asio::ip::address, int> by_peer;
   for (const Connection* connection : shared.connections) ++by_peer[connection->peer()];

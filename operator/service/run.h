@@ -11,7 +11,7 @@ namespace tfjob::service {
 
 // Contains the functions that the operator calls, each of which may be empty, and its clock.
 struct OperatorHooks {
-  // Called when the server that `flag` configures has started to listen.
+  // Called after the server that `flag` configures has started to listen.
   std::function<void(const std::string& flag, uint16_t port)> listening;
   // Called once, with the exit code, when shutdown begins. The process may exit shortly after the
   // call, even if parts of the operator are still running. Called on a separate thread, so the

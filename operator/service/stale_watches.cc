@@ -73,8 +73,8 @@ std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  // Consider old trouble first: it may force the operator to leave, so recent trouble must not hide
-  // it.
+  // Consider old trouble first: it may force the operator to give up the lease, so recent trouble
+  // must not hide it.
   std::vector<WatchTrouble> old = troubles;
   std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
   StaleWatches stale = Explain(old.empty() ? troubles : old, served);

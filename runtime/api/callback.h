@@ -73,8 +73,8 @@ class CallbackHooks {
   virtual ~CallbackHooks() = default;
   virtual Status OnTrainBegin(FitControl&) { return {}; }
   virtual Status OnEpochBegin(FitControl&, int64_t /*epoch*/) { return {}; }
-  // Called once before each step if WantsBatches returns true. `batch` counts the steps of the
-  // epoch from 0.
+  // Called once before each step if WantsBatches returns true. `batch` is the index of the step in
+  // the epoch.
   virtual Status OnBatchBegin(FitControl&, int64_t /*batch*/) { return {}; }
   // Called after each step if WantsBatches returns true. The metrics cover the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
@@ -119,8 +119,8 @@ struct EarlyStopping {
   int64_t patience = 0;                 // epochs without improvement after which training stops
   std::string mode = "auto";            // "min", "max", or "auto": the metric decides
   std::optional<double> baseline = {};  // only better values reset `patience`
-  // Whether the model has the values of the best epoch after training or, with use_ema, the moving
-  // averages of that epoch. Unlike in Keras, this also restores the state of the optimizer and
+  // Whether to restore the values of the best epoch (with use_ema, the moving averages of that
+  // epoch) after training. Unlike in Keras, this also restores the state of the optimizer and
   // step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
@@ -206,9 +206,9 @@ struct BackupAndRestore {
 };
 
 // Stops training, without an error, after a batch whose loss is NaN or infinite, as in Keras. The
-// model then has the values of that step. Without this callback, Fit returns an error, and the
-// model has the values from the end of the previous epoch. If other tasks train with this one, Fit
-// returns Unimplemented before it trains.
+// model then holds the values that this step produced. Without this callback, Fit returns an error,
+// and the model holds the values from the end of the previous epoch. If other tasks train with this
+// one, Fit returns Unimplemented before it trains.
 struct TerminateOnNaN {
   operator Callback() const;
 };

@@ -87,8 +87,8 @@ class Dataset {
 
 namespace data {
 
-// Arrays in memory. The dataset shares them with the program. The first axis of each array counts
-// the examples. The maps contain the arrays by the names of the model's input and output layers. If
+// Arrays in memory. The dataset shares them with the program. The first axis of each array is the
+// example axis. The maps contain the arrays by the names of the model's input and output layers. If
 // a model has only one input or output, the array needs no name: use `x`, `y` and `sample_weight`.
 //
 // The labels of `sparse_categorical_crossentropy` are class numbers, of any type. There is one
@@ -257,7 +257,7 @@ struct Texts {
 };
 
 // One example: the values for the inputs and outputs of the model, as in Arrays, but without the
-// axis that counts the examples.
+// example axis.
 struct Example {
   Tensor x = {}, y = {}, sample_weight = {};
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};

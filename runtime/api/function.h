@@ -69,7 +69,7 @@ class Step {
   // model has no values yet; Session::Function then returns an error.
   std::vector<Symbol> TrainableVariables(const CompiledModel& model);
   // Returns the sum of the penalties of the model's regularizers. It contains the penalties on the
-  // variables, and on the outputs of layers in earlier calls. As in Keras, a loss contains this sum
+  // variables and on the outputs of layers in earlier calls. As in Keras, a loss contains this sum
   // only if you add it. With several replicas, divide the sum by the number of replicas, because
   // gradients are summed.
   Symbol Penalty(const CompiledModel& model);
@@ -102,8 +102,8 @@ class Step {
 
   // Combine the values of the replicas. The first form is for values whose shape does not depend on
   // the number of examples; its mean is taken over the replicas that have examples. The second form
-  // also reduces axis 0, which counts the examples; its mean is taken over the examples of all
-  // replicas. `axis` must be 0.
+  // also reduces axis 0, the example axis; its mean is taken over the examples of all replicas.
+  // `axis` must be 0.
   Reduced Reduce(Reduction reduction, const Symbol& value);
   Reduced Reduce(Reduction reduction, const Symbol& value, int axis);
 

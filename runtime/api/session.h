@@ -167,10 +167,10 @@ class CompiledModel {
   // the process. After SIGTERM, a program should save what it needs and exit. Later calls of Fit,
   // Evaluate and Predict are not affected by the earlier signal.
   //
-  // After kCancelled and after other errors, the model has the values of the last step, and
-  // history() contains the completed epochs. If numbers were not finite, however, the model has the
-  // values from the end of the previous epoch. If Fit fails before its first step, the model does
-  // not change.
+  // After kCancelled and after other errors, the model holds the values that the last step
+  // produced, and history() contains the completed epochs. If numbers were not finite, however, the
+  // model holds the values from the end of the previous epoch. If Fit fails before its first step,
+  // the model does not change.
   //
   // Fit also returns kCancelled in a task that has no trained model at the end; value() then ends
   // the process with exit code 0. This is the case in a task whose job has ended without it, for
@@ -207,9 +207,9 @@ class CompiledModel {
   // Returns the mean loss and the metrics over all examples. Reads the examples in order.
   Result<Metrics> Evaluate(const Dataset& test, const EvaluateOptions& options = {});
 
-  // Return the outputs for the examples in `x` or `inputs`; the first axis of each array counts the
-  // examples. The keys of the maps are the names of the input and output layers. The first form is
-  // for models with one input and one output.
+  // Return the outputs for the examples in `x` or `inputs`. The first axis of each array is the
+  // example axis. The keys of the maps are the names of the input and output layers. The first form
+  // is for models with one input and one output.
   Result<Tensor> Predict(const Tensor& x, const PredictOptions& options = {});
   Result<std::map<std::string, Tensor>> Predict(const std::map<std::string, Tensor>& inputs,
                                                 const PredictOptions& options = {});
@@ -303,8 +303,8 @@ class Session {
   Result<Batches> Distribute(const Dataset& dataset, const DistributeOptions& options = {}) const;
   // Creates a function from the step that `body` records. Calls `body` once, before returning.
   // `inputs` states the shape and type that one example has in each input. The arrays that are
-  // passed to the function have one more axis, the first, which counts the examples. Returns
-  // Unimplemented in a job of several tasks.
+  // passed to the function have an additional first axis, the example axis. Returns Unimplemented
+  // in a job of several tasks.
   Result<api::Function> Function(const std::vector<Input>& inputs, const StepBody& body) const;
   // Returns the number of devices that take part in a step, in all tasks together.
   int NumReplicasInSync() const;

@@ -9,7 +9,7 @@
 namespace tfjob::api {
 namespace {
 
-// The internal types, in the order of the values of the public enum.
+// The internal types, in the order of the public enum.
 constexpr tfjob::DType kInternalTypes[] = {tfjob::DType::kFloat32, tfjob::DType::kFloat64,
                                            tfjob::DType::kInt32,   tfjob::DType::kInt64,
                                            tfjob::DType::kUInt8,   tfjob::DType::kBool};

@@ -1,5 +1,4 @@
-// Limits the number of log lines that strangers can cause to one per source address every ten
-// minutes.
+// Rate-limits log lines about unknown peers: at most one line per source address every ten minutes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Implements `tfjob-trainer summary`, which prints a model's layers, their sizes and their numbers
-// of arithmetic operations.
+// Implements `tfjob-trainer summary`, which prints a model's layers with their sizes and operation
+// counts.
 #include <algorithm>
 #include <cstdint>
 #include <set>

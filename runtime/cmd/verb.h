@@ -19,8 +19,8 @@ class Verb {
   virtual std::string help() const = 0;
   virtual void AddFlags(CLI::App& app) = 0;
   // Runs the subcommand. Writes the text for standard output to `output`, even if it returns an
-  // error. May return Cancelled once `stop` has been requested; the process exits one second after
-  // the request in any case. Replaces existing files only when the new files are complete.
+  // error. May return Cancelled once `stop` has been requested; either way, the process exits one
+  // second after the request. Replaces existing files only when the new files are complete.
   virtual Status Run(const StopSource& stop, std::ostream& output) = 0;
 };
 

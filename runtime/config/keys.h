@@ -19,7 +19,7 @@ struct Ref {
   T& (*mutate)(TrainingConfig&);
   const T& (*read)(const TrainingConfig&);
 };
-// Accesses an enumeration in a TrainingConfig. Its values are indices into Key::choices.
+// Accesses an enum in a TrainingConfig. Its values are indices into Key::choices.
 struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);

@@ -74,8 +74,8 @@ class Pipeline::Maker {
   Status Read(size_t shape, Batch& batch);
   std::string BucketText() const;
   bool together() const { return options_.global_batch > 0; }
-  // Returns the position that example `index` of the current epoch has in the source. `index`
-  // counts the examples in this worker's share or, with global_batch, all examples.
+  // Returns the position that example `index` of the current epoch has in the source. `index` is
+  // the position in this worker's share or, with global_batch, among all examples of the epoch.
   int64_t Row(int64_t index) const;
 
   const std::shared_ptr<const Source> source_;

@@ -74,7 +74,7 @@ struct CsvOptions {
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
 // Loads NumPy arrays (runtime/io/npy.h), from one archive or from separate files. The first axis of
-// each array counts the examples. All arrays must have the same number of examples.
+// each array is the example axis. All arrays must have the same number of examples.
 struct NpzOptions {
   struct Source {
     std::string name;   // the array's name in the dataset

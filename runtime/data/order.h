@@ -11,8 +11,9 @@
 namespace tfjob::data {
 
 // Permutes [0, size) without storing a list: each value is computed when it is needed. A Feistel
-// network permutes all numbers with a certain even number of bits. It is applied repeatedly until
-// the result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// network permutes the numbers below 2^b, where b is the smallest positive even number for which
+// 2^b is at least `size`. It is applied repeatedly until the result is below `size` (Black and
+// Rogaway, "Ciphers with arbitrary finite domains", 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation() = default;

@@ -136,11 +136,11 @@ class Program {
   // Like Run(feeds), but also calls on_ready(i) for announced fetches, like Ticket::Wait(on_ready).
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
-  // Starts a run and returns without waiting for it. The device executes the run at some time
-  // before Wait of its ticket returns; on a CPU, the thread that calls Wait executes it. Runs are
-  // executed one after another, in the order in which they were started. Returns InvalidArgument as
-  // Run does, and FailedPrecondition if kMaxRuns runs are in progress. The variables that the
-  // program uses must not be accessed until the run has finished.
+  // Starts a run and returns without waiting for it. The run has been executed by the time Wait of
+  // its ticket returns; on a CPU, the thread that calls Wait executes it. Runs are executed one
+  // after another, in the order in which they were started. Returns InvalidArgument as Run does,
+  // and FailedPrecondition if kMaxRuns runs are in progress. The variables that the program uses
+  // must not be accessed until the run has finished.
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
   // Returns the dense value of a fetch in the last run that was waited for. The value is valid

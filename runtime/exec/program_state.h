@@ -65,7 +65,7 @@ struct Program::State {
   std::vector<Segment> segments;
   std::vector<const std::byte*> fetched;  // address of each fetch
 
-  // The oldest run in progress is the first.
+  // The first `runs` elements are in use, oldest run first.
   std::array<RunInProgress, kMaxRuns> in_progress;
   size_t runs = 0;
   int64_t started = 0;  // the number of runs so far

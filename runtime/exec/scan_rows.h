@@ -14,8 +14,8 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // Whether the elements of a sequence, or an invariant, have one row for each row of the states.
-  // All other inputs, such as weights, are the same for all rows.
+  // Whether the elements of a sequence or an invariant have one row for each row of the states. All
+  // other inputs, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
   std::vector<bool> nodes;  // whether a node of the body has such rows
   double work = 0;          // an estimate of the multiplications per row, in all steps

@@ -1,5 +1,5 @@
-// Checks the structure of gradient graphs, and the errors. runtime/exec/gradients_test.cc, where
-// kernels are available, tests the values of gradients by comparing them with central differences.
+// Tests the structure of gradient graphs, and the errors. The values of gradients are tested where
+// kernels are available: runtime/exec/gradients_test.cc compares them with central differences.
 #include "runtime/graph/gradients.h"
 
 #include <gtest/gtest.h>

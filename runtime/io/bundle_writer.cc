@@ -18,7 +18,7 @@
 namespace tfjob::io {
 namespace {
 
-// Collects in a string the table that LevelDB writes.
+// An in-memory file: LevelDB writes its table to a string.
 class TableText : public leveldb::WritableFile {
  public:
   leveldb::Status Append(const leveldb::Slice& data) override {

@@ -37,15 +37,14 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // DataLoss if none exists.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Lists the checkpoint CheckpointPrefix(folder, step), whose files must be complete, as the newest.
-// Deletes the oldest checkpoints beyond `keep` (0: keep all), and checkpoints of later steps, which
-// date from before a rollback. Writes the state file before it deletes anything. If this write
-// fails, deletes the new checkpoint's files instead, unless the checkpoint was listed before or
-// this process no longer has the right to write. Returns FailedPrecondition if the checkpoint has
-// no index.
+// Records the checkpoint CheckpointPrefix(folder, step) in the state file as the newest one. Its
+// files must be complete; returns FailedPrecondition if it has no index. Then deletes the oldest
+// checkpoints beyond `keep` (0: keep all), and any checkpoints of later steps, which a rollback has
+// made obsolete. If the state file cannot be written, deletes the new checkpoint's files instead,
+// unless the checkpoint was already listed or this process has lost the right to write.
 //
-// If `right` has a term, the state file records the term and the step in a comment. Propagates
-// errors from CheckRight, which it calls again after each operation that may take a long time.
+// If `right` has a term, the state file records the term and the step in a comment. Calls
+// CheckRight again after each operation that may take long, and propagates its errors.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
                           FileSystem& files = RealFileSystem(), const WriteRight& right = {});
 // Returns OK if a checkpoint of this step may still be registered. Otherwise, returns the error of

@@ -32,7 +32,7 @@ std::string WithPrefix(std::string_view prefix, std::string_view name) {
   return StrCat(prefix, name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }
 
-// Describes one of the two layers, as Keras creates it.
+// The layer of one direction, with the arguments that Keras gives it.
 struct Direction {
   Layer layer;
   RecurrentArguments arguments;

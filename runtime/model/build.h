@@ -69,7 +69,7 @@ struct BuildOptions {
   std::optional<optimizer::Optimizer> optimizer;
   // kTrain with `optimizer`: if the loss, a gradient before clipping, or the new value of a moving
   // statistic is not finite, the run fails with Aborted and changes no variable. If the loss is
-  // scaled, these checks are made in any case.
+  // scaled, these checks are always made.
   bool check_numbers = false;
   // kTrain: how gradients are clipped before they are applied or fetched. With
   // gradient_accumulation_steps, the mean of several gradients is clipped instead, before

@@ -227,7 +227,8 @@ Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
     json["config"]["name"] = layer.name;
-    // Omit `trainable`, because Keras would apply its value to all layers of the nested model.
+    // Write `trainable` only if it is false: Keras would apply a true value to every layer of the
+    // nested model.
     json["config"].erase("trainable");
     if (!layer.trainable) json["config"]["trainable"] = false;
     return json;

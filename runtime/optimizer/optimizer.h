@@ -120,8 +120,8 @@ struct Optimizer {
 // Returns the product u_1 u_2 … u_n of Nadam, where n is `updates`.
 double NadamProduct(double beta_1, int64_t updates);
 
-// Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
-// invalid. The message contains the name in Keras, the value and the allowed values.
+// Returns InvalidArgument if a hyperparameter that the kind uses is invalid, or if a regular
+// expression is invalid. The message contains the name in Keras, the value and the allowed values.
 Status Validate(const Optimizer& optimizer);
 
 // Returns the optimizer to use for one variable. It has no exclude_from_weight_decay; instead, it
@@ -157,8 +157,8 @@ int SlotCount(const Optimizer& optimizer);
 // Returns the index of the average (use_ema) among the slots, or -1 if there is no average.
 int AverageSlot(const Optimizer& optimizer);
 
-// Updates the variable and its slots once, in a single pass over memory, which is divided among the
-// stream's threads. `step` is the number of steps before this one (Keras' `iterations`, unless
+// Updates the variable and its slots once, in a single pass over memory. The stream's threads share
+// the work. `step` is the number of steps before this one (Keras' `iterations`, unless
 // gradient_accumulation_steps is used). `slots` are in the order of Slots(optimizer). Every span
 // must have as many elements as the variable. First multiplies the gradient by `gradient_scale`,
 // for example by 1 / n if `gradient` is the sum of n gradients. `optimizer` should be the result of

@@ -99,9 +99,9 @@ std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
 // Returns a 64-bit digest of the properties on which all tasks must agree. The digest is the same
-// on every machine. It excludes start_timeout, the tasks, and replicas_to_aggregate, which defaults
-// to the number of tasks, because a worker added by scaling sees more tasks than the workers that
-// started before it.
+// on every machine. It excludes start_timeout. It also excludes the tasks and
+// replicas_to_aggregate, which defaults to their number, because a worker added by scaling sees
+// more tasks than the workers that started before it.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

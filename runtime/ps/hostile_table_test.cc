@@ -12,7 +12,7 @@ namespace {
 
 using Rows = std::vector<int64_t>;
 
-// Defines a table with four rows of two elements, and a vector, for one server.
+// Defines a vector and a table with four rows of two elements, for one server.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}, {.name = "b", .shape = {2}}};

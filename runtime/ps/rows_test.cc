@@ -184,7 +184,7 @@ std::string Indices(const std::vector<int64_t>& indices) {
 Bytes Count(uint64_t rows) {
   return {.slot = wire::kRowCount, .offset = rows, .bytes = ""};
 }
-// Returns the bytes of an update of these rows in which all values are 1.
+// Returns an encoded update that sets every gradient value of these rows to 1.
 std::string Rows(const std::vector<int64_t>& indices) {
   return Indices(indices) + Floats(indices.size() * 2, 1);
 }

@@ -161,7 +161,7 @@ class Trainer {
     ASSIGN_OR_RETURN(last, client->Exchange(gradient_spans_, value_spans_));
     return OkStatus();
   }
-  // Returns the common value of all elements; NaN if they differ.
+  // Returns the value that all elements share, or NaN if they differ.
   float Value() {
     const float first = values_[0].data<float>()[0];
     for (Tensor& tensor : values_) {
@@ -189,7 +189,7 @@ class Trainer {
   std::unique_ptr<ParameterClient> client;
 };
 
-// Breaks a stream after a certain number of frames, as if its connection were lost.
+// Breaks a stream after a given number of frames, as if its connection were lost.
 class BreakingConnector : public rpc::Connector {
  public:
   // Lets `frames` more frames be written (or read), then breaks the stream that attempts the

@@ -23,8 +23,8 @@ StatusOr<Json> FirstDocument(std::string_view text, std::string_view name) {
   return std::move(documents[0]);
 }
 
-// Some gradients are zero except for rounding errors, such as the gradient of the bias of an
-// attention's keys. Adam divides such a gradient by about epsilon, so a small epsilon would amplify
+// Some gradients are zero except for rounding errors, such as the gradient of the key bias in an
+// attention layer. Adam divides such a gradient by about epsilon, so a small epsilon would amplify
 // the errors.
 optimizer::Optimizer MakeOptimizer() {
   auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);

@@ -107,7 +107,7 @@ double Distance(std::vector<float> a, const std::vector<float>& b) {
   return Norm(a);
 }
 
-// Returns whether a variable changes too little to be compared. The bias of an attention's keys
+// Returns whether a variable changes too little to be compared. The key bias of an attention layer
 // adds the same number to all scores of a query, so the softmax does not depend on the bias. In
 // nmt-small, all scores of the attention are almost equal at first, so the variables for its
 // queries and keys have tiny gradients.

@@ -52,8 +52,8 @@ class Memory {
   // Creates the slots of the model's optimizer with their initial values, unless the slots already
   // exist.
   Status AddSlots(const StepModel& model);
-  // Sets the variables, and the slots that exist, from a snapshot. The snapshot belongs to
-  // `training`, which describes the same variables as the model, but with different names.
+  // Sets the variables and the existing slots from a snapshot. The snapshot belongs to `training`,
+  // which describes the same variables as the model, but with different names.
   Status Load(const StepModel& model, const state::TrainingState& training,
               const state::Snapshot& values);
   // Returns a copy of the variables and slots. The values of slots that do not exist are copied

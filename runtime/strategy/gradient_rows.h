@@ -50,7 +50,7 @@ class GradientRows {
   // rank has sent invalid counts, sizes or indices, aborts the communicator with the error and
   // returns the error. In the second case, the error names that rank.
   Status Exchange(collectives::Communicator& communicator);
-  // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
+  // Releases the communicator's memory. Must be called before the communicator is destroyed.
   void Disconnect();
 
   // Returns the sum of a table's gradients in the last exchange: every row that at least one rank

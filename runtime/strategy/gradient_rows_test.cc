@@ -160,8 +160,9 @@ Status ExchangeTwice(GradientRows& rows, int rank, Communicator& communicator) {
   return status;
 }
 
-// An exchange of whole gradients has four operations, which exchange the numbers of rows, the sizes
-// and the bytes, and reduce the gradients. In the first exchange, the ranks also allocate memory.
+// An exchange of whole gradients consists of four operations: three exchange the row counts, the
+// sizes and the bytes, and the fourth reduces the gradients. In the first exchange, the ranks also
+// allocate memory.
 TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
   constexpr int kRanks = 3;
   constexpr int64_t kOperations = 9;

@@ -20,10 +20,10 @@ std::string PositionRecord(const ps::TaskId& task, int64_t drawn);
 // distributed differently.
 std::optional<int64_t> OnlyPosition(const std::string& ledger);
 
-// Converts the ledger of a job with one task for a job with several tasks, among which the examples
-// are distributed. Counts an equal part of the drawn batches, rounded down, as drawn by each task.
-// Returns the size of this part. If OnlyPosition returns nullopt or there are fewer than two
-// `tasks`, leaves the ledger unchanged and returns nullopt.
+// Converts the ledger of a job with one task into the ledger of a job with several `tasks`, which
+// share the examples. Counts an equal share of the drawn batches, rounded down, as drawn by each
+// task, and returns the size of this share. If OnlyPosition returns nullopt, or if there are fewer
+// than two tasks, leaves the ledger unchanged and returns nullopt.
 std::optional<int64_t> DealOut(const std::vector<ps::TaskId>& tasks, std::string& ledger);
 
 }  // namespace tfjob::strategy

@@ -15,7 +15,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// The number of bytes of a variable that are broadcast at once.
+// The number of bytes of a variable to broadcast in one operation.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
 // Changes the options so that gradients are clipped only after they have been reduced.

@@ -107,7 +107,7 @@ TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   }
 }
 
-// A task with another disk or another model_dir.
+// A task whose disk or model_dir differs from that of the other tasks.
 struct Special {
   size_t task = 0;
   FileSystem* files = &RealFileSystem();

@@ -27,9 +27,10 @@ class RunGuest {
   // Called after the last step of the run, while the strategy still has the variables. Not called
   // in a task that took no step because the run was already over.
   virtual Status OnEnd(Trainer& run) = 0;
-  // Called if the task was asked to stop, even if the run has reached its last step. The step in
-  // progress has then ended, and the chief has saved its checkpoint. The strategy has no variables
-  // if the task was still receiving them from another task, or has left the run (Trainer::joined).
+  // Called if the task has been asked to stop, even if the run has reached its last step. The step
+  // in progress has then ended, and the chief has saved its checkpoint. The strategy has no
+  // variables if the task was still receiving them from another task, or has left the run
+  // (Trainer::joined).
   virtual Status OnStop(Trainer& run) { return OnEnd(run); }
   // Called after OnStart if the run ends in this task with an error other than a request to stop.
   // The variables are those of the last step if the strategy still has them (see OnStop), but may

@@ -1,7 +1,7 @@
 // Tests that the chief and the workers do not need memory for the table that they train, save,
 // restore and evaluate. Each of these tasks is a separate process, so its memory can be measured
 // separately from that of the servers. The test subtracts the growth in the same job with a small
-// table, because every task needs that much memory in any case.
+// table, because every task needs that much memory regardless of the table.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

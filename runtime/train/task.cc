@@ -37,9 +37,9 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// Returns the host and port to listen on. The host is 0.0.0.0, unless `address` is a loopback
-// address: `address` usually contains the name of the pod's service, and the pod cannot listen on
-// that.
+// Returns the host and port to listen on. A loopback address in `address` is kept. Otherwise, the
+// host is 0.0.0.0, because `address` usually names the pod's service, on which the pod cannot
+// listen.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;

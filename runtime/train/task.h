@@ -47,8 +47,8 @@ struct TaskOptions {
   // The job's key. Without a key, the task logs a warning once, and any peer may claim to belong to
   // the job.
   rpc::Credentials credentials;
-  // The address at which the task serves its progress if TF_CONFIG has no cluster. If TF_CONFIG has
-  // no cluster and this address is "", the task serves no progress.
+  // The address at which the task serves its progress if TF_CONFIG has no cluster. If it is "",
+  // such a task serves no progress.
   std::string lone_address;
   // The device that computes (exec::DeviceByName), for developers. If empty, the training file
   // determines the device.

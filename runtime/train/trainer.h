@@ -43,10 +43,12 @@ class StepObserver {
   // or, if there is none, with initial values. Returns a newer state to use instead of that
   // checkpoint, or nullopt.
   virtual std::optional<state::Snapshot> OnRestore() = 0;
-  // Called if the task was asked to stop, after the step in progress has ended or been abandoned.
+  // Called if the task has been asked to stop, after the step in progress has ended or been
+  // abandoned.
   virtual Status OnStop() = 0;
-  // Called if other tasks were asked to stop, between two steps or during a long step. `servers` is
-  // true if some of those tasks are servers, whose state is lost unless the observer copies it now.
+  // Called if other tasks have been asked to stop, between two steps or during a long step.
+  // `servers` is true if some of those tasks are servers, whose state is lost unless the observer
+  // copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
   // Returns whether OnStart or OnStep has started to save a checkpoint of this step.
   virtual bool Saves(int64_t /*step*/) const { return false; }

@@ -16,7 +16,7 @@ tj::FitOptions With(std::vector<tj::Callback> callbacks, int64_t epochs) {
   return options;
 }
 
-// Returns a callback that sets the learning rate at the end of an epoch.
+// Returns a callback that sets the learning rate to `rate` at the end of epoch `wanted`.
 tj::LambdaCallback SetRateAfter(int64_t wanted, double rate) {
   return {.on_epoch_end = [=](tj::FitControl& run, int64_t epoch, const tj::Metrics&) {
     return epoch == wanted ? run.SetLearningRate(rate) : tj::Status();

@@ -1,6 +1,6 @@
 // Implements the benchmark case checkpoint. Measures the rate at which a checkpoint is saved,
-// compared with that of dd; the time to restore a checkpoint; and on how many samples a task trains
-// while a thread saves its state, compared with the same period without a save.
+// compared with that of dd; the time to restore a checkpoint; and the number of samples that a task
+// trains on while a thread saves its state, compared with the same period without a save.
 #include "runtime/train/model_dir/checkpoint.h"
 
 #include <sys/wait.h>

@@ -36,7 +36,7 @@ ClusterConfig Config() {
   return *std::move(config);
 }
 
-// Provides the namespaces, and the CRD of TFJobs, that the tests need.
+// Provides the namespaces and the TFJob CRD that the tests need.
 class Cluster {
  public:
   static Cluster& Get() {

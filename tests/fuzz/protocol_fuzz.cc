@@ -46,7 +46,9 @@ class Servers {
     return number;
   }
 
-  // Compare texts, because a sum of squares may be NaN, which is not equal to itself.
+  // Checks that an encoded message can be decoded, and that encoding it again yields the same text.
+  // Compares texts rather than messages, because a sum of squares may be NaN, which is not equal to
+  // itself.
   template <typename Message, typename Decode>
   static void CheckSurvives(const Message& message, const Decode& decode) {
     const std::string text = Encode(message);

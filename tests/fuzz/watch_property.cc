@@ -42,8 +42,8 @@ Lines Split(std::string_view bytes, size_t piece_size) {
   return result;
 }
 
-// Compares the results of the fast decoder, which reads the text directly, and of the slow decoder,
-// which uses a DOM.
+// Compares the results of the fast decoder, which reads the text directly, with those of the slow
+// decoder, which uses a DOM.
 void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event) {
   // Nodes are not compared, because the fast decoder reads only a part of a node.
   if (!event.object.ok() || kind == Kind::kNode) return;

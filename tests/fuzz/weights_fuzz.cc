@@ -1,8 +1,8 @@
-// libFuzzer's entry point for files of models and weights. The first byte of an input selects how
-// the remaining bytes are read: as safetensors (s), as a .keras file (k), or as safetensors with
+// libFuzzer's entry point for model and weight files. The first byte of an input selects how the
+// remaining bytes are read: as safetensors (s), as a .keras file (k), or as safetensors with
 // weights for a small model (w). Checks that nothing crashes, that reading needs at most a small
-// multiple of the file's size in memory, and that values that are read, written and read again stay
-// equal.
+// multiple of the file's size in memory, and that writing values and reading them again preserves
+// them.
 #include <unistd.h>
 
 #include <algorithm>

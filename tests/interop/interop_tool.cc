@@ -210,7 +210,7 @@ std::vector<std::vector<float>> FloatsOf(const Json& inputs) {
   return values;
 }
 
-// The request of Load → the outputs as flat lists
+// a request for Load → the outputs as flat lists
 StatusOr<Json> Predict(const Json& request) {
   ASSIGN_OR_RETURN(auto loaded, Load(request));
   const model::BuildOptions options{.mode = model::Mode::kPredict,
@@ -270,7 +270,7 @@ StatusOr<Json> Train(const Json& request) {
   return Json{{"losses", std::move(losses)}, {"variables", std::move(variables)}};
 }
 
-// The request of Train → only the variables
+// a request for Train → only the variables
 StatusOr<Json> TrainStep(const Json& request) {
   ASSIGN_OR_RETURN(Json reply, Train(request));
   return std::move(reply["variables"]);

@@ -1,5 +1,5 @@
-// Compares training that clips the mean of accumulated gradients with plain loops. Also compares
-// gradients by rows with dense gradients. As in Keras 3, only the mean is clipped, and only in
+// Tests the clipping of accumulated gradients: compares training with loops written in this test,
+// and gradients by rows with dense gradients. As in Keras 3, only the mean is clipped, and only in
 // steps that update the variables.
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Kills and stops tasks of a group at random times, drawn from a seed, and restarts killed tasks,
 // as a platform does. Every run must take each of its steps exactly once. Its last checkpoint must
-// be that of an undisturbed run: byte for byte if the group waits for lost tasks (even seeds), and
-// up to rounding if the group continues without them (odd seeds).
+// be that of an uninterrupted run: byte for byte if the group waits for lost tasks (even seeds),
+// and up to rounding if the group continues without them (odd seeds).
 //
 // TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n.
 #include <gtest/gtest.h>

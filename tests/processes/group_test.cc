@@ -1,6 +1,6 @@
 // Disturbs a job that runs as processes, with the strategy multi_worker_mirrored. Each run must
-// write the checkpoint of an undisturbed run, byte for byte. The checkpoint would differ if a step
-// were lost, repeated, or taken without one of the tasks.
+// write the checkpoint of an uninterrupted run, byte for byte. The checkpoint would differ if a
+// step were lost, repeated, or taken without one of the tasks.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -16,7 +16,7 @@ using cluster::Task;
 const Task kChief{"chief", 0}, kWorker0{"worker", 0}, kWorker1{"worker", 1}, kWorker2{"worker", 2};
 const std::vector<Task> kTasks = {kChief, kWorker0, kWorker1};
 
-// Returns the checkpoint of an undisturbed run.
+// Returns the checkpoint of an uninterrupted run.
 const std::map<std::string, std::string>& Expected() {
   static const std::map<std::string, std::string> files = [] {
     GroupJob job("undisturbed", kTasks);
@@ -28,7 +28,7 @@ const std::map<std::string, std::string>& Expected() {
   return files;
 }
 
-// Waits until the job has ended, and expects the checkpoint of an undisturbed run.
+// Waits until the job has ended, and expects the checkpoint of an uninterrupted run.
 void ExpectUndisturbedEnd(GroupJob& job) {
   job.AwaitEnd();
   EXPECT_EQ(job.LastCheckpoint(), GroupSettings().max_steps) << job.Outputs();

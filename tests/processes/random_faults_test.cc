@@ -1,6 +1,6 @@
 // Kills and stops tasks of every role at random times, drawn from a seed, while the Fashion-MNIST
 // examples train. The job must end as Succeeded, with an accuracy at most one percentage point
-// below that of undisturbed runs. The step may decrease only if a parameter server is lost.
+// below that of runs without faults. The step may decrease only if a parameter server is lost.
 //
 // TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n in each mode, and
 // TFJOB_UNDISTURBED=n first measures the accuracy of n undisturbed runs: bazel test
@@ -40,7 +40,7 @@ int Number(const char* variable, int without) {
 struct Mode {
   const char* name;
   const char* example;
-  // An accuracy that every undisturbed run reaches. If TFJOB_UNDISTURBED is set, the accuracy is
+  // An accuracy that every run without faults reaches. If TFJOB_UNDISTURBED is set, the accuracy is
   // measured instead. So far, only four runs were measured: they reached 0.8475 and 0.8498
   // (asynchronous), and 0.8738 and 0.8681 (synchronous).
   double lowest_accuracy;
@@ -160,7 +160,7 @@ class JobWithFaults {
   double seconds_ = 0;
 };
 
-// Returns the lowest accuracy of undisturbed runs. If TFJOB_UNDISTURBED is set, measures this
+// Returns the lowest accuracy of runs without faults. If TFJOB_UNDISTURBED is set, measures this
 // accuracy once per mode.
 double LowestUndisturbed(const Mode& mode) {
   static std::map<std::string, double> measured;

@@ -11,8 +11,8 @@
 namespace tfjob::simulation {
 namespace {
 
-// The time within which a failure must be counted. Longer than the time for which the operator
-// collects counts before it writes them.
+// The maximum time until the operator must have counted a failure. It exceeds the time for which
+// the operator collects counts before it writes them.
 constexpr Duration kPatience = 10s;
 
 bool IsCompleted(const api::TFJob& job, const policy::Slot& slot) {

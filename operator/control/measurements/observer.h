@@ -18,20 +18,21 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // Called when the server has acknowledged a change of the status of `job` from `before` to
+  // Called after the server has acknowledged that the status of `job` has changed from `before` to
   // `after`.
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/) {}
-  // Called when objects of jobs were created or deleted, or could not be created. Deleted objects
-  // include TFJobs whose TTL has expired.
+  // Called after a job's object has been created, could not be created, or has been deleted,
+  // respectively. Deleted objects include TFJobs whose TTL has expired.
   virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnCreateFailed(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnDeleted(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 
-  // Called by the work queue when a key was added, was taken after waiting, was processed, or will
-  // be retried after a failure.
+  // Called by the work queue after a key has been added, taken, processed, or scheduled for a
+  // retry, respectively. `waited` is the time that the key spent in the queue, and `worked` the
+  // processing time.
   virtual void OnQueueAdd() {}
   virtual void OnQueueGet(Duration /*waited*/) {}
   virtual void OnQueueDone(Duration /*worked*/) {}

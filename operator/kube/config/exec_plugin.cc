@@ -10,7 +10,7 @@
 namespace tfjob::kube {
 namespace {
 
-// Returns the value of KUBERNETES_EXEC_INFO for the program.
+// Returns the value of KUBERNETES_EXEC_INFO, the environment variable that the plugin reads.
 StatusOr<std::string> ExecInfo(const ExecConfig& config, bool interactive) {
   Json spec = {{"interactive", interactive}};
   if (!config.cluster_info.empty()) {

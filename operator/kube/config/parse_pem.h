@@ -1,5 +1,5 @@
-// Parses PEM text into OpenSSL objects that free themselves. Do not include this file in widely
-// used headers, because OpenSSL's headers are large.
+// Parses PEM text into owning pointers to OpenSSL objects. Do not include this file in widely used
+// headers, because OpenSSL's headers are large.
 #pragma once
 
 #include <openssl/evp.h>

@@ -59,11 +59,11 @@ std::string NewIdentity();
 // them may be empty.
 struct LeaseCallbacks {
   std::function<void()> on_started_leading;
-  // Called with the reason when leadership has been lost. At that time, LeaderGate already blocks
-  // all writes. Called at most once, possibly while another callback is running, but never because
-  // of Stop(). The process is expected to stop all work and to exit with an error.
+  // Called with the reason after leadership has been lost. LeaderGate already blocks all writes by
+  // then. Called at most once, possibly while another callback is running, but never because of
+  // Stop(). The process is expected to stop all work and to exit with an error.
   std::function<void(const Status& why)> on_lost;
-  // Called when the leader has changed (perhaps to this process); `identity` is "" if the lease
+  // Called after the leader has changed (perhaps to this process); `identity` is "" if the lease
   // was released.
   std::function<void(const std::string& identity)> on_new_leader;
   // Called if this process leads but the lease has changed since this process last wrote it. The

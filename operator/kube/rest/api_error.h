@@ -37,7 +37,8 @@ ApiError ParseApiError(const JsonView& status);
 // InvalidArgument for any other input.
 StatusOr<ApiError> ParseApiErrorProtobuf(std::string_view bytes);
 
-// Returns a status whose code is one of those in operator/client/client.h, or OutOfRange for 410.
+// Converts an API error to a Status with its message. The code is one of those listed in
+// operator/client/client.h, or OutOfRange for a 410.
 Status ToStatus(const ApiError& error);
 
 }  // namespace tfjob::kube

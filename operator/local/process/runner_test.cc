@@ -262,7 +262,7 @@ TEST_F(RunnerTest, EveryRunOfAContainerBeginsWithAnEmptyTerminationMessage) {
   Eventually([&] { return Get("pod")->containers[0].message.ends_with(": words"); }, "no words");
 }
 
-// If a container replaces its termination log by anything other than a regular file, the runner
+// If a container replaces its termination log with anything other than a regular file, the runner
 // must not read it.
 TEST_F(RunnerTest, ATerminationMessageIsReadFromARegularFileOnly) {
   Start();

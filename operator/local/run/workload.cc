@@ -23,7 +23,8 @@ namespace {
 
 constexpr char kDefaultNamespace[] = "default";
 
-// Describes a field of metadata that refers to objects or controllers that do not exist in a run.
+// A metadata field that cannot work in a local run, because it refers to objects or controllers
+// that do not exist there.
 struct ForeignField {
   const char* name;
   const char* consequence;

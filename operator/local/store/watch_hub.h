@@ -50,7 +50,7 @@ class WatchHub {
   // selects the watch. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice);
 
-  // Cut all watches, the watches of a kind, or a single watch, which `choice` selects.
+  // Cut all watches, the watches of a kind, or the single watch that `choice` selects.
   void Cut();
   void CutKind(objects::Kind kind);
   void CutOne(uint64_t choice);

@@ -47,8 +47,7 @@ struct GangTraits {
   // True if no pods or services may be created until the group's status.phase shows that the queue
   // has admitted the group.
   bool waits_for_admission = false;
-  // Each of these is true if the spec of this scheduler's PodGroup has the optional field with the
-  // corresponding name.
+  // Whether the spec of this scheduler's PodGroup has the corresponding optional field.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;

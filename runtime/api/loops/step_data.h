@@ -72,7 +72,7 @@ struct FunctionData {
 // Appends values, and the calls on which they depend, to a definition.
 class StepWriter {
  public:
-  // All values must belong to the step `owner`.
+  // All symbols passed to Write must belong to the step `owner`.
   StepWriter(const StepData& owner, steps::Definition& definition)
       : owner_(owner), definition_(definition) {}
 

@@ -109,7 +109,7 @@ class Leader {
   // Call several times per second.
   void Tick(Duration now);
   // Withdraws the current generation, and forms no other until the leader's task joins again. Keeps
-  // the sessions. Called when the task was asked to exit and still saves its state.
+  // the sessions. Called if the task has been asked to exit and is still saving its state.
   void HoldBack(Duration now);
   // Ends the job for all tasks, including those that connect later. `failure` is OK or
   // state::RunFailure.
@@ -127,8 +127,8 @@ class Leader {
   // Returns whether the leader should let the first task lead. This is the case if the first task
   // is not the leader's own task and has joined, and the next generation could form now.
   bool ShouldHandBack() const { return hands_back_; }
-  // Returns whether the leader should let another task lead for some time, because the leader has
-  // returned, but the members of the last generation could not connect to it.
+  // Returns whether the leader should let another task lead for a while. This is the case if it has
+  // rejoined after being lost, and the members of the last generation could not connect to it.
   bool ShouldStepAside() const { return steps_aside_; }
   // Returns whether a majority of the members of each of these generations, which this task
   // remembers, have stayed connected since the latest generation began. As long as this is the

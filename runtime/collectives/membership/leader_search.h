@@ -14,8 +14,8 @@
 //   kCallFirst, because the first task may have been restarted without knowing the address of any
 //   other task. The group's step is then repeated.
 //
-// These rules only bring the tasks together. The quorum, whichever task leads, determines whether a
-// generation may form (quorum.h).
+// These rules only bring the tasks together. Regardless of which task leads, the quorum determines
+// whether a generation may form (quorum.h).
 //
 // Pure functions.
 #pragma once

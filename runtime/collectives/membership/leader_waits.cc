@@ -88,8 +88,8 @@ bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (&seat == &seats_[self_]) return true;
   if (seat.left) return false;
   if (!may_shrink) return !rules_.elastic() || IsAwaitedAtStart(now, seat);
-  // If the task's process was lost, another process of the task takes part once that process has
-  // joined.
+  // Wait only for the process that was a member. If a task has lost that process, its replacement
+  // is not awaited; it takes part once it has joined.
   if (!IsMember(seat)) return false;
   const Duration patience = seat.seen ? rules_.lost_patience : rules_.gather_patience;
   return seat.session != 0 || now - seat.lost < patience;

@@ -47,8 +47,8 @@ class GroupMember {
   // in no generation until the next Join.
   void Depart();
   // Leaves the generation, or withdraws the request to join, without an announcement. Called if
-  // this task leads, was asked to exit, and still saves its state. The caller notifies the leader
-  // (Leader::HoldBack).
+  // this task leads, has been asked to exit, and is still saving its state. The caller notifies the
+  // leader (Leader::HoldBack).
   void HoldBack();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
   // once the leader has done so.

@@ -280,8 +280,8 @@ TEST(GenerationHistory, RemembersWhatMayStillGoOn) {
   EXPECT_TRUE(history.past()[0].shared);
 }
 
-// Checks which tasks a task asks for a leader, and which tasks may follow it, for several views
-// (TaskView) that the task may have of itself.
+// Tests, for several states of a task (TaskView), which tasks it asks to lead it, and which tasks
+// may follow it.
 TEST(LeaderSearch, BringsTasksToTheFirstOneThatLeads) {
   GroupMember joins({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"}, true);
   EXPECT_EQ(TasksToAsk({.task = 1, .member = &joins}, 40), std::vector<int>{0});

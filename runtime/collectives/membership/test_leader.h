@@ -1,4 +1,5 @@
-// Provides groups for tests that report events to the leader.
+// Provides fixtures for tests of a group's leader. The tests report events to the leader, and check
+// its messages.
 #pragma once
 
 #include <gtest/gtest.h>

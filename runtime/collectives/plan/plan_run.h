@@ -33,7 +33,7 @@ class PlanRun {
   };
   Transfer NextSend(int peer) const { return Next(links_[static_cast<size_t>(peer)].sends); }
   Transfer NextReceive(int peer) const { return Next(links_[static_cast<size_t>(peer)].receives); }
-  // Return whether any sends to the rank, or receives from it, are left.
+  // Return whether any sends to the rank or receives from it are left.
   bool sends_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].sends); }
   bool receives_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].receives); }
 

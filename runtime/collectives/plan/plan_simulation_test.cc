@@ -30,7 +30,7 @@ struct SimulatedRank {
   bool ended = false;  // has died, or has failed because it needs a rank that has died or failed
 };
 
-// A rank dies when a certain number of frames has been sent. Frames from it that have not been
+// The death of a rank, after a given number of frames has been sent. Its frames that have not been
 // received may be lost.
 struct Death {
   size_t rank = 0;
@@ -279,7 +279,7 @@ Bytes SlicesOf(const std::vector<Bytes>& from, const Call& call) {
   return all;
 }
 
-// Computes the values, or the slice of values, that a rank must have after the operation.
+// Computes the values or the slice of values that a rank must have after the operation.
 class Expectation {
  public:
   Expectation(const std::vector<SimulatedRank>& ranks, const Call& call)

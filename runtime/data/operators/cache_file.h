@@ -9,24 +9,25 @@
 
 namespace tfjob::data {
 
-// If `path` is a complete cache of this source, returns a source that reads this file. Otherwise,
-// reads all examples, writes them to a temporary file in the same folder, and renames that file
-// when it is complete. The file at `path` is therefore always complete or absent. If several tasks
-// start at the same time, each writes a file, and the last file replaces the others. A cache is
-// used only if it has the same values_hash, number of examples and types of values as the source,
-// and if the same version of this program has written it. Any other cache is replaced. The file is
-// read, not mapped, and every example has a checksum. Before a file is written, temporary files
-// with the same name that have not changed for an hour are removed, because their writers were
-// killed.
+// If the file at `path` is a complete, up-to-date cache of `source`, returns a source that reads
+// it. Otherwise, reads all examples, writes them to a temporary file in the same folder, and
+// renames it to `path` once it is complete, so `path` never contains a partial file. If several
+// tasks start at the same time, each writes its own file, and the last rename wins.
 //
-// `version` is part of the hash. It represents everything that the hash cannot cover. If functions
-// of the program compute the values, returns InvalidArgument if `version` is "".
+// A cache is up to date if its values_hash, number of examples and value types match the source,
+// and it was written by the same version of this program. An outdated cache is replaced. If the
+// file is not a cache at all, returns InvalidArgument and leaves it alone. The file is read rather
+// than mapped, and every example has a checksum. Before writing, removes temporary files of the
+// same name that have not changed for an hour, because their writers must have been killed.
 //
-// If the file cannot be written, for example because the disk is full, logs a warning and returns
-// `source` itself. Also returns `source` itself, without writing a file, if it is in memory. Never
-// overwrites a file that is not a cache, but returns InvalidArgument. Propagates errors from
-// reading the source. RowReader::Read returns DataLoss, with the file and the example, if the file
-// has been damaged since it was written.
+// `version` is hashed along with the source, and stands for whatever the source's own hash cannot
+// cover. It must not be "" if functions of the program compute the values; otherwise, returns
+// InvalidArgument.
+//
+// Returns `source` itself if the source is in memory, or, with a warning in the log, if the file
+// cannot be written (for example because the disk is full). Propagates errors from reading the
+// source. If the file has been damaged since it was written, RowReader::Read returns DataLoss with
+// the file and the example.
 StatusOr<SourcePtr> CacheInFile(SourcePtr source, const std::string& path,
                                 const std::string& version = "",
                                 FileSystem& files = RealFileSystem());

@@ -22,8 +22,8 @@
 
 namespace tfjob::data {
 
-// Describes how a feature of an example is converted to a value of a certain type and shape. If an
-// example lacks the feature, this is an error, unless `variable` or `fill` is set.
+// Describes how a feature of an example is converted to a value of a fixed type and shape. An
+// example without the feature is an error unless `variable` or `fill` is set.
 struct ExampleFeature {
   std::string name;
   // The type of the value: kFloat32 or kInt64, or any type if `raw` is set.
@@ -36,7 +36,7 @@ struct ExampleFeature {
   // to `fill`, or to zero if `fill` is unset or `raw` is set. Otherwise, the feature must have
   // exactly shape.num_elements() values.
   bool variable = false;
-  // If set, the feature is a sequence: the first axis of the shape counts the steps, and every step
+  // If set, the feature is a sequence: the first axis of the shape is the step axis, and every step
   // must be complete. Requires `variable`. Must be set if both `variable` and `raw` are set; each
   // step is then a string.
   bool sequence = false;

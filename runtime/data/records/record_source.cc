@@ -233,7 +233,7 @@ class RecordReader : public RowReader {
     return static_cast<size_t>(feature - source_.options().features.begin());
   }
 
-  // Applies, to one example, the scale of each column into which its image was read directly.
+  // Scales the values of one example in the columns into which images are read directly.
   void ScaleDirect(size_t example, size_t rows, std::span<NamedTensor> tensors) const {
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (!direct_[i] || columns_[i].scale == 1) continue;

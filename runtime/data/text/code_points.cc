@@ -16,7 +16,7 @@ unsigned char ByteAt(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// Describes the UTF-8 sequences that start with a certain byte.
+// Describes the UTF-8 sequences that start with a given byte.
 struct Form {
   size_t bytes = 1;                       // the length; 1 if no sequence starts with this byte
   char32_t bits = kReplacement;           // the bits that the first byte contributes

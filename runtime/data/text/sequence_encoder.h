@@ -15,8 +15,8 @@ namespace tfjob::text {
 // Determines how text is converted to a sequence. Cheap to copy.
 struct SequenceOptions {
   std::shared_ptr<const Tokenizer> tokenizer;
-  // If set, the tokens of the text are enclosed in the special tokens `begin` and `end`, if the
-  // tokenizer has them. Special tokens count towards the length.
+  // Whether to add the special tokens `begin` and `end` around the text's tokens, where the
+  // tokenizer has them. They count towards the length.
   bool add_special_tokens = false;
   // If set, the last tokens of text with too many tokens are dropped. Otherwise, too many tokens
   // are an error.

@@ -5,8 +5,8 @@
 
 namespace tfjob::device::cuda {
 
-// True if the two types are passed in the same way: both are pointers, or both are integers (or
-// enumerations) of the same size.
+// True if the two types are passed in the same way: both are pointers, or both are integers or
+// enums of the same size.
 template <typename A, typename B>
 inline constexpr bool kPassedAlike =
     (std::is_pointer_v<A> && std::is_pointer_v<B>) ||

@@ -42,7 +42,7 @@ Status CheckFilter(const Window& window, const Shape& image, const Shape& filter
                          filter.dim(3), ") that are a multiple of the groups");
 }
 
-// Returns the value of the attribute `name`, a shape.
+// Returns the attribute `name`, which is a shape.
 StatusOr<Shape> ShapeAttribute(const Attributes& attributes, std::string_view name) {
   if (const Shape* shape = attributes.Find<Shape>(name)) return *shape;
   return InvalidArgument("expected the attribute ", name, ", a shape");

@@ -69,8 +69,8 @@ class TransposeFuser {
                                        std::move(attributes)));
   }
 
-  // Removes the Transposes of the operand that the attributes can express, and sets the attributes
-  // accordingly. Returns the input of the first of these Transposes.
+  // Removes the operand's Transposes that the attributes can express, and sets the attributes
+  // accordingly. Returns the operand without these Transposes.
   Output Absorb(Output operand, const std::string& adj, const std::string& swap,
                 Attributes& attributes) const {
     while (true) {

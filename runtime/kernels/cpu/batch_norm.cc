@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kMostNormChunks = 16;
 constexpr int64_t kLeastNormChunk = 32768;  // elements
-// The approximate number of elements of a block, which fits into the cache. Sums are computed per
-// block and then combined, which also limits the error of long sums.
+// The approximate number of elements per block, chosen so that a block fits in the cache. Sums are
+// computed per block and then combined, which also limits the rounding error of long sums.
 constexpr int64_t kNormBlock = 8192;
 constexpr int64_t kLeastNormRows = 8;
 

@@ -68,7 +68,7 @@ void AddRowRequests(std::vector<KernelRequest>& requests) {
                       {matrix}});
 }
 
-// Adds requests for the kernels of vision/. The windows overlap, and some cover padding.
+// Adds requests for the kernels in vision/. The windows overlap, and some cover padding.
 void AddVisionRequests(std::vector<KernelRequest>& requests) {
   const auto dense = [](Shape shape) { return Operand::Dense(DType::kFloat32, std::move(shape)); };
   const Operand image = dense({2, 9, 9, 32}), output = dense({2, 5, 5, 32});

@@ -70,7 +70,7 @@ TFJOB_DEVICE uint32_t RunningSum(uint32_t value, uint32_t* sums) {
   return value;
 }
 
-// The part of the sorted list, and the column, that a thread adds.
+// The part of the sorted list and the column that a thread sums.
 struct GroupPart {
   uint32_t part, begin, end, col;
 };

@@ -12,11 +12,11 @@ using optimizer::Kind;
 using optimizer::Optimizer;
 using optimizer::Part;
 
-// The number of bytes of the workspace that are reserved for a StepNumbers.
+// The number of workspace bytes that are reserved for a StepNumbers.
 constexpr size_t kNumbersBytes = 64;
 static_assert(sizeof(StepNumbers) <= kNumbersBytes);
 
-// The enumerations of the kernels must have the same order as those of the optimizers.
+// The kernels' enums must list their values in the same order as the optimizers' enums.
 static_assert(static_cast<int>(UpdateKind::kSgd) == static_cast<int>(Kind::kSgd) &&
               static_cast<int>(UpdateKind::kAdamW) == static_cast<int>(Kind::kAdamW) &&
               static_cast<int>(UpdateKind::kLion) == static_cast<int>(Kind::kLion) &&

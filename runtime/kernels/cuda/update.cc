@@ -27,7 +27,7 @@ class ScheduledRate {
   explicit ScheduledRate(const LearningRateParameter& parameter) : parameter_(parameter) {}
 
   size_t workspace_bytes() const { return changes() ? kBytes : 0; }
-  // The number of bytes of the workspace that are reserved for the rate, at its beginning.
+  // The number of bytes at the start of the workspace that are reserved for the rate.
   static constexpr size_t kBytes = 64;
 
   UpdateRate Submit(const Launcher& launcher, const void* step, void* workspace,

@@ -191,7 +191,7 @@ StatusOr<Json> OptimizerKeys(const Json& compile_config) {
       keys[name] = *value.value();
     }
   }
-  // Drop the averaging options if they have no effect; Keras writes them in any case.
+  // Keras always writes the averaging options. Drop them if they have no effect.
   ASSIGN_OR_RETURN(const bool averages, field["config"]["use_ema"].BoolOr(false));
   if (!averages) {
     keys.erase("use_ema");

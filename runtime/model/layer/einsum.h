@@ -9,8 +9,8 @@
 namespace tfjob::model {
 
 // Names the axes of the two operands and of the result, one letter per axis: "abc,cd->abd". If a
-// letter occurs in both operands, the two axes must have the same size. Axes whose letters the
-// result lacks are summed over.
+// letter occurs in both operands, the two axes must have the same size. Axes whose letters do not
+// occur in the result are summed over.
 struct EinsumAxes {
   std::string x, y, z;
 };

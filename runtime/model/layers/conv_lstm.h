@@ -10,9 +10,9 @@
 namespace tfjob::model::layers {
 
 // Computes an LSTM (recurrent.h) in which z = kernel ∗ x + recurrent_kernel ∗ h + bias. The
-// convolution of the state h preserves the size of h. States have the shape of the convolution of
-// x. Variables: kernel [size…,channels,4·filters], recurrent_kernel [size…,filters,4·filters] and,
-// if use_bias is set, bias [4·filters].
+// convolution of the state h preserves the size of h. The states have the same shape as the
+// convolution of x. Variables: kernel [size…,channels,4·filters], recurrent_kernel
+// [size…,filters,4·filters] and, if use_bias is set, bias [4·filters].
 template <int kRank>
 struct ConvLSTM {
   static constexpr std::string_view kClass = kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D";
@@ -26,8 +26,8 @@ struct ConvLSTM {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The fractions of the elements of the inputs, and of the state, that are dropped. Each gate
-  // drops different elements. In every step, a gate drops the same elements.
+  // The fractions of the input elements and of the state elements to drop. Each gate has its own
+  // dropout mask, which it uses in every step.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only of the last

@@ -17,7 +17,7 @@ using graph::Output;
 constexpr std::array<std::string_view, 4> kFillModes = {"reflect", "wrap", "constant", "nearest"};
 constexpr std::array<std::string_view, 2> kSamplings = {"bilinear", "nearest"};
 
-// Lists the names of the same modes in the op's attributes, in the same order.
+// The op's names for these modes, in the same order.
 constexpr std::array<std::string_view, 4> kOpFillModes = {"REFLECT", "WRAP", "CONSTANT", "NEAREST"};
 constexpr std::array<std::string_view, 2> kOpSamplings = {"BILINEAR", "NEAREST"};
 

@@ -24,9 +24,8 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The fractions of the elements of the inputs, and of the state, that are dropped. The same
-  // elements are dropped in every step. If recurrent_dropout is set, each gate drops different
-  // elements.
+  // The fractions of the input elements and of the state elements to drop. The same elements are
+  // dropped in every step. If recurrent_dropout is set, each gate has its own dropout mask.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // stored but not used: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only of the last

@@ -70,7 +70,7 @@ class Coordinator {
   // Returns the workers for which the first step is still waiting.
   std::vector<Worker> Missing() const;
 
-  // Called when ps 0 has been filled with a state of a new epoch. Commits start once all servers
+  // Called after ps 0 has been filled with a state of a new epoch. Commits start once all servers
   // have reported that epoch. With `merges`, requests that servers sum two contributions as soon as
   // both are certain to be in the commit, which frees memory before the last contribution arrives.
   // If `groups` is not 0, each commit is measured: each server reports `groups` sums of squares of

@@ -37,7 +37,7 @@ struct ParticipantActions {
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
   // bytes must be kept until then.
   std::optional<Commit> apply;
-  // If the commit in `apply` was measured: the sums of squares of the whole mean.
+  // The sums of squares of the whole mean, over all servers, if the commit in `apply` was measured.
   std::vector<double> squares;
   // Sum these contributions in the order of the set, then call Measured with the sums of squares of
   // this server's part of their mean. `apply` follows.
@@ -60,7 +60,7 @@ class Participant {
  public:
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
-  // Called when the server has been filled with the state of `step` under `epoch`. Voids any
+  // Called after the server has been filled with the state of `step` under `epoch`. Voids any
   // earlier state. `backups` means that more workers train than a step needs: a batch then counts
   // as drawn even if its gradient is dropped. Otherwise, the worker is expected to compute the
   // batch again. If `measured` is true, the state's commits are measured (see Commit).
@@ -73,14 +73,14 @@ class Participant {
   // Returns whether the bytes of the contribution are needed. Returns false if the contribution is
   // already staged, if its step is decided or too far ahead, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
-  // Called when all bytes of the contribution have arrived, even if the bytes were not needed.
-  // Reports the contribution to the coordinator, or answers or refuses its exchange. See
-  // StagedReport for `drawn`.
+  // Called after all bytes of the contribution have arrived, even if they are not needed. Reports
+  // the contribution to the coordinator, or answers or refuses its exchange. See StagedReport for
+  // `drawn`.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name, int64_t drawn = 0);
   ParticipantActions OnMessage(const ToParticipant& message);
-  // Called when a `measure` has been carried out. Reports the squares to the coordinator.
+  // Called after a `measure` has been carried out. Reports the squares to the coordinator.
   ParticipantActions Measured(int64_t epoch, int64_t step, std::vector<double> squares);
-  // Called when an `apply` has been carried out. Answers the contributions whose step is now
+  // Called after an `apply` has been carried out. Answers the contributions whose step is now
   // decided, and reports the step to the coordinator.
   ParticipantActions Applied(int64_t epoch, int64_t step);
   // Called when a new connection to the coordinator is up. Sends the hello and reports the staged

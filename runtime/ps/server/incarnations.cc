@@ -8,8 +8,8 @@ namespace {
 // The highest incarnation: far more than the number of processes that can start, and far from
 // overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// The number of superseded processes, and of unregistered processes, to remember per task. Older
-// processes were refused long ago.
+// Per task, at most this many superseded processes and this many unregistered processes are
+// remembered. Older processes were refused long ago.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {

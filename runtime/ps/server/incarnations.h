@@ -23,19 +23,19 @@ class Incarnations {
   // Returns whether a later process of the task is known. If so, the instance must be refused.
   bool IsSuperseded(const protocol::Worker& task, int64_t instance) const;
 
-  // ps 0 only. Called when a process has connected. The new process supersedes the registered
+  // ps 0 only. Called after a process has connected. The new process supersedes the registered
   // process of the task, unless Register finds that the new one is older. A process that is not
   // registered yet may turn out to be the later one, so it is not superseded. Returns the
   // incarnation of the process, or 0 if it has none.
   int64_t Connect(const protocol::Worker& task, int64_t instance);
   // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
   // that ps 0, or its predecessor, has already issued to the process, or 0. `heard` is the highest
-  // incarnation that LeastFor returns on other servers, which may know incarnations that are
-  // missing from the ledgers from which ps 0 was restored. Returns FailedPrecondition if this
-  // server or another one knows a later process. The process is then refused for good, and the
-  // process that it had superseded is the latest again. Returns Aborted if another process of the
-  // task has connected in the meantime and neither is known to be the later one. Returns
-  // InvalidArgument for incarnations that are never issued.
+  // incarnation that LeastFor returns on other servers. They may know incarnations that are missing
+  // from the ledgers from which ps 0 was restored. Returns FailedPrecondition if this server or
+  // another one knows a later process. The process is then refused for good, and the process that
+  // it had superseded is the latest again. Returns Aborted if another process of the task has
+  // connected in the meantime and neither is known to be the later one. Returns InvalidArgument for
+  // incarnations that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
 

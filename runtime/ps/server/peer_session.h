@@ -116,7 +116,7 @@ class PeerSession : public rpc::ConnectionHandler {
   };
   // A request for a piece of a table that this session keeps.
   struct PieceRequest {
-    uint64_t copy = 0;  // the sequence of the kSnapshot frame
+    uint64_t copy = 0;  // the sequence number of the kSnapshot frame
     uint64_t sequence = 0;
     wire::CopyPiece piece;
   };
@@ -213,7 +213,7 @@ class PeerSession : public rpc::ConnectionHandler {
   Mutex mutex_;
   Reply reply_ ABSL_GUARDED_BY(mutex_);
   CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
-  // The kept tables, indexed by the sequence of the kSnapshot frame, and the pieces to send.
+  // The kept tables, by the sequence number of the kSnapshot frame, and the pieces to send.
   std::map<uint64_t, std::shared_ptr<const TableCopy>> kept_ ABSL_GUARDED_BY(mutex_);
   std::deque<PieceRequest> pieces_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished must be sent

@@ -90,7 +90,7 @@ class Service : public ParameterServer {
   // Stops the run with an error that the peer of this session has reported. The chief's message
   // takes precedence.
   void Fail(const PeerSession& session, const std::string& words);
-  // Called when the task of this session was asked to stop. The task will send no more
+  // Called after the task of this session has been asked to stop. The task will send no more
   // contributions.
   void OnTaskEnding(const PeerSession& session);
   // OnCopyBegins is called when the chief starts to copy the state through this session, and
@@ -168,8 +168,8 @@ class Service : public ParameterServer {
   void SendState(bool all);
   void TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker,
               const std::string& message);
-  // Called if the last copy was not completed: resumes with the contributions that arrived after
-  // the start of the copy.
+  // Called if the last copy has not been completed: resumes with the contributions that arrived
+  // after the start of the copy.
   void Unfreeze() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether a server that was asked to stop must continue to serve.
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -32,7 +32,7 @@ class Staging {
   // Reads `length` bytes of the shard's update to position `offset`. A length of 0 means that the
   // contribution has no update for the shard. Returns Unavailable if the stream breaks.
   Status Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
-  // Called when all bytes have arrived: admits the next contribution.
+  // Called after all bytes have arrived: admits the next contribution.
   void EndIntake() { slot_ = nullptr; }
   // Returns null if there is no update for the shard.
   const std::byte* update(int shard) const;

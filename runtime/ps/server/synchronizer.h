@@ -41,8 +41,8 @@ class Synchronizer {
   // Stops and joins the threads. Must be called before the service is destroyed.
   void Stop();
 
-  // Fill must be called when the server has been filled with the state `store`, and Void when it no
-  // longer has a valid state.
+  // Fill must be called after the server has been filled with the state `store`, and Void when it
+  // no longer has a valid state.
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
@@ -56,10 +56,10 @@ class Synchronizer {
   // See protocol::StagedReport for `drawn`.
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step, int64_t drawn,
               std::shared_ptr<Staging> staging);
-  // Called when the task has requested the current values. The task is a member from now on.
+  // Called after the task has requested the current values. The task is a member from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
-  // Called when one of the task's sessions was closed. The task leaves unless it already has
+  // Called after one of the task's sessions has been closed. The task leaves unless it already has
   // another session.
   void Disconnected(const protocol::Worker& worker, int64_t incarnation);
   // Returns whether the step is waiting for the task's gradient, as far as this server knows.
@@ -113,8 +113,8 @@ class Synchronizer {
   int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Joined(const protocol::Name& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns ResourceExhausted if the task may not stage another contribution. One process may have
-  // at most `most` contributions here.
+  // Returns ResourceExhausted if the task may not stage another contribution. Each of its processes
+  // may have at most `most` contributions on this server.
   Status CheckStagedBy(const protocol::Name& name, size_t most) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();

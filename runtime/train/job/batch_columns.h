@@ -16,7 +16,7 @@
 
 namespace tfjob::train {
 
-// The sections of the training file that name data: data.train and data.eval.
+// The sections of the training file that describe data: data.train and data.eval.
 enum class Split { kTrain, kEval };
 const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split split);
 std::string_view KeyOf(Split split);  // "data.train", "data.eval"

@@ -70,7 +70,7 @@ std::vector<int64_t> BucketSizes(const config::TrainingConfig& config, const dat
   return config::BucketBatchSizes(config, buckets.lengths().back(), rank, training_tasks, together);
 }
 
-// Returns the number of examples of a full batch or, with buckets, of a full batch of the longest
+// Returns the number of examples in a full batch or, with buckets, in a full batch of the longest
 // bucket.
 int64_t UsualBatch(const config::TrainingConfig& config, const data::Source& source, int rank,
                    int training_tasks, bool together) {

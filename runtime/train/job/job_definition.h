@@ -67,12 +67,12 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition,
                                      std::span<const int> streamed = {});
 
-// Returns the options of a training task's pipeline, which never runs out of batches. In each
+// Returns the pipeline options of a training task. The pipeline never runs out of batches. In each
 // epoch, the task reads its share of the examples or, if the number of tasks is unknown, all
-// examples in its own order. `together`, here and below, means that each task provides a part of
-// every batch (data::PipelineOptions::global_batch). If `together` is false, returns
-// InvalidArgument unless global_batch_size is a multiple of the number of tasks. Also returns
-// errors from ColumnsOf (batch_columns.h).
+// examples in an order of its own. If `together` is true (here and below), each task provides a
+// part of every batch (data::PipelineOptions::global_batch). If it is false, global_batch_size must
+// be a multiple of the number of tasks; otherwise, returns InvalidArgument. Propagates errors from
+// ColumnsOf (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,

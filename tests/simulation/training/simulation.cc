@@ -71,7 +71,7 @@ void TrainingSimulation::OnEnd(Task& task, Process& process, const Status& end) 
   }
 }
 
-// Called when the job has ended. The servers were asked to exit, unless they could not be reached.
+// Called after the job has ended. By then, all servers that can be reached have been asked to exit.
 // Deletes the remaining servers after a while, as the operator does.
 void TrainingSimulation::OnJobEnd() {
   world_->run_over = true;

@@ -1,4 +1,4 @@
-// Lists comparisons for all kernels, in families. The shapes, which are small, depend on a seed.
+// Lists comparisons for all kernels, by family. The shapes are small, and depend on a seed.
 #pragma once
 
 #include <cstdint>

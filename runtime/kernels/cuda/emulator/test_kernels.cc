@@ -81,7 +81,7 @@ TFJOB_KERNEL(TestSharedByte, TestParameter, kTestThreads) {
   reinterpret_cast<uint8_t*>(p.x)[threadIdx.x / 2] = 1;
 }
 
-// Thread 0 reads a word, of which thread 33 writes a byte.
+// Thread 0 reads a word while thread 33 writes one of its bytes.
 TFJOB_KERNEL(TestByteOfAWord, TestParameter, kTestThreads) {
   if (threadIdx.x == 0) p.y[1] = p.x[0];
   if (threadIdx.x == 33) reinterpret_cast<uint8_t*>(p.x)[2] = 1;

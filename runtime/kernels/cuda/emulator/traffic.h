@@ -15,7 +15,7 @@ namespace tfjob::kernels::cuda::shadow {
 // Counts an access. For each place in the code, the k-th accesses of all lanes of a warp form one
 // request.
 void CountAccess(uintptr_t address, unsigned bytes, bool shared, const void* pc, uint32_t thread);
-// Ends the requests of all warps. Called when a block has finished or passed a barrier.
+// Ends the requests of all warps. Called after a block has finished or passed a barrier.
 void EndRequests();
 
 // Returns the source line of the call whose return address is `pc`, such as "update.cu:57", or "?"

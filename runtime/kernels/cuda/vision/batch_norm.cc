@@ -181,8 +181,8 @@ class BatchNormGradKernel final : public Kernel {
             .passed_by = options_.relu ? activated : PassedBy::kAll};
   }
 
-  // Returns the size of the sums of some parts in bytes, rounded up so that an aligned address can
-  // follow.
+  // Returns the size in bytes of the sums for `parts` parts, rounded up to a multiple of 64, so
+  // that an aligned address can follow.
   size_t Aligned(int64_t parts) const {
     return (static_cast<size_t>(2 * parts * cols_) * sizeof(float) + 63) / 64 * 64;
   }

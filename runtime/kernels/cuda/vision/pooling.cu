@@ -77,8 +77,8 @@ TFJOB_KERNEL(AvgPool, PoolParameter, kWindowThreads) {
   WriteFloat(p.out, p.type, seen.to, sum * (1.0f / static_cast<float>(count)));
 }
 
-// Adds, for each element of the image, the gradients of the windows whose maximum it is, in the
-// order of the windows.
+// For each element of the image, adds the gradients of those windows in which the element is the
+// maximum, in the order of the windows.
 TFJOB_KERNEL(MaxPoolGrad, PoolGradParameter, kWindowThreads) {
   const uint32_t element = ElementOfThread();
   if (element >= p.count) return;
