@@ -253,12 +253,12 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   const std::string newest = StrCat(kOurPrefix, step);
   std::vector<std::string> doomed;
   const Status written = [&] {
-    ASSIGN_OR_RETURN(const bool complete, Exists(folder, newest));
-    if (!complete) return FailedPrecondition(folder, " has no complete checkpoint ", newest);
     ASSIGN_OR_RETURN(const StateFile old, ReadState(folder));
     RETURN_IF_ERROR(CheckTerm(folder, step, right, old));
     ASSIGN_OR_RETURN(const CheckpointState state,
                      WithNewest(folder, step, keep, now, old.state, doomed));
+    ASSIGN_OR_RETURN(const bool complete, Exists(folder, newest));
+    if (!complete) return FailedPrecondition(folder, " has no complete checkpoint ", newest);
     return WriteState(folder, step, state, files, right);
   }();
   if (!written.ok()) {
