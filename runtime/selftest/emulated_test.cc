@@ -85,19 +85,26 @@ class ChangedKernel final : public kernels::Kernel {
   const Change change_;
 };
 
-// Returns the device with a mistake planted in the kernel of an op.
-exec::Device WithMistake(exec::Device device, const std::string& op,
-                         const ChangedKernel::Change& change) {
+// Returns the device with another kernel for an op.
+exec::Device WithKernel(exec::Device device, const std::string& op,
+                        const kernels::PrepareFunction& prepare) {
   KernelTable::Entries entries;
-  entries[op] = {[table = device.kernels, change](
-                     const KernelRequest& request) -> StatusOr<std::unique_ptr<kernels::Kernel>> {
-                   ASSIGN_OR_RETURN(auto kernel, table->Prepare(request));
-                   return std::make_unique<ChangedKernel>(std::move(kernel), change);
-                 },
-                 device.kernels->Find(op)->in_place};
+  entries[op] = {prepare, device.kernels->Find(op)->in_place};
   device.kernels = std::make_shared<const KernelTable>(
       device.kernels->With(KernelTable("CUDA", std::move(entries))));
   return device;
+}
+
+// Returns the device with a mistake planted in the kernel of an op.
+exec::Device WithMistake(const exec::Device& device, const std::string& op,
+                         const ChangedKernel::Change& change) {
+  const auto prepare =
+      [table = device.kernels,
+       change](const KernelRequest& request) -> StatusOr<std::unique_ptr<kernels::Kernel>> {
+    ASSIGN_OR_RETURN(auto kernel, table->Prepare(request));
+    return std::make_unique<ChangedKernel>(std::move(kernel), change);
+  };
+  return WithKernel(device, op, prepare);
 }
 
 const kernels::cuda::Comparison kSquare{"Square", {}, {{Shape({40})}}, {{Shape({40})}}};
@@ -132,6 +139,64 @@ TEST(CheckKernel, FindsRunsThatDiffer) {
   kernels::cuda::Comparison rough = kSquare;
   rough.tolerance = 1e-3;
   EXPECT_THAT(std::string(Message(CheckKernel(rough, 1, device))), HasSubstr("two runs differ"));
+}
+
+TEST(CheckFamily, FindsAKernelThatMissesNumbersThatAreNotFinite) {
+  const exec::Device device = exec::EmulatedCudaDevice(/*seed=*/3);
+  const auto copy = [table = device.kernels](KernelRequest request) {
+    request.op = "Identity";
+    return table->Prepare(request);
+  };
+  const std::vector<Finding> findings =
+      FindingsOf("numbers", WithKernel(device, "CheckNumerics", copy));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].verdict, Verdict::kWrong);
+  EXPECT_THAT(findings[0].detail,
+              HasSubstr("OK instead of ABORTED: the input contains NaN or infinity"));
+}
+
+// Calls watch(outputs) instead of computing anything.
+class IdleKernel final : public kernels::Kernel {
+ public:
+  using Watch = std::function<void(void* const* outputs)>;
+  explicit IdleKernel(Watch watch) : watch_(std::move(watch)) {}
+
+  size_t workspace_bytes() const override { return 0; }
+  void Run(const void* const*, void* const* outputs, void*, kernels::Stream&) override {
+    if (watch_) watch_(outputs);
+  }
+
+ private:
+  const Watch watch_;
+};
+
+// The bytes of -1 are those of a NaN.
+TEST(CheckKernel, FindsAnIntegerThatIsNotWritten) {
+  const auto prepare = [](const KernelRequest&) -> StatusOr<std::unique_ptr<kernels::Kernel>> {
+    return std::make_unique<IdleKernel>(nullptr);
+  };
+  const exec::Device idle = WithKernel(exec::EmulatedCudaDevice(/*seed=*/3), "Fill", prepare);
+  for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kFloat32}) {
+    const kernels::cuda::Comparison minus{"Fill", {{"value", -1.0}}, {}, {{Shape({3}), dtype}}, 0};
+    EXPECT_FALSE(CheckKernel(minus, 1, idle).ok()) << Name(dtype);
+  }
+}
+
+// Some ops have separate kernels for operands that are not aligned.
+TEST(CheckFamily, AlsoUsesUnalignedOperands) {
+  int aligned = 0, unaligned = 0;
+  const auto count = [&](void* const* outputs) {
+    ++(reinterpret_cast<uintptr_t>(outputs[0]) % 16 == 0 ? aligned : unaligned);
+  };
+  const auto prepare = [&](const KernelRequest&) -> StatusOr<std::unique_ptr<kernels::Kernel>> {
+    return std::make_unique<IdleKernel>(count);
+  };
+  const exec::Device device = WithKernel(exec::EmulatedCudaDevice(/*seed=*/3), "Square", prepare);
+  for (uint64_t seed = 0; seed < 4; ++seed) CheckKernel(kSquare, seed, device).IgnoreError();
+  EXPECT_EQ(aligned, 2);
+  EXPECT_EQ(unaligned, 2);
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    EXPECT_EQ(CheckKernel(kSquare, seed, exec::EmulatedCudaDevice(/*seed=*/3)), OkStatus());
 }
 
 TEST(CheckFamily, CountsTheMistakes) {
@@ -174,9 +239,30 @@ TEST(CompareTrained, FindsDifferences) {
   EXPECT_EQ(message([](Trained& t) { t.changes["w"][0] = 0.502F; }),
             "w changes by 0.5, and differs by 0.0014142");
   EXPECT_EQ(message([](Trained& t) { t.changes.clear(); }), "there is no variable w");
+  Trained later = right;
+  later.losses = {2, 1, 0.5F, 0.25F};
+  later.hits = {3, 4, 5, 6};
+  Trained close = later;
+  close.hits[3] = 5;
+  EXPECT_EQ(CompareTrained(close, later, {}), OkStatus());
+  close.hits[2] = 4;
+  EXPECT_EQ(Message(CompareTrained(close, later, {})), "step 2: 4 hits instead of 5");
   const Trained still{{1}, {1}, {{"w", {1e-7F, 0}}}};
   EXPECT_THAT(std::string(Message(CompareTrained(still, still, {}))),
               HasSubstr("w changes only by "));
+}
+
+// Like a training file with the default on_non_finite.
+TEST(ExampleModels, OneChecksItsNumbers) {
+  const auto with_checks = [](const ExampleModel& example) {
+    const auto model = ReadExampleModel(example.name);
+    EXPECT_TRUE(model.ok()) << model.status();
+    const auto built = BuildExampleModel(example, *model);
+    EXPECT_TRUE(built.ok()) << built.status();
+    return std::ranges::any_of(built->graph.nodes(),
+                               [](const auto& node) { return node.op == "CheckNumerics"; });
+  };
+  EXPECT_EQ(std::ranges::count_if(ExampleModels(), with_checks), 1);
 }
 
 TEST(ExampleModels, AreThoseOfTheExamples) {

@@ -39,7 +39,10 @@ optimizer::Optimizer MakeOptimizer() {
 
 std::span<const ExampleModel> ExampleModels() {
   static constexpr ExampleModel kModels[] = {
-      {"neumf-small", 16, LossKind::kBinaryCrossentropy},
+      {.name = "neumf-small",
+       .batch = 16,
+       .loss = LossKind::kBinaryCrossentropy,
+       .check_numbers = true},
       {"bert-small", 3},
       {"gpt2-small", 3},
       {"transformer-small", 2},
@@ -65,7 +68,9 @@ StatusOr<model::Model> ReadExampleModel(std::string_view name) {
 
 StatusOr<model::BuiltGraph> BuildExampleModel(const ExampleModel& example,
                                               const model::Model& model) {
-  model::BuildOptions options{.batch_size = example.batch, .optimizer = MakeOptimizer()};
+  model::BuildOptions options{.batch_size = example.batch,
+                              .optimizer = MakeOptimizer(),
+                              .check_numbers = example.check_numbers};
   for (const auto& stated : StatedInputs(model)) options.features.push_back(*stated);
   ASSIGN_OR_RETURN(const auto outputs, OutputTypes(model, options.features));
   std::vector<int64_t> places = outputs[0].shape.dims();

@@ -15,7 +15,8 @@ struct ExampleModel {
   std::string_view name;  // "bert-small"
   int64_t batch = 0;
   model::LossKind loss = model::LossKind::kSparseCategoricalCrossentropy;
-  bool logits = true;  // what the model returns, if the loss is sparse
+  bool logits = true;          // what the model returns, if the loss is sparse
+  bool check_numbers = false;  // whether the step also checks all numbers (BuildOptions)
 };
 
 std::span<const ExampleModel> ExampleModels();

@@ -13,8 +13,9 @@ namespace tfjob::selftest {
 
 // Runs the op twice on the device, whose memory the host cannot access. Returns Internal if a
 // result differs from the CPU's by more than the comparison allows, if the results of the two runs
-// are not bit-identical, or if the op has written outside its operands. If the kernel cannot be
-// prepared, or if the device fails, returns that error.
+// are not bit-identical, if only one of the devices refuses the inputs, or if the op has written
+// outside its operands. If the kernel cannot be prepared, or if the device fails, returns that
+// error. In two of four successive seeds, the addresses of the operands are not aligned.
 Status CheckKernel(const kernels::cuda::Comparison& comparison, uint64_t seed,
                    const exec::Device& device);
 

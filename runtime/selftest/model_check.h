@@ -33,6 +33,9 @@ StatusOr<Trained> Train(const model::BuiltGraph& built, const exec::Device& devi
 // results.
 struct Tolerance {
   double losses = 1e-4, changes = 1e-3;
+  // The number of first steps in which the hits must be equal. In later steps, the models differ
+  // slightly, and two classes may be almost equally probable, so the hits are not compared.
+  size_t equal_hits = 3;
 };
 
 // Returns Internal if the results differ by more than the tolerance. Compares the changes of

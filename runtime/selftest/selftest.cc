@@ -9,6 +9,7 @@
 #include "runtime/selftest/example_models.h"
 #include "runtime/selftest/kernel_check.h"
 #include "runtime/selftest/model_check.h"
+#include "runtime/selftest/run_process.h"
 
 namespace tfjob::selftest {
 namespace {
@@ -41,13 +42,21 @@ Verdict VerdictOf(const StatusOr<int>& code) {
   return code.ok() && *code == kSlowCode ? Verdict::kSlow : Verdict::kWrong;
 }
 
+// Returns what the family's own rows do not say, or "".
+std::string ProblemOf(const StatusOr<int>& code) {
+  if (!code.ok()) return std::string(Message(code.status()));
+  if (*code == kNoDeviceCode) return "the GPU is lost: earlier families have used it";
+  if (*code == kRightCode || *code == kSlowCode || *code == kWrongCode) return "";
+  return StrCat("the process exited with code ", *code);
+}
+
 int RunAllFamilies(std::ostream& out) {
   const StatusOr<std::string> gpu = exec::FindCudaDevice();
   if (!gpu.ok()) return WithoutDevice(gpu.status(), out);
   out << *gpu << "\n";
   const auto run = [](const std::string& family) {
     return RunProcess({"/proc/self/exe", StrCat("--selftest=", kCuda, "/", family)},
-                      kFamilySeconds);
+                      {.seconds = kFamilySeconds});
   };
   return RunAll(run, out);
 }
@@ -57,14 +66,16 @@ int RunAllFamilies(std::ostream& out) {
 int RunAll(const std::function<StatusOr<int>(const std::string& family)>& run, std::ostream& out) {
   out << TableHeader() << std::flush;
   Verdict worst = Verdict::kRight;
-  for (const std::string& family : Families()) {
+  const std::vector<std::string> families = Families();
+  for (const std::string& family : families) {
     const StatusOr<int> code = run(family);
-    if (!code.ok()) {
-      const Finding finding{family, "", Verdict::kWrong, std::string(Message(code.status()))};
-      out << TableRow(finding) << std::flush;
-    }
-    if (code.ok() && *code == kNoDeviceCode) return kNoDeviceCode;
+    if (code.ok() && *code == kNoDeviceCode && family == families[0]) return kNoDeviceCode;
+    const std::string problem = ProblemOf(code);
+    if (!problem.empty()) out << TableRow({family, "", Verdict::kWrong, problem}) << std::flush;
     worst = std::max(worst, VerdictOf(code));
+    if (!absl::IsUnavailable(code.status())) continue;
+    out << "The families after " << family << " were not run.\n";
+    break;
   }
   constexpr const char* kSummaries[] = {"right and fast", "right, but slow", "wrong"};
   out << "The GPU's results are " << kSummaries[static_cast<int>(worst)] << ".\n";

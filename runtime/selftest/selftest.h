@@ -32,15 +32,11 @@ std::vector<std::string> Families();
 Status RunFamily(std::string_view family, const exec::Device& device, const Effort& effort,
                  const std::function<void(const Finding&)>& report);
 
-// Runs a program, which inherits the output of this process, and returns its exit code. If the
-// program is killed by a signal, returns an error. If it runs for longer than `seconds`, kills it
-// and returns an error. Each family runs in a separate process, because a fault in a kernel makes
-// the GPU unusable for the process.
-StatusOr<int> RunProcess(const std::vector<std::string>& arguments, int seconds);
-
 // Prints the table's header to `out`. Then calls run(family) for each family; `run` prints the
-// family's findings and returns an exit code. Prints a row for each error that `run` returns, and a
-// summary. Returns the worst exit code, or kNoDeviceCode as soon as `run` returns it.
+// family's findings and returns an exit code. Prints a row for each error or unknown code that
+// `run` returns, and a summary. Returns the worst exit code. Returns kNoDeviceCode if `run` returns
+// it for the first family; for a later one, it counts as wrong, because the GPU has been lost. If
+// `run` returns Unavailable (RunProcess), does not run the remaining families.
 int RunAll(const std::function<StatusOr<int>(const std::string& family)>& run, std::ostream& out);
 
 // Runs the self-test with this name, prints a table to `out`, and returns the exit code. The names

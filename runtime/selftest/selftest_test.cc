@@ -55,15 +55,58 @@ TEST(SelfTest, CombinesTheFamilies) {
   EXPECT_EQ(run(0, kSlowCode).first, kSlowCode);
   EXPECT_THAT(run(0, kSlowCode).second, HasSubstr("right, but slow"));
   EXPECT_EQ(run(kWrongCode, kSlowCode).first, kWrongCode);
-  EXPECT_EQ(run(3).first, kWrongCode);
-  EXPECT_EQ(run(kNoDeviceCode).first, kNoDeviceCode);
-  const auto [code, table] = run(Internal("the process was ended by signal 11"));
+  const auto [code, table] = run(Internal("the process was killed by signal 11"));
   EXPECT_EQ(code, kWrongCode);
   EXPECT_THAT(table, StartsWith(TableHeader()));
   EXPECT_THAT(
       table,
-      HasSubstr(TableRow({"softmax", "", Verdict::kWrong, "the process was ended by signal 11"})));
+      HasSubstr(TableRow({"softmax", "", Verdict::kWrong, "the process was killed by signal 11"})));
   EXPECT_THAT(table, testing::EndsWith("The GPU's results are wrong.\n"));
+}
+
+// Returns the code and the output of RunAll if the family with this index returns `of_family`.
+std::pair<int, std::string> RunAllWith(size_t index, const StatusOr<int>& of_family) {
+  std::ostringstream out;
+  const int code = RunAll(
+      [&](const std::string& family) -> StatusOr<int> {
+        return family == Families()[index] ? of_family : kRightCode;
+      },
+      out);
+  return {code, out.str()};
+}
+
+TEST(SelfTest, FindsNoDeviceOnlyInTheFirstFamily) {
+  EXPECT_EQ(RunAllWith(0, kNoDeviceCode).first, kNoDeviceCode);
+  for (const size_t later : {size_t{1}, Families().size() - 1}) {
+    const auto [code, table] = RunAllWith(later, kNoDeviceCode);
+    EXPECT_EQ(code, kWrongCode);
+    EXPECT_THAT(table, HasSubstr("the GPU is lost: earlier families have used it"));
+    EXPECT_THAT(table, testing::EndsWith("The GPU's results are wrong.\n"));
+  }
+}
+
+// The trainer exits with these codes if a flag is wrong, or if it expects a restart to help.
+TEST(SelfTest, CountsOtherExitCodesAsWrong) {
+  for (const int other : {2, 126, 138}) {
+    const auto [code, table] = RunAllWith(3, other);
+    EXPECT_EQ(code, kWrongCode);
+    EXPECT_THAT(table, HasSubstr(TableRow({Families()[3], "", Verdict::kWrong,
+                                           StrCat("the process exited with code ", other)})));
+  }
+}
+
+TEST(SelfTest, StopsAfterAProcessThatCannotBeKilled) {
+  const auto [code, table] = RunAllWith(2, Unavailable("cannot be killed"));
+  EXPECT_EQ(code, kWrongCode);
+  EXPECT_THAT(table, HasSubstr(StrCat("The families after ", Families()[2], " were not run.\n")));
+  std::vector<std::string> run;
+  std::ostringstream out;
+  const auto unavailable = [&](const std::string& family) -> StatusOr<int> {
+    run.push_back(family);
+    return Unavailable("cannot be killed");
+  };
+  EXPECT_EQ(RunAll(unavailable, out), kWrongCode);
+  EXPECT_EQ(run, std::vector{Families()[0]});
 }
 
 TEST(SelfTest, HasDistinctFamilies) {
@@ -73,35 +116,12 @@ TEST(SelfTest, HasDistinctFamilies) {
   EXPECT_EQ(std::ranges::adjacent_find(families), families.end());
 }
 
-TEST(RunProcess, ReturnsTheExitCode) {
-  for (const int code : {0, 1, 2, 77}) {
-    const auto ran = RunProcess({"/bin/sh", "-c", StrCat("exit ", code)}, 60);
-    ASSERT_TRUE(ran.ok()) << ran.status();
-    EXPECT_EQ(*ran, code);
-  }
-}
-
-TEST(RunProcess, NamesTheSignal) {
-  EXPECT_THAT(std::string(Message(RunProcess({"/bin/sh", "-c", "kill -SEGV $$"}, 60).status())),
-              StartsWith("the process was ended by signal 11 ("));
-}
-
-TEST(RunProcess, EndsAProcessThatTakesTooLong) {
-  EXPECT_EQ(Message(RunProcess({"/bin/sh", "-c", "while :; do :; done"}, 0).status()),
-            "the process did not end within 0 s");
-}
-
-TEST(RunProcess, SaysWhichProgramCannotRun) {
-  EXPECT_THAT(std::string(Message(RunProcess({"/nonexistent"}, 60).status())),
-              StartsWith("cannot run /nonexistent: "));
-}
-
 TEST(Findings, DetermineTheExitCode) {
   const Finding right{.family = "a"}, slow{.family = "b", .verdict = Verdict::kSlow},
       wrong{.family = "c", .verdict = Verdict::kWrong};
   EXPECT_EQ(ExitCodeOf({}), 0);
   EXPECT_EQ(ExitCodeOf(std::vector{right, right}), 0);
-  EXPECT_EQ(ExitCodeOf(std::vector{right, slow}), 2);
+  EXPECT_EQ(ExitCodeOf(std::vector{right, slow}), 3);
   EXPECT_EQ(ExitCodeOf(std::vector{wrong, slow, right}), 1);
 }
 

@@ -22,7 +22,9 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::unique_ptr<Strategy> TrainsWith(const exec::Device& device, config::OnNonFinite rule) {
+std::unique_ptr<Strategy> TrainsWith(
+    const exec::Device& device, config::OnNonFinite rule,
+    const optimizer::Optimizer& optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam)) {
   ModelDefinition definition;
   const Json layers = *ParseJson(
       R"([{"Dense": {"units": 8, "activation": "tanh"}}, {"BatchNormalization": {}},
@@ -33,7 +35,7 @@ std::unique_ptr<Strategy> TrainsWith(const exec::Device& device, config::OnNonFi
   definition.build.features = model::Features({2});
   definition.build.objectives = {
       {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
-  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  definition.state.optimizer = optimizer;
   definition.seed = 5;
   EXPECT_EQ(DefineVariables(definition), OkStatus());
   auto strategy = MakeOneDevice(
@@ -112,6 +114,39 @@ TEST(CudaNumberCheck, NamesAGradient) {
   EXPECT_EQ(failed.code(), StatusCode::kOutOfRange) << failed;
   EXPECT_THAT(std::string(Message(failed)),
               HasSubstr("the gradient of dense/kernel contains NaN or infinity"));
+}
+
+optimizer::Optimizer WithLargeSteps() {
+  auto sgd = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
+  sgd.learning_rate = 1e38;
+  return sgd;
+}
+
+// The loss and the gradients of the step are finite, but the updated variables are not. The CPU
+// checks the variables in the step, and the GPU checks them before they are saved.
+TEST(CudaNumberCheck, FindsUpdatesThatOverflow) {
+  const auto rule = config::OnNonFinite::kFail;
+  const auto cpu = TrainsWith(exec::CpuDevice(), rule, WithLargeSteps());
+  const auto gpu = TrainsWith(exec::EmulatedCudaDevice(/*seed=*/3), rule, WithLargeSteps());
+  EXPECT_TRUE(gpu->TakeSnapshot().ok());
+  MetricTotals totals;
+  const Status expected = cpu->Step(BatchWith(0, 100), totals).status();
+  EXPECT_EQ(expected.code(), StatusCode::kOutOfRange) << expected;
+  EXPECT_THAT(std::string(Message(expected)),
+              HasSubstr("contains NaN or infinity after its update"));
+  ASSERT_TRUE(gpu->Step(BatchWith(0, 100), totals).ok());
+  EXPECT_EQ(gpu->TakeSnapshot().status(), expected);
+  EXPECT_EQ(gpu->BeginSnapshot().status(), expected);
+}
+
+// As on the CPU, only gradients are checked.
+TEST(CudaNumberCheck, SavesUpdatesThatOverflowIfBatchesAreSkipped) {
+  const auto gpu = TrainsWith(exec::EmulatedCudaDevice(/*seed=*/3), config::OnNonFinite::kSkip,
+                              WithLargeSteps());
+  MetricTotals totals;
+  ASSERT_TRUE(gpu->Step(BatchWith(0, 100), totals).ok());
+  const std::vector<float> state = StateOf(*gpu);
+  EXPECT_TRUE(std::ranges::any_of(state, [](float value) { return std::isinf(value); }));
 }
 
 TEST(CudaNumberCheck, MayBeDisabled) {

@@ -93,6 +93,7 @@ class OneDevice : public Strategy {
     global_step_ = snapshot.global_step;
     loss_scale_ = snapshot.loss_scale.value_or(state::LossScale());
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
+    updated_ = false;
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
@@ -109,6 +110,7 @@ class OneDevice : public Strategy {
       return StepOutcome{.global_step = global_step_, .skipped = true, .drawn = drawn_};
     }
     program->AddTotals(totals);
+    updated_ = true;
     ++global_step_;
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
@@ -119,6 +121,7 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
+    RETURN_IF_ERROR(CheckUpdated());
     const bool follows = drawn_ == global_step_;  // the step implies the position
     std::optional<state::LossScale> loss_scale;
     if (scales_loss_) loss_scale = loss_scale_;
@@ -162,6 +165,18 @@ class OneDevice : public Strategy {
     return true;
   }
 
+  // Checks the variables after their updates, unless Apply has done so, or only gradients are
+  // checked. An update may overflow although the gradient is finite. Checking after each step would
+  // take too long, because the host cannot access the variables.
+  Status CheckUpdated() {
+    if (!checks_in_graph_ || check_.skips() || !updated_) return OkStatus();
+    check_.Begin();
+    for (size_t v = 0; v < state_->held().size(); ++v) check_.Updated(v, *state_->held()[v][0]);
+    RETURN_IF_ERROR(check_.Verdict(/*loss=*/0, global_step_).status());
+    updated_ = false;
+    return OkStatus();
+  }
+
   // Returns the variables that a step writes, in write order.
   const std::vector<variables::Variable*>& Written() const {
     return updates_ != nullptr ? updates_->written() : training_->program().written();
@@ -181,6 +196,7 @@ class OneDevice : public Strategy {
   RowPadding padding_;
   std::optional<LocalState> state_;  // set by Create
   state::LossScale loss_scale_;      // used only if the model computes in float16
+  bool updated_ = false;             // since Start, or since the last CheckUpdated
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of batches, including skipped ones
 };

@@ -65,7 +65,8 @@ class Strategy {
   // streamed in a snapshot that it receives (StrategyOptions::provide_state).
   virtual std::span<const int> tables() const { return {}; }
   // Returns a copy of variables, slots and step. Call between steps. Tables of the copy can be read
-  // as long as the strategy exists and no task that stores them is lost.
+  // as long as the strategy exists and no task that stores them is lost. Returns state::RunFailure
+  // if the variables are not finite, and the steps have not checked them.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Like TakeSnapshot, but may leave the copying to the thread that calls SnapshotCopy::Finish,
   // while training continues. Before a step overwrites a value that has not been copied, the step

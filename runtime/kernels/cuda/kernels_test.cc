@@ -103,7 +103,7 @@ TEST(CudaKernels, AreInAFamilyOfCases) {
         for (const Comparison& comparison : cases(seed)) compared.insert(comparison.op);
   const KernelTable table = MakeTable(EmulatedGpu(0));
   for (const auto& [op, entry] : table.entries()) {
-    EXPECT_EQ(compared.contains(op), op != "CheckNumerics") << op;
+    EXPECT_TRUE(compared.contains(op)) << op;
   }
 }
 

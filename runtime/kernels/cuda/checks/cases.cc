@@ -12,6 +12,7 @@ std::span<const CaseFamily> CaseFamilies() {
       {"softmax", {SoftmaxCases, SparseCrossEntropyCases, DenseCrossEntropyCases}},
       {"random", {RandomNumberCases}},
       {"cast", {CastCases}},
+      {"numbers", {CheckNumericsCases}},
       {"tables", {GatherCases, SumOfEqualIdsCases}},
       {"products", {MatMulCases, BatchMatMulCases}},
       {"convolution", {ConvolutionCases, DepthwiseCases}},

@@ -187,9 +187,15 @@ void ComparedOp::FillInputs() {
       FillAscending(inputs_[i]->data(), comparison_.inputs[i], random_);
       continue;
     }
+    int64_t index = 0;
     ForRows(operand, [&](size_t offset, size_t bytes) {
-      for (size_t at = 0; at < bytes; at += SizeOf(operand.dtype))
-        FillElement(inputs_[i]->data() + offset + at, comparison_.inputs[i], random_);
+      for (size_t at = 0; at < bytes; at += SizeOf(operand.dtype)) {
+        std::byte* const element = inputs_[i]->data() + offset + at;
+        FillElement(element, comparison_.inputs[i], random_);
+        // All ones are NaN in every float type.
+        if (index++ == comparison_.inputs[i].nan_at)
+          std::memset(element, 0xff, SizeOf(operand.dtype));
+      }
     });
   }
 }

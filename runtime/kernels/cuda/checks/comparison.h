@@ -12,7 +12,8 @@ namespace tfjob::kernels::cuda {
 // A tensor with random values in [low, high], rounded to the dtype. Some floats are 0. If `special`
 // is set, some floats are NaN or infinite. If `ascending` is set, the values are distinct int64
 // numbers in [0, high), in ascending order, followed by some -1. If `whole` is set, all floats are
-// whole numbers, so that some of them are equal. If `row_stride` is 0, it is chosen at random.
+// whole numbers, so that some of them are equal. If `nan_at` is not negative, the float at this
+// dense index is NaN. If `row_stride` is 0, it is chosen at random.
 struct RandomOperand {
   Shape shape;
   DType dtype = DType::kFloat32;
@@ -21,6 +22,7 @@ struct RandomOperand {
   bool ascending = false;
   int64_t row_stride = 0;
   bool whole = false;
+  int64_t nan_at = -1;
 };
 
 struct Comparison {

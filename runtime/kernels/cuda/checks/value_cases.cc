@@ -58,6 +58,25 @@ std::vector<Comparison> CastCases(uint64_t seed) {
   return all;
 }
 
+// A kernel that misses a part of its input does not find the only NaN.
+std::vector<Comparison> CheckNumericsCases(uint64_t seed) {
+  PhiloxStream random(seed);
+  std::vector<Comparison> all;
+  for (const Shape& shape : {DrawMatrix(random), Shape({5000}), Shape({0, 3})}) {
+    const auto add = [&](const RandomOperand& input) {
+      all.push_back(
+          {"CheckNumerics", {{"message", std::string("the input")}}, {input}, {{shape}}, 0});
+    };
+    const int64_t count = shape.num_elements();
+    add({shape});
+    if (count == 0) continue;
+    add({.shape = shape, .nan_at = random.Below(static_cast<uint32_t>(count))});
+    add({.shape = shape, .nan_at = count - 1});
+    add({.shape = shape, .special = true});
+  }
+  return all;
+}
+
 std::vector<Comparison> GatherCases(uint64_t seed) {
   std::vector<Comparison> all;
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8}) {
