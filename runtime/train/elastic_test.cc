@@ -140,15 +140,45 @@ TEST_F(ElasticTest, AChiefThatKnowsNobodyFindsTheGroupThatTrainsWithoutIt) {
   EXPECT_TRUE(AwaitFurtherSteps(*second));
 }
 
-TEST_F(ElasticTest, RefusesMoreTasksThanTheMaximum) {
-  const std::vector<Task> five = {
-      {"chief", 0}, {"worker", 0}, {"worker", 1}, {"worker", 2}, {"worker", 3}};
-  RunningTask task(Elastic("refused", 1, 100), Static(five[4], five));
-  ASSERT_TRUE(task.AwaitEnd());
-  EXPECT_EQ(task.End(),
-            InvalidArgument("strategy.max_replicas: expected at least the number of tasks that "
-                            "train according to TF_CONFIG, 5, got 4; the chief counts as one of "
-                            "these tasks"));
+// The job is scaled up too far. The surplus worker waits until it is asked to stop. The other tasks
+// can be restarted, although their new TF_CONFIG lists the surplus worker.
+TEST_F(ElasticTest, ATaskBeyondTheMaximumWaitsWhileTheOthersTrain) {
+  config::TrainingConfig config = Elastic("surplus", 1, 100'000'000);
+  config.strategy.max_replicas = 2;
+  const auto chief = Start(config, 0, 3), surplus = Start(config, 2, 3);
+  auto worker = Start(config, 1, 3);
+  EXPECT_TRUE(surplus->Await([](const progress::Progress& p) {
+    return p.waiting_for.find("worker 1 is beyond strategy.max_replicas (2)") != std::string::npos;
+  })) << surplus->Progress().waiting_for;
+  ASSERT_TRUE(AwaitOthers(*chief, 1));
+  ASSERT_TRUE(AwaitFurtherSteps(*worker));
+  EXPECT_EQ(worker->Stop().code(), StatusCode::kCancelled);
+  worker = Start(config, 1, 3);
+  EXPECT_TRUE(AwaitFurtherSteps(*worker));
+  EXPECT_EQ(surplus->Stop().code(), StatusCode::kCancelled);
+}
+
+TEST_F(ElasticTest, ATaskBeyondTheMaximumEndsWithoutAnErrorWhenTheRunIsOver) {
+  config::TrainingConfig config = Elastic("surplus_end", 1, 100);
+  config.strategy.max_replicas = 2;
+  const auto surplus = Start(config, 2, 3), chief = Start(config, 0, 1);
+  ASSERT_TRUE(chief->AwaitEnd());
+  EXPECT_EQ(chief->End(), OkStatus());
+  ASSERT_TRUE(surplus->AwaitEnd());
+  EXPECT_EQ(surplus->End(), OkStatus());
+}
+
+// The claim that a group has trained was not written, for example because the disk was full.
+TEST_F(ElasticTest, AfterARestartWithoutAClaimTheChiefWaitsForACall) {
+  const config::TrainingConfig config = Elastic("no_claim", 1, 100'000'000);
+  auto chief = Start(config, 0, 1);
+  ASSERT_TRUE(chief->AwaitStep(100));
+  EXPECT_EQ(chief->Stop().code(), StatusCode::kCancelled);
+  ASSERT_TRUE(std::filesystem::remove(folder_ + "/no_claim/group.json"));
+  chief = Start(config, 0, 1);
+  EXPECT_TRUE(chief->Await([](const progress::Progress& p) {
+    return p.waiting_for.find("may have continued without this one") != std::string::npos;
+  })) << chief->Progress().waiting_for;
 }
 
 TEST_F(ElasticTest, RefusesANewcomerWithOtherLimits) {
