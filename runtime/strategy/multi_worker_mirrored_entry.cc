@@ -8,6 +8,7 @@
 #include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/multi_worker_mirrored_strategy.h"
 #include "runtime/strategy/strategies.h"
+#include "runtime/strategy/surplus_strategy.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -42,9 +43,25 @@ collectives::TransportChoice ChoiceOf(config::CollectiveTransport transport) {
   return collectives::TransportChoice::kAuto;
 }
 
-// Adds the workers that may join an elastic group later. Their addresses are still unknown.
-void AddFurtherTasks(const config::StrategyConfig& config, collectives::EndpointOptions& options) {
+// Returns the number of tasks in TF_CONFIG that may train. An elastic job may be scaled up beyond
+// max_replicas.
+int TasksThatTrain(const config::StrategyConfig& config, const cluster::TfConfig& tf_config) {
+  const int tasks = std::max(cluster::TrainingTaskCount(tf_config), 1);
+  return config.IsElastic() ? std::min(tasks, static_cast<int>(*config.max_replicas)) : tasks;
+}
+
+bool IsSurplus(const TrainingTask& task) {
+  return task.config.IsElastic() && cluster::TrainingRank(task.tf_config, task.tf_config.task) >=
+                                        TasksThatTrain(task.config, task.tf_config);
+}
+
+// Replaces the tasks beyond max_replicas by the workers that may join an elastic group later. The
+// addresses of these workers are still unknown.
+void SetElasticTasks(const config::StrategyConfig& config, collectives::EndpointOptions& options) {
   if (!config.IsElastic()) return;
+  if (options.tasks.size() > static_cast<size_t>(*config.max_replicas)) {
+    options.tasks.resize(static_cast<size_t>(*config.max_replicas));
+  }
   options.least_tasks = static_cast<int>(*config.min_replicas);
   options.listed_tasks = static_cast<int>(options.tasks.size());
   const int chiefs = options.tasks[0].type == "worker" ? 0 : 1;
@@ -54,6 +71,7 @@ void AddFurtherTasks(const config::StrategyConfig& config, collectives::Endpoint
 }
 
 std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& task) {
+  if (IsSurplus(task)) return nullptr;
   collectives::EndpointOptions options{
       .identity = task.identity,
       .credentials = task.credentials,
@@ -70,19 +88,19 @@ std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& ta
                              .index = trains.index,
                              .address = task.tf_config.cluster.address(trains)});
   }
-  AddFurtherTasks(task.config, options);
+  SetElasticTasks(task.config, options);
   options.exchange_timeout =
       Duration(static_cast<int64_t>(task.config.timeout_seconds.value_or(0) * 1e6));
   options.shrinks = task.config.on_failure == config::OnFailure::kShrink;
   return std::make_unique<collectives::Endpoint>(std::move(options));
 }
 
-// Compares the number of training tasks with min_replicas and max_replicas. With fewer tasks than
-// min_replicas, an elastic group waits until tasks are added.
+// Compares a fixed number of training tasks with that of the cluster. With fewer tasks than
+// min_replicas, an elastic group waits until tasks are added. Its surplus tasks wait, too.
 Status CheckReplicas(const config::StrategyConfig& config, int tasks) {
-  if (!config.max_replicas) return OkStatus();
+  if (!config.max_replicas || config.IsElastic()) return OkStatus();
+  if (tasks == *config.min_replicas) return OkStatus();
   const bool too_many = tasks > *config.max_replicas;
-  if (!too_many && (config.IsElastic() || tasks == *config.min_replicas)) return OkStatus();
   return InvalidArgument("strategy.", too_many ? "max_replicas" : "min_replicas", ": expected ",
                          too_many ? "at least" : "at most",
                          " the number of tasks that train according to TF_CONFIG, ", tasks,
@@ -115,8 +133,9 @@ std::string LimitsOf(const config::StrategyConfig& config) {
 
 StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOptions options) {
   RETURN_IF_ERROR(CheckConfig(task.config));
+  if (IsSurplus(task)) return MakeSurplus(std::move(task));
   ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
-  const int tasks = std::max(cluster::TrainingTaskCount(task.tf_config), 1);
+  const int tasks = TasksThatTrain(task.config, task.tf_config);
   RETURN_IF_ERROR(CheckReplicas(task.config, tasks));
   if (task.config.IsElastic() && task.tf_config.cluster.empty()) {
     kEntryLog.Warning(

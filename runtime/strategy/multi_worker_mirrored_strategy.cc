@@ -134,7 +134,7 @@ class MultiWorkerMirrored : public Strategy {
       if (told.ok()) EndGeneration();
     }
     Drop();
-    return options_.group->Depart();
+    return options_.group->Depart(/*kept_out=*/false);
   }
 
   Status Finish() override { return options_.group->Finish(); }
@@ -194,7 +194,7 @@ class MultiWorkerMirrored : public Strategy {
       if (!provided_.ok()) return provided_;
       if (!kept_out_.ok()) {
         Drop();
-        (void)options_.group->Depart();
+        (void)options_.group->Depart(/*kept_out=*/true);
         return kept_out_;
       }
       RETURN_IF_ERROR(DropFailed(shared));
@@ -302,9 +302,11 @@ class MultiWorkerMirrored : public Strategy {
 
   // Ends the generation. The next step waits for the next generation; the batch is drawn again.
   StepOutcome OthersEnd() {
+    std::vector<collectives::Member> departing;
     for (int rank = 0; rank < generation_.communicator->size(); ++rank) {
       if (!announcements_.Ends(rank)) continue;
       const collectives::Member& member = MemberOf(rank);
+      departing.push_back(member);
       options_.on_event({.kind = state::PeerEvent::Kind::kServerEnding,
                          .peer = member.task,
                          .address = member.address,
@@ -312,6 +314,7 @@ class MultiWorkerMirrored : public Strategy {
                                            " was asked to end; the others keep the state and "
                                            "form a new group")});
     }
+    options_.group->NoteDepartures(generation_.number, departing);
     EndGeneration();
     StepOutcome outcome = Outcome();
     outcome.dropped = true;

@@ -152,6 +152,8 @@ TEST(MultiWorkerMirrored, TheOthersLearnThatATaskEndsAndWaitForItsReplacement) {
     ASSERT_TRUE(TrainOn(task, *outcome, 2, 8).ok());
     EXPECT_EQ(ValuesOf(*task.strategy->TakeSnapshot(), Slots::kWith), expected);
   });
+  const std::map<size_t, std::vector<std::string>> noted = {{0, {"worker 1 in 1"}}};
+  EXPECT_EQ(job.noted(), noted);
 }
 
 // Trains from `outcome`, which it updates, until `last`. Returns the loss of each step.
@@ -372,6 +374,7 @@ TEST(MultiWorkerMirrored, ATaskThatDoesNotShareTheFolderIsKeptOut) {
       });
       EXPECT_EQ(task->strategy->Start().status(), FailedPrecondition("no group.json with 1000"));
       EXPECT_EQ(job.departures(), 1);
+      EXPECT_EQ(job.kept_out(), 1);
       job.Lose(1);
       return;
     }

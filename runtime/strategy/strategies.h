@@ -48,8 +48,8 @@ struct TrainingTask {
   // tasks wait for the result. If it is an error, they continue without this task, which exits with
   // the error.
   std::function<Status(const RunClaim&)> check_shares;
-  // True if a group of this job has already trained in the current attempt. Set only if the group
-  // is elastic.
+  // True if a group of this job has already trained in the current attempt. Set only in the first
+  // task of an elastic group.
   bool begins_again = false;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop

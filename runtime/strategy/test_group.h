@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -216,6 +217,13 @@ class TestJob {
   }
   // The number of processes that have announced their departure.
   int departures() const { return departures_; }
+  // The number of those that have said that they were kept out.
+  int kept_out() const { return kept_out_; }
+  // The departures that each task has noted: "worker 1 in 2" for generation 2.
+  std::map<size_t, std::vector<std::string>> noted() {
+    MutexLock lock(mutex_);
+    return noted_;
+  }
   // Blocks until a task outside the current generation is waiting to join.
   void AwaitTaskWaits() {
     MutexLock lock(mutex_);
@@ -283,7 +291,8 @@ class TestJob {
   int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
   Status allocation_ ABSL_GUARDED_BY(mutex_);
   Status error_ ABSL_GUARDED_BY(mutex_) = Unavailable("a fault of the test");
-  std::atomic<int> departures_ = 0;
+  std::atomic<int> departures_ = 0, kept_out_ = 0;
+  std::map<size_t, std::vector<std::string>> noted_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);
 };
@@ -324,9 +333,17 @@ class TestGroup : public collectives::Group {
   std::function<bool()> WriteGuard() override {
     return [] { return true; };
   }
-  Status Depart() override {
+  Status Depart(bool kept_out) override {
     job_.departures_++;
+    if (kept_out) job_.kept_out_++;
     return OkStatus();
+  }
+  void NoteDepartures(int64_t generation,
+                      const std::vector<collectives::Member>& members) override {
+    MutexLock lock(job_.mutex_);
+    for (const collectives::Member& member : members) {
+      job_.noted_[task_].push_back(StrCat(member.task, " in ", generation));
+    }
   }
   Status Finish() override { return Fail(OkStatus()); }
   Status Fail(const Status& failure) override {

@@ -28,13 +28,30 @@ constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
+// Returns the number of tasks in TF_CONFIG that compute gradients; 0 if unknown. An elastic job may
+// have been scaled up too far.
+int TasksOf(TaskContext& context) {
+  const config::StrategyConfig& strategy = context.config().strategy;
+  const int tasks = cluster::TrainingTaskCount(context.tf_config());
+  return strategy.IsElastic() ? std::min(tasks, static_cast<int>(*strategy.max_replicas)) : tasks;
+}
+
+// Returns the task's rank. The strategy keeps a task that was scaled up too far from training, so
+// its rank does not matter, but must be valid.
+int RankOf(TaskContext& context) {
+  const int rank =
+      std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0);
+  const bool elastic = context.config().strategy.IsElastic();
+  return elastic ? std::min(rank, std::max(TasksOf(context) - 1, 0)) : rank;
+}
+
 }  // namespace
 
 Trainer::Trainer(TaskContext& context, collectives::Endpoint* endpoint)
     : context_(context),
       endpoint_(endpoint),
-      rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
-      tasks_(cluster::TrainingTaskCount(context.tf_config())),
+      rank_(RankOf(context)),
+      tasks_(TasksOf(context)),
       run_end_(context, /*folder_every=*/2s),
       skipped_(context.clock(), context.board(), kNotFinite),
       stale_(context.clock(), context.board(), kTooStale),
@@ -111,7 +128,9 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .claim_run = [this] { return ClaimRun(); },
       .check_shares =
           [this](const strategy::RunClaim& claim) { return AwaitClaim(claim, kShareInProgress); },
-      .begins_again = context_.config().strategy.IsElastic() && BeginsAgain(),
+      // Only the first task leads a group that remembers nothing. The others must not look for the
+      // claim before it exists, because a file system may remember for a long time that it did not.
+      .begins_again = chief && context_.config().strategy.IsElastic() && BeginsAgain(),
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), *source_)};
@@ -200,7 +219,12 @@ bool Trainer::BeginsAgain() const {
   const std::string& folder = context_.config().model_dir;
   if (folder.empty()) return false;
   const StatusOr<Claim> claim = ReadClaim(folder);
-  if (!claim.ok()) return !absl::IsNotFound(claim.status());
+  if (absl::IsNotFound(claim.status())) {
+    // The claim may not have been written, for example because the disk was full.
+    const StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(folder);
+    return !latest.ok() || latest->has_value();
+  }
+  if (!claim.ok()) return true;
   const rpc::Identity& self = context_.identity();
   return claim->job_uid == self.job_uid && claim->attempt == self.attempt;
 }

@@ -99,7 +99,8 @@ class Trainer {
   // See strategy::TrainingTask::claim_run.
   StatusOr<strategy::RunClaim> ClaimRun();
   // Returns whether a task of this job's present attempt has already provided a first state. Also
-  // returns true if this is unknown because model_dir cannot be read.
+  // returns true if this is unknown, because model_dir cannot be read or contains a checkpoint but
+  // no claim.
   bool BeginsAgain() const;
   // Returns InvalidArgument if any task may take over the chief's duties, but there is no
   // model_dir.

@@ -33,6 +33,7 @@ struct GroupSettings {
   bool shuffle = true;
   std::string strategy = "multi_worker_mirrored";  // may have further keys: "NAME, KEY: VALUE"
   std::string eval = {};                           // the section data.eval
+  std::string optimizer = "{name: adam, learning_rate: 0.005}";
 };
 
 class GroupJob {
@@ -166,7 +167,8 @@ model:
   - Dense: {units: 16, activation: tanh}
   - Dense: {units: 1}
 loss: mean_squared_error
-optimizer: {name: adam, learning_rate: 0.005}
+optimizer: )",
+                  settings.optimizer, R"(
 data:
   train: {format: linear, weights: [1, -1, 3, 0.5, 2, -2], noise: 0.3, examples: )",
                   settings.examples, "}\n",

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
+#include "runtime/base/log.h"
 
 namespace tfjob::collectives {
 namespace {
 
+constexpr Logger kEndpointLog("collectives");
 // The interval at which a wait that continues is reported again.
 constexpr Duration kRepeatReport{2s};
 // How long it may take to read the messages that arrived while this process was paused: twice the
@@ -33,6 +35,12 @@ std::vector<std::string> NamesOf(const std::vector<GroupTask>& tasks) {
   return names;
 }
 
+std::vector<Member> MembersOf(const std::vector<GroupTask>& tasks) {
+  std::vector<Member> members;
+  for (const GroupTask& task : tasks) members.push_back(MemberOf(task));
+  return members;
+}
+
 int FindTask(const std::vector<GroupTask>& tasks, const rpc::Identity& identity) {
   const auto found = std::ranges::find_if(tasks, [&](const GroupTask& task) {
     return task.type == identity.task_type && task.index == identity.task_index;
@@ -46,6 +54,7 @@ LeaderRules Rules(const EndpointOptions& options) {
   rules.least_tasks = options.least_tasks;
   rules.listed_tasks = options.listed_tasks;
   rules.start_patience = options.start_patience;
+  rules.call_patience = CallPatience(options.liveness.lease);
   const auto age = RealClock().Now().time_since_epoch();
   rules.first_generation = std::chrono::duration_cast<std::chrono::seconds>(age).count();
   return rules;
@@ -73,6 +82,7 @@ Endpoint::State::State(EndpointOptions endpoint_options)
              MemberOf(options.tasks[0]), options.shrinks),
       pauses(options.liveness.lease / 2, kSettles),
       intake(NamesOf(options.tasks), TaskNameOf(options.tasks[static_cast<size_t>(task)])),
+      addresses(MembersOf(options.tasks)),
       watch([this] { Tick(); }, options.liveness) {
   MutexLock lock(mutex);
   if (task == 0) StartLeading();
@@ -130,17 +140,14 @@ std::string Endpoint::State::NameOf(int number) const {
 }
 
 std::string Endpoint::State::AddressOf(int number) const {
-  const std::string& given = options.tasks[static_cast<size_t>(number)].address;
-  if (!given.empty()) return given;
   MutexLock lock(addresses_mutex);
-  const auto found = addresses.find(NameOf(number));
-  return found == addresses.end() ? "" : found->second;
+  return addresses.Of(NameOf(number));
 }
 
 void Endpoint::State::NoteAddresses(const std::vector<Member>& members) {
   if (options.least_tasks == 0) return;
   MutexLock lock(addresses_mutex);
-  for (const Member& member : members) addresses[member.task] = member.address;
+  for (const std::string& warning : addresses.Note(members)) kEndpointLog.Warning(warning);
 }
 
 bool Endpoint::State::IsPresent(int number) const {

@@ -11,6 +11,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/collectives/endpoint/endpoint.h"
+#include "runtime/collectives/membership/address_book.h"
 #include "runtime/collectives/membership/leader.h"
 #include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
@@ -145,12 +146,12 @@ struct Endpoint::State {
   bool PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool PassOnOfLeader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Remembers the addresses of members that TF_CONFIG does not list.
+  // Remembers the addresses of the members of an elastic group's generation.
   void NoteAddresses(const std::vector<Member>& members) ABSL_LOCKS_EXCLUDED(addresses_mutex);
   std::vector<Member> DescribeAll() const ABSL_LOCKS_EXCLUDED(addresses_mutex);
 
   mutable Mutex addresses_mutex;  // may be locked while `mutex` is
-  std::map<std::string, std::string> addresses ABSL_GUARDED_BY(addresses_mutex);  // by task's name
+  AddressBook addresses ABSL_GUARDED_BY(addresses_mutex);
 
   Mutex sink_mutex;  // held while an event is passed on
   state::PeerEventSink sink ABSL_GUARDED_BY(sink_mutex);

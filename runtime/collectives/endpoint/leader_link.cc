@@ -5,9 +5,6 @@
 namespace tfjob::collectives {
 namespace {
 
-// An attempt has a short time limit, because it cannot be interrupted, and the destructor waits for
-// it.
-constexpr Duration kAttempt{1s};
 constexpr Duration kPause{200ms};
 
 }  // namespace
@@ -76,8 +73,9 @@ bool LeaderLink::Search() {
 
 StatusOr<rpc::OpenStream> LeaderLink::Ask(int task) {
   const std::string address = state_->AddressOf(task);
-  ASSIGN_OR_RETURN(rpc::OpenStream stream, connector_->Connect(address, Endpoint::kService,
-                                                               state_->options.identity, kAttempt));
+  ASSIGN_OR_RETURN(
+      rpc::OpenStream stream,
+      connector_->Connect(address, Endpoint::kService, state_->options.identity, kAskAttempt));
   if (state_->TaskOf(stream.peer) != task) {
     return FailedPrecondition(address, ": expected ", state_->NameOf(task), ", got ",
                               rpc::TaskName(stream.peer));

@@ -45,7 +45,8 @@ class RemoteGroup : public Group {
   void StateIsShared() override;
   std::function<bool()> WriteGuard() override;
   Status Leave() override;
-  Status Depart() override;
+  Status Depart(bool kept_out) override;
+  void NoteDepartures(int64_t generation, const std::vector<Member>& members) override;
   Status Finish() override;
   Status Fail(const Status& failure) override;
   std::vector<state::PeerState> Peers() override;
@@ -230,16 +231,26 @@ Status RemoteGroup::Leave() {
 
 // Returns OK even if the leader does not answer, because closing the session has the same effect as
 // the announcement.
-Status RemoteGroup::Depart() {
+Status RemoteGroup::Depart(bool kept_out) {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
-  state_->member.Depart();
+  state_->member.Depart(kept_out);
   state_->Pump();
   while (state_->member.connected() && !state_->member.farewell_heard() &&
          state_->member.phase() != GroupMember::Phase::kEnded) {
     if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
   }
   return OkStatus();
+}
+
+void RemoteGroup::NoteDepartures(int64_t generation, const std::vector<Member>& members) {
+  std::vector<ResignedProcess> processes;
+  for (const Member& member : members) {
+    processes.push_back(
+        {.task = member.task, .incarnation = member.incarnation, .generation = generation});
+  }
+  MutexLock lock(state_->mutex);
+  state_->member.NoteResigned(processes);
 }
 
 bool RemoteGroup::End(const Status& failure) {

@@ -161,11 +161,11 @@ TEST_F(ShrinkingGroupTest, ALeaderThatIsStoppedInAWaitMayWriteUntilItDeparts) {
     EXPECT_EQ(At(i).Join(7).code(), StatusCode::kCancelled);
   }
   EXPECT_TRUE(guard());
-  EXPECT_EQ(At(2).group().Depart(), OkStatus());
+  EXPECT_EQ(At(2).group().Depart(/*kept_out=*/false), OkStatus());
   running_[1].reset();
   running_[2].reset();
   EXPECT_TRUE(guard()) << "the others have resigned";
-  EXPECT_EQ(At(0).group().Depart(), OkStatus());
+  EXPECT_EQ(At(0).group().Depart(/*kept_out=*/false), OkStatus());
   EXPECT_FALSE(guard());
 }
 

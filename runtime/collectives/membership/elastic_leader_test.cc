@@ -1,6 +1,8 @@
 // Tests the leader of a group whose number of tasks may change.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/collectives/membership/leader.h"
 #include "runtime/collectives/membership/leader_search.h"
 #include "runtime/collectives/membership/member.h"
@@ -61,6 +63,65 @@ TEST_F(ElasticLeaderTest, ATaskThatDepartsIsNotAwaited) {
   EXPECT_EQ(Formed(), "02");
 }
 
+TEST_F(ElasticLeaderTest, ATaskThatDepartsAfterTheOthersHaveJoinedIsNotAwaited) {
+  Join(1);
+  Join(3);
+  EXPECT_EQ(Formed(), "");
+  leader_.OnMessage(now_, 2, DepartNotice());
+  EXPECT_EQ(Formed(), "02");
+}
+
+TEST_F(ElasticLeaderTest, ATaskThatLeavesAfterTheOthersHaveJoinedIsNotAwaited) {
+  Join(1);
+  Join(3);
+  leader_.OnMessage(now_, 2, LeaveNotice());
+  EXPECT_EQ(Formed(), "02");
+}
+
+TEST_F(ElasticLeaderTest, ANewcomerThatDoesNotFitIsRefusedWithoutStoppingTheGroup) {
+  ASSERT_EQ(leader_.Connect(now_, 4, 94, 9), OkStatus());
+  leader_.OnMessage(now_, 9, JoinRequest{.agreement = "model: b\n"});
+  EXPECT_FALSE(leader_.TaskWaits(now_));
+  const LeaderOutput output = leader_.Take();
+  EXPECT_TRUE(std::ranges::any_of(output.messages, [](const auto& message) {
+    return message.first == 9 && std::holds_alternative<RefusalOrder>(message.second);
+  }));
+}
+
+TEST_F(ElasticLeaderTest, ANewcomerThatWasKeptOutPausesEvenIfItIsRestarted) {
+  Arrive(4, 9);
+  leader_.OnMessage(now_, 9, DepartNotice{.kept_out = true});
+  leader_.Disconnect(now_, 9, "it has exited");
+  ASSERT_EQ(leader_.Connect(now_, 4, 95, 10), OkStatus());
+  leader_.OnMessage(now_, 10, JoinRequest());
+  EXPECT_FALSE(leader_.TaskWaits(now_));
+  now_ += kRules.pause_after_failure - 1ms;
+  EXPECT_FALSE(leader_.TaskWaits(now_));
+  now_ += 1ms;
+  EXPECT_TRUE(leader_.TaskWaits(now_));
+  leader_.OnMessage(now_, 10, DepartNotice{.kept_out = true});
+  leader_.OnMessage(now_, 10, JoinRequest());
+  now_ += kRules.pause_after_failure;
+  EXPECT_FALSE(leader_.TaskWaits(now_)) << "the second pause is longer";
+}
+
+TEST_F(ElasticLeaderTest, ATaskIsReachedAtTheAddressThatItHasSent) {
+  for (const SessionId session : {1, 2, 3}) {
+    leader_.OnMessage(now_, session,
+                      JoinRequest{.step = 5,
+                                  .state_generation = generation_,
+                                  .address = session == 2 ? "moved:1" : "",
+                                  .past = past_});
+  }
+  std::vector<std::string> addresses;
+  for (const auto& [session, message] : leader_.Take().messages) {
+    const auto* form = std::get_if<FormOrder>(&message);
+    if (form == nullptr || session != 1) continue;
+    for (const Member& member : form->members) addresses.push_back(member.address);
+  }
+  EXPECT_EQ(addresses, (std::vector<std::string>{"w0:1", "moved:1", "w2:1"}));
+}
+
 TEST_F(ElasticLeaderTest, BelowTheMinimumTheGroupWaits) {
   leader_.OnMessage(now_, 2, DepartNotice());
   leader_.OnMessage(now_, 3, DepartNotice());
@@ -81,6 +142,61 @@ TEST_F(ElasticLeaderTest, WithoutAMajorityTheMembersAreAwaited) {
   leader_.Tick(now_);
   EXPECT_EQ(Formed(), "") << "the two others may continue elsewhere";
   EXPECT_EQ(leader_.awaited().peers, "worker 1, worker 2");
+}
+
+// Leads a group of which worker 0 was the leader, and which has trained in this generation.
+class ElasticTakeoverTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int task = 0; task < 4; ++task) {
+      past_[0].members.push_back({.task = StrCat("worker ", task), .incarnation = 10 + task});
+    }
+    for (const int task : {1, 2}) {
+      ASSERT_EQ(leader_.Connect(now_, task, 10 + task, Session(task)), OkStatus());
+    }
+  }
+  static SessionId Session(int task) { return static_cast<SessionId>(task + 1); }
+  void Join(int task, const std::vector<ResignedProcess>& resigned = {}) {
+    leader_.OnMessage(now_, Session(task),
+                      JoinRequest{.step = 5,
+                                  .state_generation = 500,
+                                  .last_generation = 500,
+                                  .past = past_,
+                                  .resigned = resigned});
+  }
+
+  Duration now_{100s};
+  Leader leader_{Workers(), kRules, /*self=*/1};
+  std::vector<PastGeneration> past_ = {{.generation = 500, .shared = true}};
+};
+
+// The leader and worker 3 were asked to exit in the same step. The two others have heard this from
+// them, and are all that is left of the group.
+TEST_F(ElasticTakeoverTest, TheMembersReportWhichOthersHaveAnnouncedThatTheyExit) {
+  const std::vector<ResignedProcess> resigned = {{"worker 0", 10, 500}, {"worker 3", 13, 500}};
+  Join(1, resigned);
+  Join(2, resigned);
+  EXPECT_EQ(leader_.generation(), 501) << "it continues the numbers of its group";
+}
+
+TEST_F(ElasticTakeoverTest, WithoutTheReportsTheMembersAreNoMajority) {
+  Join(1);
+  Join(2, {{"worker 0", 99, 500}, {"worker 3", 13, 499}});
+  now_ += 60s;
+  leader_.Tick(now_);
+  EXPECT_EQ(leader_.generation(), 0) << "another process, and an earlier generation";
+}
+
+// The new leader has not heard which generations the departing task remembers.
+TEST_F(ElasticTakeoverTest, ATaskMayDepartBeforeItHasJoinedTheNewLeader) {
+  for (const int task : {0, 3}) {
+    ASSERT_EQ(leader_.Connect(now_, task, 10 + task, Session(task)), OkStatus());
+    leader_.OnMessage(now_, Session(task), DepartNotice{.last_generation = 500});
+    leader_.Disconnect(now_, Session(task), "it has exited");
+  }
+  Join(1);
+  Join(2);
+  EXPECT_EQ(leader_.generation(), 501);
 }
 
 class ElasticStartTest : public testing::Test {
@@ -140,6 +256,62 @@ TEST_F(ElasticStartTest, AfterARestartOfAllTasksThatMayExistDoesNotWait) {
     leader_.OnMessage(now_, session, JoinRequest{.begins_again = true});
   }
   EXPECT_EQ(leader_.generation(), 1000);
+}
+
+// Processes that were replaced fill all places of the generation that worker 1 remembers, but the
+// others may have continued without worker 1.
+TEST_F(ElasticStartTest, AfterARestartWaitsEvenIfACutOffTaskRemembersAGeneration) {
+  const std::vector<PastGeneration> past = {
+      {.generation = 7,
+       .shared = true,
+       .members = {{"worker 0", 1}, {"worker 1", 10}, {"worker 2", 3}}}};
+  for (int task = 0; task < 3; ++task) {
+    const auto session = static_cast<SessionId>(task + 1);
+    ASSERT_EQ(leader_.Connect(now_, task, 10, session), OkStatus());
+    JoinRequest join;
+    if (task == 1) join = {.step = 5, .state_generation = 7, .last_generation = 7, .past = past};
+    leader_.OnMessage(now_, session, join);
+  }
+  EXPECT_EQ(leader_.generation(), 0);
+  Wait(kRules.call_patience - 1ms);
+  EXPECT_EQ(leader_.generation(), 0);
+  Wait(1ms);
+  EXPECT_EQ(leader_.generation(), 1000) << "its state counts as newer than that of the others";
+}
+
+// Nobody can connect to worker 1.
+TEST_F(ElasticStartTest, PausesATaskToWhichTheOthersCannotConnect) {
+  for (int task = 0; task < 3; ++task) Arrive(task);
+  ASSERT_EQ(leader_.generation(), 1000);
+  leader_.OnMessage(now_, 1, UnreachableReport{.generation = 1000, .rank = 1});
+  leader_.OnMessage(now_, 2, UnreachableReport{.generation = 1000, .rank = 2});
+  Wait(kRules.connect_patience);
+  ASSERT_EQ(leader_.generation(), 1000);
+  leader_.Take();
+  for (int task = 0; task < 3; ++task) {
+    leader_.OnMessage(now_, static_cast<SessionId>(task + 1), JoinRequest());
+  }
+  ASSERT_EQ(leader_.generation(), 1001);
+  std::vector<std::string> members;
+  for (const auto& [session, message] : leader_.Take().messages) {
+    const auto* form = std::get_if<FormOrder>(&message);
+    if (form == nullptr || session != 1) continue;
+    for (const Member& member : form->members) members.push_back(member.task);
+  }
+  EXPECT_EQ(members, (std::vector<std::string>{"worker 0", "worker 2"}));
+}
+
+TEST_F(ElasticStartTest, PausesNoTaskIfTooFewWouldRemain) {
+  Arrive(0);
+  Arrive(1);
+  Wait(30s);
+  ASSERT_EQ(leader_.generation(), 1000);
+  leader_.OnMessage(now_, 1, UnreachableReport{.generation = 1000, .rank = 1});
+  Wait(kRules.connect_patience);
+  leader_.OnMessage(now_, 1, JoinRequest());
+  leader_.OnMessage(now_, 2, JoinRequest());
+  Wait(kRules.start_patience);
+  EXPECT_EQ(leader_.generation(), 1001);
 }
 
 // Worker 2 leads a generation that trains.

@@ -63,7 +63,7 @@ struct Joining {
   // buckets. One line per property, "NAME: VALUE", so that an error can name the first property
   // that differs.
   std::string agreement;
-  // True if a group of this job has trained before. Set only if the group is elastic.
+  // True if a group of this job has trained before. Set only in the first task of an elastic group.
   bool begins_again = false;
 };
 
@@ -101,8 +101,12 @@ class Group {
   virtual Status Leave() = 0;
   // Announces that this process exits although the run continues. The group waits for the
   // replacement of this process, or continues without this task until the replacement joins. Aborts
-  // the communicator if the caller still has it.
-  virtual Status Depart() = 0;
+  // the communicator if the caller still has it. `kept_out` means that the task cannot take part, so
+  // the others should not wait for its replacement at once; the next attempt follows after a pause.
+  virtual Status Depart(bool kept_out) = 0;
+  // Records that these members of a generation have announced to this task that they depart. They
+  // no longer count as members, even if the leader that they notify exits as well. Returns at once.
+  virtual void NoteDepartures(int64_t generation, const std::vector<Member>& members) = 0;
   // Ends the job for all other tasks, including those that start later. Call on the leader (rank 0)
   // only.
   virtual Status Finish() = 0;

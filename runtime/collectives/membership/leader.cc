@@ -138,8 +138,8 @@ void Leader::Lose(Duration now, Seat& seat, const std::string& why) {
 void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message) {
   Seat* const seat = SeatOf(session);
   if (seat == nullptr) return;
-  if (std::holds_alternative<LeaveNotice>(message)) OnLeave(*seat);
-  if (std::holds_alternative<DepartNotice>(message)) OnDepart(*seat);
+  if (const auto* leave = std::get_if<LeaveNotice>(&message)) OnLeave(*seat, *leave);
+  if (const auto* depart = std::get_if<DepartNotice>(&message)) OnDepart(now, *seat, *depart);
   if (end_) return;
   if (const auto* join = std::get_if<JoinRequest>(&message)) {
     OnJoin(now, *seat, *join);
@@ -147,6 +147,8 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
     OnReady(*seat, ready->generation);
   } else if (const auto* wait = std::get_if<WaitReport>(&message)) {
     OnWait(now, *seat, *wait);
+  } else if (const auto* unreachable = std::get_if<UnreachableReport>(&message)) {
+    OnUnreachable(*seat, *unreachable);
   } else if (const auto* failure = std::get_if<FailureReport>(&message)) {
     if (seat->rank >= 0 && failure->generation == number_) {
       Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why), failure->departs);
@@ -204,6 +206,11 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
 void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   for (const KnownProcess& process : join.known) Hear(now, process);
   if (seat.session == 0) return;  // Hear has closed its session
+  for (const ResignedProcess& process : join.resigned) {
+    const auto index = indices_.find(process.task);
+    if (index == indices_.end()) continue;
+    NoteResigned(seats_[index->second], process.incarnation, process.generation);
+  }
   if (seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " joins again"));
   } else if (!rules_.shrinks) {
@@ -222,7 +229,8 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   seat.known = std::max(seat.known, join.last_generation);
   seat.join = join;
   memory_.reset();
-  if (rules_.elastic() && !IsListed(seat)) seat.member.address = join.address;
+  if (&seat == &seats_[self_]) agreement_ = join.agreement;
+  if (rules_.elastic() && !join.address.empty()) seat.member.address = join.address;
   seat.member.step = join.step;
   seat.member.state_generation = join.state_generation;
 }
@@ -244,11 +252,17 @@ void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
                        .waited = Duration(wait.microseconds)};
 }
 
-void Leader::OnLeave(Seat& seat) {
+void Leader::OnUnreachable(Seat& seat, const UnreachableReport& report) {
+  if (phase_ != Phase::kConnecting || seat.rank < 0 || report.generation != number_) return;
+  if (report.rank < 0 || report.rank >= static_cast<int>(ranks_.size())) return;
+  seat.unreachable.insert(report.rank);
+}
+
+void Leader::OnLeave(Seat& seat, const LeaveNotice& notice) {
   seat.left = true;
   seat.was_member = false;
   seat.join.reset();
-  NoteResigned(seat);
+  NoteResigned(seat, seat.member.incarnation, std::max(seat.known, notice.last_generation));
   Send(seat, FarewellReceipt());
   // If the generation is running, the other members may still finish the operation that this task
   // has finished. Members that need this task in a later operation notice that its sockets are
@@ -258,22 +272,29 @@ void Leader::OnLeave(Seat& seat) {
   }
 }
 
-void Leader::OnDepart(Seat& seat) {
+void Leader::OnDepart(Duration now, Seat& seat, const DepartNotice& notice) {
   seat.departed = true;
   seat.was_member = false;
   seat.join.reset();
-  NoteResigned(seat);
+  if (notice.kept_out) {
+    seat.kept_out_pause = rules_.NextPause(seat.kept_out_pause);
+    seat.kept_out_until = now + seat.kept_out_pause;
+  }
+  NoteResigned(seat, seat.member.incarnation, std::max(seat.known, notice.last_generation));
   Send(seat, FarewellReceipt{.departs = true});
   if (seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " was asked to end"), /*departs=*/true);
   }
 }
 
-void Leader::NoteResigned(Seat& seat) {
+void Leader::NoteResigned(Seat& seat, int64_t incarnation, int64_t generation) {
   constexpr size_t kMost = 1024;
-  if (seat.resigned.size() >= kMost) seat.resigned.erase(seat.resigned.begin());
-  int64_t& latest = seat.resigned[seat.member.incarnation];
-  latest = std::max(latest, seat.known);
+  memory_.reset();
+  if (seat.resigned.size() >= kMost && !seat.resigned.contains(incarnation)) {
+    seat.resigned.erase(seat.resigned.begin());
+  }
+  int64_t& latest = seat.resigned[incarnation];
+  latest = std::max(latest, generation);
 }
 
 bool Leader::HasResigned(const Participant& process, int64_t generation) const {
@@ -328,11 +349,11 @@ void Leader::Withdraw(const std::string& why, bool departs) {
 }
 
 void Leader::RefuseMisfits() {
+  if (!agreement_) return;
   const Seat& leader = seats_[self_];
-  if (!leader.join) return;
   for (Seat& seat : seats_) {
     if (!seat.join) continue;
-    const std::string difference = FirstDifference(Describe(leader.member), leader.join->agreement,
+    const std::string difference = FirstDifference(Describe(leader.member), *agreement_,
                                                    Describe(seat.member), seat.join->agreement);
     if (difference.empty()) continue;
     seat.join.reset();
@@ -344,8 +365,8 @@ void Leader::RefuseMisfits() {
 
 void Leader::Proceed(Duration now) {
   if (end_) return;
+  RefuseMisfits();
   if (phase_ == Phase::kGathering) {
-    RefuseMisfits();
     hands_back_ = false;
     if (Missing(now).empty() && MoreTasks(now) == 0 && !AwaitsCall(now)) Form(now);
   }
@@ -374,7 +395,8 @@ void Leader::Form(Duration now) {
   }
   phase_ = Phase::kConnecting;
   formed_ = now;
-  number_ = std::max({number_ + 1, heard_ + 1, rules_.first_generation});
+  continues_ = may_shrink;
+  number_ = std::max({number_ + 1, heard_ + 1, may_shrink ? 1 : rules_.first_generation});
   FormOrder order{.generation = number_, .members = {}, .replaced = Replaced()};
   std::vector<int64_t> requests;
   std::vector<size_t> taking_part;
@@ -386,11 +408,13 @@ void Leader::Form(Duration now) {
     Seat& seat = seats_[index];
     seat.rank = static_cast<int>(order.members.size());
     seat.ready = false;
+    seat.unreachable.clear();
     requests.push_back(seat.join->request);
     seat.join.reset();
     ranks_.push_back(index);
     order.members.push_back(seat.member);
-    seat.returns = rules_.shrinks && may_shrink && members[index] != seat.member.incarnation;
+    seat.returns = may_shrink ? members[index] != seat.member.incarnation
+                              : rules_.elastic() && members[index] == 0;
     if (IsNewer(seat.member, order.members[static_cast<size_t>(order.source)])) {
       order.source = seat.rank;
     }
@@ -411,24 +435,6 @@ void Leader::Tick(Duration now) {
     GiveUpConnecting(now);
   }
   Proceed(now);
-}
-
-// The members that also belonged to the last generation were connected to each other. The likely
-// culprits are therefore the new members that are not connected to all other members. The group
-// continues without these new members for the length of a pause.
-void Leader::GiveUpConnecting(Duration now) {
-  for (const size_t index : ranks_) {
-    Seat& seat = seats_[index];
-    if (seat.ready || !seat.returns) continue;
-    if (index == self_) {
-      steps_aside_ = true;
-      continue;
-    }
-    seat.pause = rules_.NextPause(seat.pause);
-    seat.paused_until = now + seat.pause;
-  }
-  Withdraw(StrCat("the members did not connect with each other within ",
-                  FormatDuration(rules_.connect_patience), "; missing: ", awaited_.text));
 }
 
 }  // namespace tfjob::collectives

@@ -64,13 +64,14 @@ struct LeaderRules {
   // awaited task was lost, whichever is later.
   int listed_tasks = 0;
   Duration start_patience{30s};
-  // An elastic group of this job may have trained before (Joining::begins_again), although no task
-  // that has joined remembers a generation. That group may still be running, led by a task that is
-  // not listed. The first generation then waits for this long, so that such a leader can notice the
-  // loss of this task and call it (leader_search.h).
+  // An elastic group of this job may have trained before (Joining::begins_again), although the
+  // tasks that have joined are not a majority of it. That group may still be running, led by a task
+  // that is not listed. The first generation then waits for this long, so that such a leader can
+  // notice the loss of this task and call it (leader_search.h).
   Duration call_patience{20s};
-  // The lowest number of a generation. If an elastic group starts over while processes of an
-  // earlier group are cut off, its generations must have higher numbers than theirs.
+  // The lowest number of the first generation of a group that continues no earlier one. If an
+  // elastic group starts over while processes of an earlier group are cut off, its generations must
+  // have higher numbers than theirs, so that its state counts as the newer one.
   int64_t first_generation = 1;
   bool elastic() const { return least_tasks > 0; }
   Duration NextPause(Duration pause) const {
@@ -172,9 +173,14 @@ class Leader {
     // The other tasks could not connect to this task, and continue without it until `paused_until`,
     // for the length of `pause`.
     Duration pause{0}, paused_until{0};
+    // The same for a task that was kept out (Group::Depart), also if it was restarted since.
+    Duration kept_out_pause{0}, kept_out_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member
     bool ready = false;
-    bool returns = false;  // it was not a member of the previous generation
+    // It is not one of the members of the last generation that have joined, so that the group may
+    // try again without it.
+    bool returns = false;
+    std::set<int> unreachable;  // the ranks to which it could not connect
     std::optional<RankWait> wait;
     Duration reported{0};
   };
@@ -190,8 +196,9 @@ class Leader {
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
   void OnWait(Duration now, Seat& seat, const WaitReport& wait);
-  void OnLeave(Seat& seat);
-  void OnDepart(Seat& seat);
+  void OnUnreachable(Seat& seat, const UnreachableReport& report);
+  void OnLeave(Seat& seat, const LeaveNotice& notice);
+  void OnDepart(Duration now, Seat& seat, const DepartNotice& notice);
   // Ends the seat's session.
   void Lose(Duration now, Seat& seat, const std::string& why);
   // `departs`: see WithdrawOrder.
@@ -202,6 +209,9 @@ class Leader {
   void Form(Duration now);
   // Withdraws a generation whose members have not connected in time.
   void GiveUpConnecting(Duration now);
+  // Returns the seats without which the other members of a generation that is the first of its
+  // group may be able to connect.
+  std::vector<size_t> Culprits() const;
   // Returns whether the tasks that have joined may continue without the other tasks.
   bool MayShrink() const { return rules_.shrinks && Remembered().may_shrink; }
   // Returns whether the task's current process is a member of a generation that the joined tasks
@@ -209,8 +219,15 @@ class Leader {
   bool IsMember(const Seat& seat) const;
   // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
-    return seat.join && !(may_shrink && now < seat.paused_until);
+    const bool pauses = now < std::max(seat.paused_until, seat.kept_out_until);
+    return seat.join && !(pauses && (may_shrink || IsNewcomer(seat)));
   }
+  // Returns whether an elastic group need not wait for this task, even if the tasks that have
+  // joined are not a majority: they do not remember a generation of which it was a member.
+  bool IsNewcomer(const Seat& seat) const {
+    return rules_.elastic() && Remembered().members[IndexOf(seat)] == 0;
+  }
+  size_t IndexOf(const Seat& seat) const { return static_cast<size_t>(&seat - seats_.data()); }
   // Returns whether a task that has joined has the state with which this generation began, or a
   // newer state.
   bool HasStateOf(const PastGeneration& generation) const;
@@ -227,8 +244,8 @@ class Leader {
   std::vector<const Seat*> Missing(Duration now) const;
   void NoteMissing(Duration now);
   void NoteStuck();
-  // Records that the seat's process no longer counts in the generations that it remembers.
-  static void NoteResigned(Seat& seat);
+  // Records that a process of the seat no longer counts in this generation and earlier ones.
+  void NoteResigned(Seat& seat, int64_t incarnation, int64_t generation);
   bool HasResigned(const Participant& process, int64_t generation) const;
   const Seat* SeatOf(const std::string& task) const;
   // The combined memory of the tasks that have joined.
@@ -246,13 +263,15 @@ class Leader {
   bool hands_back_ = false;
   bool steps_aside_ = false;
   Phase phase_ = Phase::kGathering;
-  bool has_joined_ = false;    // the leader's task has joined
-  Duration joined_{0};         // when it joined for the first time
-  bool has_begun_ = false;     // a generation has begun
-  int64_t number_ = 0;         // the number of the latest generation
-  int64_t heard_ = 0;          // the highest number that any member knows of
-  std::vector<size_t> ranks_;  // the seats of the generation, by rank
+  bool has_joined_ = false;               // the leader's task has joined
+  Duration joined_{0};                    // when it joined for the first time
+  bool has_begun_ = false;                // a generation has begun
+  int64_t number_ = 0;                    // the number of the latest generation
+  int64_t heard_ = 0;                     // the highest number that any member knows of
+  std::optional<std::string> agreement_;  // of the leader's task, once it has joined
+  std::vector<size_t> ranks_;             // the seats of the generation, by rank
   Duration formed_{0};
+  bool continues_ = false;  // the generation continues an earlier one (Memory::may_shrink)
   std::optional<EndOrder> end_;
   AwaitedNotice awaited_;
   StuckNotice stuck_;

@@ -108,12 +108,12 @@ bool Leader::IsAwaitedAtStart(Duration now, const Seat& seat) const {
 
 bool Leader::AwaitsCall(Duration now) const {
   if (phase_ != Phase::kGathering || !rules_.elastic()) return false;
-  if (now - joined_ >= rules_.call_patience) return false;
-  const auto remembered = [](int64_t process) { return process != 0; };
-  if (std::ranges::any_of(Remembered().members, remembered)) return false;
+  if (now - joined_ >= rules_.call_patience || MayShrink()) return false;
   if (std::ranges::all_of(seats_, [](const Seat& seat) { return seat.join.has_value(); })) {
     return false;
   }
+  const auto remembered = [](int64_t process) { return process != 0; };
+  if (std::ranges::any_of(Remembered().members, remembered)) return true;
   return std::ranges::any_of(seats_,
                              [](const Seat& seat) { return seat.join && seat.join->begins_again; });
 }

@@ -37,14 +37,23 @@ void GroupMember::AskToJoin() {
       .begins_again = joining_.begins_again,
       .last_generation = last_generation_,
       .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses(),
-      .past = shrinks_ ? history_.past() : std::vector<PastGeneration>()});
+      .past = shrinks_ ? history_.past() : std::vector<PastGeneration>(),
+      .resigned = resigned_});
 }
 
 void GroupMember::Leave() {
   Say(Farewell::kLeaves, Cancelled(self_.task, " makes no further steps"));
 }
 
-void GroupMember::Depart() {
+void GroupMember::NoteResigned(const std::vector<ResignedProcess>& processes) {
+  for (const ResignedProcess& process : processes) {
+    if (resigned_.size() >= kMostMembers) resigned_.erase(resigned_.begin());
+    resigned_.push_back(process);
+  }
+}
+
+void GroupMember::Depart(bool kept_out) {
+  kept_out_ = kept_out;
   Say(Farewell::kDeparts, Cancelled(self_.task, " was asked to end"));
 }
 
@@ -71,8 +80,10 @@ void GroupMember::Say(Farewell farewell, const Status& why) {
 }
 
 void GroupMember::AnnounceFarewell() {
-  if (farewell_ == Farewell::kLeaves) messages_.push_back(LeaveNotice());
-  if (farewell_ == Farewell::kDeparts) messages_.push_back(DepartNotice());
+  if (farewell_ == Farewell::kLeaves) messages_.push_back(LeaveNotice{last_generation_});
+  if (farewell_ == Farewell::kDeparts) {
+    messages_.push_back(DepartNotice{.last_generation = last_generation_, .kept_out = kept_out_});
+  }
   if (farewell_ == Farewell::kFails) {
     messages_.push_back(RunFailureReport{std::string(Message(failure_))});
   }
@@ -129,7 +140,7 @@ void GroupMember::OnMessage(const ToMember& message) {
   if (!connected_) return;
   if (const auto* end = std::get_if<EndOrder>(&message)) {
     End(end->failed ? state::RunFailure(end->words) : Cancelled("the job has ended"));
-    messages_.push_back(LeaveNotice());
+    messages_.push_back(LeaveNotice{last_generation_});
   } else if (const auto* receipt = std::get_if<FarewellReceipt>(&message)) {
     farewell_heard_ = farewell_ == (receipt->departs ? Farewell::kDeparts : Farewell::kLeaves);
   } else if (const auto* refusal = std::get_if<RefusalOrder>(&message)) {
@@ -170,6 +181,7 @@ void GroupMember::OnForm(const FormOrder& order) {
   sockets_.assign(order.members.size(), false);
   sockets_[static_cast<size_t>(rank_)] = true;
   socket_failure_ = OkStatus();
+  unreachable_.clear();
   phase_ = Phase::kConnecting;
   BeReadyIfConnected();
 }
@@ -204,6 +216,9 @@ void GroupMember::SocketConnected(int64_t generation, int rank) {
 void GroupMember::SocketFailed(int64_t generation, int rank, const Status& why) {
   if (phase_ != Phase::kConnecting || !IsCurrent(generation)) return;
   socket_failure_ = Annotate(why, formation_.members[static_cast<size_t>(rank)].task);
+  if (connected_ && unreachable_.insert(rank).second) {
+    messages_.push_back(UnreachableReport{.generation = generation, .rank = rank});
+  }
 }
 
 void GroupMember::BeReadyIfConnected() {
@@ -232,7 +247,11 @@ void GroupMember::Report(const WaitReport& report) {
 }
 
 void GroupMember::Shared(int64_t generation) {
-  if (phase_ == Phase::kGoing && IsCurrent(generation)) history_.Share(generation);
+  if (phase_ != Phase::kGoing || !IsCurrent(generation)) return;
+  history_.Share(generation);
+  std::erase_if(resigned_, [generation](const ResignedProcess& process) {
+    return process.generation < generation;
+  });
 }
 
 // ---- state

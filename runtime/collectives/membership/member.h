@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +45,11 @@ class GroupMember {
   // Announces that the task takes no further steps.
   void Leave();
   // Announces that the process exits, and that another one will continue in its place. The task is
-  // in no generation until the next Join.
-  void Depart();
+  // in no generation until the next Join. `kept_out`: see Group::Depart.
+  void Depart(bool kept_out = false);
+  // Records that these processes have announced that they leave or depart. The leader of the next
+  // generation learns of this from the next request to join.
+  void NoteResigned(const std::vector<ResignedProcess>& processes);
   // Leaves the generation, or withdraws the request to join, without an announcement. Called if
   // this task leads, has been asked to exit, and is still saving its state. The caller notifies the
   // leader (Leader::HoldBack).
@@ -66,7 +70,8 @@ class GroupMember {
   void OnMessage(const ToMember& message);
   // A socket to this rank of the generation is now connected.
   void SocketConnected(int64_t generation, int rank);
-  // An attempt to connect to this rank has failed, and will be repeated.
+  // An attempt to connect to this rank has failed, and will be repeated. The leader learns of the
+  // first failure.
   void SocketFailed(int64_t generation, int rank, const Status& why);
   // Reports to the leader why the generation cannot continue. The leader withdraws the generation,
   // with the first reason that any member has reported. `departs`: see FailureReport.
@@ -153,12 +158,14 @@ class GroupMember {
   bool asked_ = false;  // a JoinRequest was sent in this session; no generation has formed since
   Farewell farewell_ = Farewell::kNone;
   bool farewell_heard_ = false;
-  Status failure_;  // the run's failure, if farewell_ is kFails
+  bool kept_out_ = false;  // of the last Depart
+  Status failure_;         // the run's failure, if farewell_ is kFails
   Status why_disconnected_;
   Joining joining_;
   bool has_joined_ = false;
   GenerationHistory history_;
-  int64_t requests_ = 0;  // the number of JoinRequests
+  std::vector<ResignedProcess> resigned_;  // in the generations that history_ contains
+  int64_t requests_ = 0;                   // the number of JoinRequests
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;
@@ -166,6 +173,7 @@ class GroupMember {
   std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
   bool told_known_ = false;                      // the known processes were sent to the leader
   std::vector<bool> sockets_;                    // by rank
+  std::set<int> unreachable_;                    // the ranks that were reported to the leader
   Status socket_failure_;                        // the error of the last attempt to connect
   AwaitedNotice awaited_;                        // the leader's latest notice
   StuckNotice stuck_;

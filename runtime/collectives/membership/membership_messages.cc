@@ -48,6 +48,16 @@ Json ToJson(const std::vector<PastGeneration>& past) {
   return list;
 }
 
+Json ToJson(const std::vector<ResignedProcess>& processes) {
+  Json list = Json::array();
+  for (const ResignedProcess& process : processes) {
+    list.push_back({{"task", process.task},
+                    {"incarnation", process.incarnation},
+                    {"generation", process.generation}});
+  }
+  return list;
+}
+
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
     return {{"kind", "join"},
@@ -58,6 +68,7 @@ struct EncodeToLeader {
             {"address", m.address},
             {"known", ToJson(m.known)},
             {"past", ToJson(m.past)},
+            {"resigned", ToJson(m.resigned)},
             {"beginsAgain", m.begins_again},
             {"lastGeneration", m.last_generation}};
   }
@@ -76,8 +87,15 @@ struct EncodeToLeader {
             {"on", m.on},
             {"microseconds", m.microseconds}};
   }
-  Json operator()(const LeaveNotice&) const { return {{"kind", "leave"}}; }
-  Json operator()(const DepartNotice&) const { return {{"kind", "depart"}}; }
+  Json operator()(const UnreachableReport& m) const {
+    return {{"kind", "unreachable"}, {"generation", m.generation}, {"rank", m.rank}};
+  }
+  Json operator()(const LeaveNotice& m) const {
+    return {{"kind", "leave"}, {"lastGeneration", m.last_generation}};
+  }
+  Json operator()(const DepartNotice& m) const {
+    return {{"kind", "depart"}, {"lastGeneration", m.last_generation}, {"keptOut", m.kept_out}};
+  }
   Json operator()(const RunFailureReport& m) const {
     return {{"kind", "runFailure"}, {"words", m.words}};
   }
@@ -199,6 +217,26 @@ class Fields {
     return processes;
   }
 
+  std::vector<ResignedProcess> Resigned(std::string_view name) {
+    StatusOr<std::vector<JsonField>> elements = root_[name].Elements();
+    if (!elements.ok()) return Fail<std::vector<ResignedProcess>>(elements.status());
+    if (elements->size() > kMostMembers) {
+      return Fail<std::vector<ResignedProcess>>(
+          DataLoss(name, ": expected at most ", kMostMembers));
+    }
+    std::vector<ResignedProcess> processes;
+    for (const JsonField& element : *elements) {
+      Fields fields(element);
+      processes.push_back({.task = fields.Text("task", kMostNameBytes),
+                           .incarnation = fields.Number("incarnation", 0),
+                           .generation = fields.Generation("generation")});
+      if (!fields.status_.ok()) return Fail<std::vector<ResignedProcess>>(fields.status_);
+    }
+    return processes;
+  }
+  // Returns the number of a generation that a process has seen; 0 if it has seen none.
+  int64_t Generation(std::string_view name) { return Number(name, 0, kMostGeneration); }
+
   std::vector<PastGeneration> Past(std::string_view name) {
     StatusOr<std::vector<JsonField>> elements = root_[name].Elements();
     if (!elements.ok()) return Fail<std::vector<PastGeneration>>(elements.status());
@@ -287,9 +325,10 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
     join.address = fields.Address("address");
     join.begins_again = fields.Flag("beginsAgain");
-    join.last_generation = fields.Number("lastGeneration", 0, kMostGeneration);
+    join.last_generation = fields.Generation("lastGeneration");
     join.known = fields.Processes("known");
     join.past = fields.Past("past");
+    join.resigned = fields.Resigned("resigned");
     return fields.Finish<ToLeader>(std::move(join));
   }
   if (kind == "ready") {
@@ -311,8 +350,21 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     wait.microseconds = fields.Number("microseconds", 0);
     return fields.Finish<ToLeader>(std::move(wait));
   }
-  if (kind == "leave") return fields.Finish<ToLeader>(LeaveNotice());
-  if (kind == "depart") return fields.Finish<ToLeader>(DepartNotice());
+  if (kind == "unreachable") {
+    UnreachableReport report;
+    report.generation = fields.Number("generation", 1);
+    report.rank = fields.Rank("rank", 0);
+    return fields.Finish<ToLeader>(report);
+  }
+  if (kind == "leave") {
+    return fields.Finish<ToLeader>(LeaveNotice{fields.Generation("lastGeneration")});
+  }
+  if (kind == "depart") {
+    DepartNotice depart;
+    depart.last_generation = fields.Generation("lastGeneration");
+    depart.kept_out = fields.Flag("keptOut");
+    return fields.Finish<ToLeader>(depart);
+  }
   if (kind == "runFailure") {
     return fields.Finish<ToLeader>(RunFailureReport{fields.Words("words")});
   }

@@ -45,6 +45,14 @@ struct PastGeneration {
   bool operator==(const PastGeneration&) const = default;
 };
 
+// A process that has left or departed. It no longer counts in this generation and earlier ones.
+struct ResignedProcess {
+  std::string task;
+  int64_t incarnation = 0;
+  int64_t generation = 0;
+  bool operator==(const ResignedProcess&) const = default;
+};
+
 // Member → leader.
 struct JoinRequest {    // the member belongs to no generation
   int64_t request = 0;  // counts the requests of this process; the FormOrder repeats it
@@ -57,6 +65,8 @@ struct JoinRequest {    // the member belongs to no generation
   std::vector<KnownProcess> known;  // set in the first request of a session
   // Set only if the group may shrink.
   std::vector<PastGeneration> past;
+  // The processes whose departure this process has heard from themselves.
+  std::vector<ResignedProcess> resigned;
   bool operator==(const JoinRequest&) const = default;
 };
 struct ReadyReport {  // all sockets of the generation are connected
@@ -80,18 +90,28 @@ struct WaitReport {
   int64_t microseconds = 0;
   bool operator==(const WaitReport&) const = default;
 };
-struct LeaveNotice {  // the member takes no further steps
+// Reports that the member could not open a data connection to this rank. Sent at most once per rank
+// of a generation.
+struct UnreachableReport {
+  int64_t generation = 0;
+  int rank = 0;
+  bool operator==(const UnreachableReport&) const = default;
+};
+struct LeaveNotice {            // the member takes no further steps
+  int64_t last_generation = 0;  // as in JoinRequest
   bool operator==(const LeaveNotice&) const = default;
 };
-struct DepartNotice {  // the member belongs to no generation, and its process exits soon
+struct DepartNotice {           // the member belongs to no generation, and its process exits soon
+  int64_t last_generation = 0;  // as in JoinRequest
+  bool kept_out = false;        // see Group::Depart
   bool operator==(const DepartNotice&) const = default;
 };
 struct RunFailureReport {  // the run has failed; the leader ends the job
   std::string words;       // the text of state::RunFailure
   bool operator==(const RunFailureReport&) const = default;
 };
-using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, LeaveNotice,
-                              DepartNotice, RunFailureReport>;
+using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport,
+                              UnreachableReport, LeaveNotice, DepartNotice, RunFailureReport>;
 
 // Leader → member.
 struct FormOrder {      // orders the members to connect to each other

@@ -58,12 +58,14 @@ TEST(Messages, SurviveTheWire) {
           .last_generation = 2,
           .known = {{"worker 1", 4, true}},
           .past =
-              {{.generation = 2, .shared = true, .resigned = true, .members = {{"worker 1", 4}}}}},
+              {{.generation = 2, .shared = true, .resigned = true, .members = {{"worker 1", 4}}}},
+          .resigned = {{"worker 2", 6, 2}}},
       ReadyReport{4},
       FailureReport{.generation = 5, .why = "x", .departs = true},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
-      LeaveNotice(),
-      DepartNotice(),
+      UnreachableReport{.generation = 3, .rank = 2},
+      LeaveNotice{.last_generation = 4},
+      DepartNotice{.last_generation = 5, .kept_out = true},
       RunFailureReport{"NaN"}};
   for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
   const std::vector<ToMember> to_member = {
@@ -100,12 +102,17 @@ std::string Changed(const std::string& message, const std::string& path, const J
 TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
   const std::string join = Encode(ToLeader(
                         JoinRequest{.known = {{"worker 1", 4, true}},
-                                    .past = {{.generation = 1, .members = {{"worker 1", 4}}}}})),
+                                    .past = {{.generation = 1, .members = {{"worker 1", 4}}}},
+                                    .resigned = {{"worker 1", 4, 1}}})),
                     ready = Encode(ToLeader(ReadyReport{4})),
+                    unreachable = Encode(ToLeader(UnreachableReport{.generation = 1})),
+                    leave = Encode(ToLeader(LeaveNotice())),
+                    depart = Encode(ToLeader(DepartNotice())),
                     wait = Encode(ToLeader(WaitReport{.generation = 1}));
   const std::string long_name(257, 'w');
   const Json known = ParseJson(join, "a message")->at("known").at(0),
-             past = ParseJson(join, "a message")->at("past").at(0);
+             past = ParseJson(join, "a message")->at("past").at(0),
+             resigned = ParseJson(join, "a message")->at("resigned").at(0);
   const std::tuple<std::string, const char*, Json> to_leader[] = {
       {join, "/step", -2},
       {join, "/request", -1},
@@ -119,6 +126,17 @@ TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
       {join, "/past/0/shared", 1},
       {join, "/past/0/members", Json::array()},
       {join, "/past", Json(std::vector<Json>(kMostKnown + 1, past))},
+      {join, "/resigned", Json(std::vector<Json>(kMostMembers + 1, resigned))},
+      {join, "/resigned/0/task", long_name},
+      {join, "/resigned/0/incarnation", -1},
+      {join, "/resigned/0/generation", int64_t{1} << 62},
+      {leave, "/lastGeneration", int64_t{1} << 62},
+      {leave, "/lastGeneration", -1},
+      {depart, "/lastGeneration", int64_t{1} << 62},
+      {depart, "/keptOut", 1},
+      {unreachable, "/generation", 0},
+      {unreachable, "/rank", -1},
+      {unreachable, "/rank", kMostMembers},
       {ready, "/generation", 0},
       {ready, "/generation", INT64_MAX},
       {wait, "/on", -2},
@@ -327,6 +345,66 @@ TEST(GroupMember, SaysThatItWaitsForAGroupThatTrainsWithoutIt) {
   EXPECT_EQ(member.Awaited().text,
             "waits for the group, which trains without this task: worker 0 (h:0) forms its next "
             "generation");
+}
+
+// Worker 1 is a member of generation 3 with worker 0, which leads, and worker 2.
+class MemberOfThreeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    member_.Connected();
+    member_.Join({.step = 1});
+    Form(1, 3);
+  }
+  void Form(int64_t request, int64_t generation) {
+    member_.OnMessage(FormOrder{.request = request,
+                                .generation = generation,
+                                .members = {{.task = "worker 0", .incarnation = 10},
+                                            {.task = "worker 1", .incarnation = 11},
+                                            {.task = "worker 2", .incarnation = 12}}});
+  }
+  void Train(int64_t generation) {
+    for (const int rank : {0, 2}) member_.SocketConnected(generation, rank);
+    member_.OnMessage(GoOrder{generation});
+    member_.Shared(generation);
+  }
+  // Returns the resigned processes in the last request to join.
+  std::vector<ResignedProcess> Resigned() {
+    std::vector<ResignedProcess> resigned;
+    for (const ToLeader& message : member_.TakeMessages()) {
+      if (const auto* join = std::get_if<JoinRequest>(&message)) resigned = join->resigned;
+    }
+    return resigned;
+  }
+
+  GroupMember member_{{.task = "worker 1", .incarnation = 11}, {.task = "worker 0"}, true};
+};
+
+TEST_F(MemberOfThreeTest, TellsTheNextLeaderWhichOthersDepart) {
+  Train(3);
+  member_.NoteResigned({{"worker 0", 10, 3}, {"worker 2", 12, 3}});
+  member_.Disconnected(Unavailable("it has exited"));
+  member_.Join({.step = 1});
+  member_.Connected(Member{.task = "worker 3"});
+  EXPECT_EQ(Resigned(), (std::vector<ResignedProcess>{{"worker 0", 10, 3}, {"worker 2", 12, 3}}));
+  Form(2, 4);
+  Train(4);
+  member_.Join({.step = 2});
+  EXPECT_EQ(Resigned(), std::vector<ResignedProcess>()) << "generation 3 no longer matters";
+}
+
+TEST_F(MemberOfThreeTest, ReportsARankThatItCannotReachOnce) {
+  member_.TakeMessages();
+  member_.SocketFailed(3, 2, Unavailable("connection refused"));
+  member_.SocketFailed(3, 2, Unavailable("connection refused"));
+  EXPECT_EQ(member_.TakeMessages(),
+            (std::vector<ToLeader>{UnreachableReport{.generation = 3, .rank = 2}}));
+}
+
+TEST_F(MemberOfThreeTest, SaysThatItWasKeptOut) {
+  member_.TakeMessages();
+  member_.Depart(/*kept_out=*/true);
+  EXPECT_EQ(member_.TakeMessages(),
+            (std::vector<ToLeader>{DepartNotice{.last_generation = 3, .kept_out = true}}));
 }
 
 TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
