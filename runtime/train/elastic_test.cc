@@ -169,6 +169,13 @@ TEST_F(ElasticTest, ATaskBeyondTheMaximumEndsWithoutAnErrorWhenTheRunIsOver) {
   EXPECT_EQ(surplus->End(), OkStatus());
 }
 
+TEST_F(ElasticTest, AWorkerThatCannotFindTheLeaderNamesALikelyCause) {
+  const auto worker = Start(Elastic("alone_cause", 1, 100), 1, 2);
+  EXPECT_TRUE(worker->Await([](const progress::Progress& p) {
+    return p.waiting_for.find("started while the job had a single replica") != std::string::npos;
+  })) << worker->Progress().waiting_for;
+}
+
 // The claim that a group has trained was not written, for example because the disk was full.
 TEST_F(ElasticTest, AfterARestartWithoutAClaimTheChiefWaitsForACall) {
   const config::TrainingConfig config = Elastic("no_claim", 1, 100'000'000);

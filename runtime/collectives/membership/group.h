@@ -63,7 +63,8 @@ struct Joining {
   // buckets. One line per property, "NAME: VALUE", so that an error can name the first property
   // that differs.
   std::string agreement;
-  // True if a group of this job has trained before. Set only in the first task of an elastic group.
+  // True if a group of this job has trained before. Set only in the first task of an elastic
+  // group.
   bool begins_again = false;
 };
 
