@@ -102,7 +102,8 @@ void AddElasticKeys(std::vector<Key>& keys) {
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::strategy, &S::max_replicas>(),
                   .doc = "Greatest number of tasks that train, including the chief. Further tasks "
-                         "are refused.",
+                         "take no part: they wait if the group is elastic, and are refused "
+                         "otherwise.",
                   .minimum = 1,
                   .maximum = kMostReplicas,
                   .when_values = {"multi_worker_mirrored"},

@@ -10,9 +10,9 @@ namespace tfjob::graph {
 namespace {
 
 // Returns whether the node may be copied, that is, has no effects, and a copy may save memory.
-// Sources without inputs, such as constants, take no memory. A Gather may reject ids, so all updates
-// of variables would wait for its copy; and if the table is on parameter servers, the copy would
-// need the rows a second time.
+// Sources without inputs, such as constants, take no memory. A Gather may reject ids, so all
+// updates of variables would wait for its copy. If its table is on parameter servers, the copy
+// would also need the rows a second time.
 bool CanBeCopied(const Node& node) {
   return FindOp(node.op)->effect == Effect::kNone && !node.inputs.empty() && node.op != "Gather";
 }

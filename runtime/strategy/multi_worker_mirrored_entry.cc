@@ -43,16 +43,9 @@ collectives::TransportChoice ChoiceOf(config::CollectiveTransport transport) {
   return collectives::TransportChoice::kAuto;
 }
 
-// Returns the number of tasks in TF_CONFIG that may train. An elastic job may be scaled up beyond
-// max_replicas.
-int TasksThatTrain(const config::StrategyConfig& config, const cluster::TfConfig& tf_config) {
-  const int tasks = std::max(cluster::TrainingTaskCount(tf_config), 1);
-  return config.IsElastic() ? std::min(tasks, static_cast<int>(*config.max_replicas)) : tasks;
-}
-
 bool IsSurplus(const TrainingTask& task) {
   return task.config.IsElastic() && cluster::TrainingRank(task.tf_config, task.tf_config.task) >=
-                                        TasksThatTrain(task.config, task.tf_config);
+                                        static_cast<int>(*task.config.max_replicas);
 }
 
 // Replaces the tasks beyond max_replicas by the workers that may join an elastic group later. The
@@ -135,7 +128,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
   RETURN_IF_ERROR(CheckConfig(task.config));
   if (IsSurplus(task)) return MakeSurplus(std::move(task));
   ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
-  const int tasks = TasksThatTrain(task.config, task.tf_config);
+  const int tasks = std::max(TasksThatTrain(task.config, task.tf_config), 1);
   RETURN_IF_ERROR(CheckReplicas(task.config, tasks));
   if (task.config.IsElastic() && task.tf_config.cluster.empty()) {
     kEntryLog.Warning(
@@ -168,6 +161,11 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
 }
 
 }  // namespace
+
+int TasksThatTrain(const config::StrategyConfig& config, const cluster::TfConfig& tf_config) {
+  const int tasks = cluster::TrainingTaskCount(tf_config);
+  return config.IsElastic() ? std::min(tasks, static_cast<int>(*config.max_replicas)) : tasks;
+}
 
 StrategyEntry MultiWorkerMirroredEntry() {
   return {.kind = kGroupKind,

@@ -58,6 +58,10 @@ struct TrainingTask {
   std::string agreement;
 };
 
+// Returns the number of tasks in TF_CONFIG that may train; 0 if unknown. An elastic job may have
+// been scaled up beyond strategy.max_replicas.
+int TasksThatTrain(const config::StrategyConfig& config, const cluster::TfConfig& tf_config);
+
 struct StrategyEntry {
   config::StrategyKind kind = config::StrategyKind::kAuto;
   // Returns whether `auto` may choose this strategy in the cluster.

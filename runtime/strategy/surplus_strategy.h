@@ -1,6 +1,6 @@
-// Creates the strategy of a worker beyond strategy.max_replicas, which takes no part in the run. The
-// worker waits, because the job was only scaled up too far: if the worker exited with an error, the
-// job could fail although its other tasks train.
+// Creates the strategy of a worker beyond strategy.max_replicas, which takes no part in the run.
+// The worker waits, because the job was only scaled up too far: if the worker exited with an error,
+// the job could fail although its other tasks train.
 #pragma once
 
 #include <memory>

@@ -4,6 +4,8 @@
 // were left out or used twice: the learning rate is so low that the variables are still far from
 // the minimum after the last step, so that the effect of every step remains.
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -11,6 +13,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/train/test_job.h"
+#include "runtime/wire/socket.h"
 
 namespace tfjob::train {
 namespace {
@@ -167,6 +170,28 @@ TEST_F(ElasticTest, ATaskBeyondTheMaximumEndsWithoutAnErrorWhenTheRunIsOver) {
   EXPECT_EQ(chief->End(), OkStatus());
   ASSERT_TRUE(surplus->AwaitEnd());
   EXPECT_EQ(surplus->End(), OkStatus());
+}
+
+TEST_F(ElasticTest, AWorkerThatCannotFindTheLeaderNamesALikelyCause) {
+  const auto worker = Start(Elastic("alone_cause", 1, 100), 1, 2);
+  EXPECT_TRUE(worker->Await([](const progress::Progress& p) {
+    return p.waiting_for.find("started while the job had a single replica") != std::string::npos;
+  })) << worker->Progress().waiting_for;
+}
+
+// If a worker looked for the claim before the chief has written it, NFS might tell the worker for a
+// long time that there is no claim.
+TEST_F(ElasticTest, AWorkerDoesNotLookForTheClaimBeforeItHasJoined) {
+  const std::string model_dir = folder_ + "/late_claim";
+  ASSERT_TRUE(MakeDirectories(model_dir).ok());
+  ASSERT_TRUE(WriteFileAtomically(model_dir + "/group.json", "{}").ok());
+  const wire::UniqueFd opened(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(inotify_add_watch(opened.get(), (model_dir + "/group.json").c_str(), IN_OPEN), 0);
+  const auto worker = Start(Elastic("late_claim", 1, 100), 1, 2);
+  ASSERT_TRUE(worker->Await(
+      [](const progress::Progress& p) { return p.state == progress::State::kWaiting; }));
+  char event[1024];
+  EXPECT_EQ(read(opened.get(), event, sizeof(event)), -1) << "the worker has opened group.json";
 }
 
 // The claim that a group has trained was not written, for example because the disk was full.

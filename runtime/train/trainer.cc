@@ -28,21 +28,11 @@ constexpr Duration kShareInProgress = 2s;
 constexpr Duration kShareRetry = 200ms;
 constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
-// Returns the number of tasks in TF_CONFIG that compute gradients; 0 if unknown. An elastic job may
-// have been scaled up too far.
-int TasksOf(TaskContext& context) {
-  const config::StrategyConfig& strategy = context.config().strategy;
-  const int tasks = cluster::TrainingTaskCount(context.tf_config());
-  return strategy.IsElastic() ? std::min(tasks, static_cast<int>(*strategy.max_replicas)) : tasks;
-}
-
-// Returns the task's rank. The strategy keeps a task that was scaled up too far from training, so
-// its rank does not matter, but must be valid.
-int RankOf(TaskContext& context) {
-  const int rank =
-      std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0);
-  const bool elastic = context.config().strategy.IsElastic();
-  return elastic ? std::min(rank, std::max(TasksOf(context) - 1, 0)) : rank;
+// Returns a valid rank even for a task beyond strategy.max_replicas, which does not train.
+int RankOf(const cluster::TfConfig& tf_config, const config::StrategyConfig& config) {
+  const int rank = std::max(cluster::TrainingRank(tf_config, tf_config.task), 0);
+  const int tasks = strategy::TasksThatTrain(config, tf_config);
+  return config.IsElastic() ? std::min(rank, std::max(tasks - 1, 0)) : rank;
 }
 
 }  // namespace
@@ -50,8 +40,8 @@ int RankOf(TaskContext& context) {
 Trainer::Trainer(TaskContext& context, collectives::Endpoint* endpoint)
     : context_(context),
       endpoint_(endpoint),
-      rank_(RankOf(context)),
-      tasks_(TasksOf(context)),
+      rank_(RankOf(context.tf_config(), context.config().strategy)),
+      tasks_(strategy::TasksThatTrain(context.config().strategy, context.tf_config())),
       run_end_(context, /*folder_every=*/2s),
       skipped_(context.clock(), context.board(), kNotFinite),
       stale_(context.clock(), context.board(), kTooStale),
@@ -128,8 +118,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .claim_run = [this] { return ClaimRun(); },
       .check_shares =
           [this](const strategy::RunClaim& claim) { return AwaitClaim(claim, kShareInProgress); },
-      // Only the first task leads a group that remembers nothing. The others must not look for the
-      // claim before it exists, because a file system may remember for a long time that it did not.
+      // The others must not look for the claim before it exists: NFS may remember that it did not.
       .begins_again = chief && context_.config().strategy.IsElastic() && BeginsAgain(),
       .global_batch = UsualGlobalBatch(context_.config(), *source_, tasks_),
       .last_step = total_steps_,
@@ -220,7 +209,6 @@ bool Trainer::BeginsAgain() const {
   if (folder.empty()) return false;
   const StatusOr<Claim> claim = ReadClaim(folder);
   if (absl::IsNotFound(claim.status())) {
-    // The claim may not have been written, for example because the disk was full.
     const StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(folder);
     return !latest.ok() || latest->has_value();
   }

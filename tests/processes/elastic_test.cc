@@ -1,8 +1,8 @@
 // Changes the number of tasks of a job that runs as processes, with the strategy
 // multi_worker_mirrored. At the end of the run, the weights must equal, up to rounding, those of a
-// group of one task that took the same steps. They would differ if a step were lost or repeated, or if
-// examples were left out or used twice: the learning rate is so low that the weights are still far
-// from the minimum after the last step, so that the effect of every step remains.
+// group of one task that took the same steps. They would differ if a step were lost or repeated, or
+// if examples were left out or used twice: the learning rate is so low that the weights are still
+// far from the minimum after the last step, so that the effect of every step remains.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -18,12 +18,11 @@ constexpr int kSteps = 20000;
 
 // Returns the settings of a process that starts while the job has this many tasks.
 GroupSettings With(size_t listed) {
-  return {
-      .max_steps = kSteps,
-      .global_batch_size = 24,
-      .listed = listed,
-      .strategy = "multi_worker_mirrored, min_replicas: 2, max_replicas: 4, on_failure: shrink",
-      .optimizer = "{name: sgd, learning_rate: 0.00001}"};
+  return {.max_steps = kSteps,
+          .global_batch_size = 24,
+          .listed = listed,
+          .strategy = "multi_worker_mirrored, min_replicas: 2, max_replicas: 4, on_failure: shrink",
+          .optimizer = "{name: sgd, learning_rate: 0.00001}"};
 }
 
 // Starts a task while `holds` is stopped, so that the job does not end before the task has joined.
@@ -60,8 +59,7 @@ TEST(ElasticProcessTest, TasksJoinAndLeaveAndAreLostWithoutALostStep) {
 
   GroupJob alone("elastic_alone", {kChief});
   GroupSettings settings = With(1);
-  settings.strategy =
-      "multi_worker_mirrored, min_replicas: 1, max_replicas: 4, on_failure: shrink";
+  settings.strategy = "multi_worker_mirrored, min_replicas: 1, max_replicas: 4, on_failure: shrink";
   alone.Start(kChief, settings);
   alone.AwaitEnd();
   const std::vector<float> weights = GroupJob::Weights(GroupJob::FolderOf("elastic"), kSteps),

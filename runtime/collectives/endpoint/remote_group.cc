@@ -9,6 +9,9 @@ namespace tfjob::collectives {
 namespace {
 
 constexpr Duration kReportInterval{10s};
+constexpr char kStartedAlone[] =
+    "; a task that was started while the job had a single replica has no TF_CONFIG, and cannot be "
+    "joined: restart its pod";
 // The interval at which a wait checks whether the task was asked to stop.
 constexpr Duration kPoll{100ms};
 // How long Leave, Depart, Finish and Fail wait for the receipt of their announcement.
@@ -189,6 +192,9 @@ void RemoteGroup::ReportWait() {
   {
     MutexLock lock(state_->mutex);
     awaited = state_->member.Awaited();
+    // A new worker may wait for a task that cannot be joined.
+    const bool is_alone = state_->options.least_tasks > 0 && !state_->member.connected();
+    if (is_alone && !awaited.text.empty()) awaited.text += kStartedAlone;
   }
   if (awaited.text.empty()) return;
   state_->Say(state::PeerEvent::Kind::kWaiting, awaited.peers, awaited.address, awaited.text);

@@ -249,6 +249,13 @@ TEST_F(ElasticStartTest, AfterARestartWaitsForACallOfAnotherLeader) {
   EXPECT_EQ(leader_.generation(), 1000);
 }
 
+// A member that has just noticed the loss asks all others before it asks the first task again.
+TEST(Search, TheFirstTaskWaitsForACallAsLongAsASearchMayTake) {
+  const Duration search = kAskAttempt * kMostLeaders;
+  EXPECT_GE(CallPatience(10s), 10s + search + kCallFirst);
+  EXPECT_GT(CallPatience(20s), CallPatience(10s));
+}
+
 TEST_F(ElasticStartTest, AfterARestartOfAllTasksThatMayExistDoesNotWait) {
   for (int task = 0; task < 5; ++task) {
     const auto session = static_cast<SessionId>(task + 1);

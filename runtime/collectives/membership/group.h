@@ -63,7 +63,8 @@ struct Joining {
   // buckets. One line per property, "NAME: VALUE", so that an error can name the first property
   // that differs.
   std::string agreement;
-  // True if a group of this job has trained before. Set only in the first task of an elastic group.
+  // True if a group of this job has trained before. Set only in the first task of an elastic
+  // group.
   bool begins_again = false;
 };
 
@@ -101,8 +102,8 @@ class Group {
   virtual Status Leave() = 0;
   // Announces that this process exits although the run continues. The group waits for the
   // replacement of this process, or continues without this task until the replacement joins. Aborts
-  // the communicator if the caller still has it. `kept_out` means that the task cannot take part, so
-  // the others should not wait for its replacement at once; the next attempt follows after a pause.
+  // the communicator if the caller still has it. `kept_out` means that the task cannot take part,
+  // so the others let its replacement join only after a pause.
   virtual Status Depart(bool kept_out) = 0;
   // Records that these members of a generation have announced to this task that they depart. They
   // no longer count as members, even if the leader that they notify exits as well. Returns at once.

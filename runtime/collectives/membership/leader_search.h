@@ -35,12 +35,13 @@ inline constexpr Duration kHandBack{3s};
 // The interval at which a leader of an elastic group calls the first task.
 inline constexpr Duration kCallFirst{3s};
 
-// How long a task waits for the answer of a task that it asks. The limit is short, because an attempt
-// cannot be interrupted.
+// How long a task waits for the answer of a task that it asks. The limit is short, because an
+// attempt cannot be interrupted.
 inline constexpr Duration kAskAttempt{1s};
 // How long the first task of an elastic group may have to wait until a member of an earlier group
-// has called it: the member first notices the loss of the first task's predecessor, then may have
-// just begun to ask other tasks, none of which answer. Every later round starts with the first task.
+// has called it: the member first notices the loss of the first task's predecessor. It may then
+// have just started to ask other tasks, none of which answer. Every later round starts with the
+// first task.
 inline Duration CallPatience(Duration lease) {
   return lease + kMostLeaders * kAskAttempt + kCallFirst;
 }

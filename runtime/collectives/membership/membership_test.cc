@@ -99,15 +99,31 @@ std::string Changed(const std::string& message, const std::string& path, const J
   return PrintJson(json);
 }
 
+TEST(Messages, AreRefusedIfAFieldOfAFarewellOrAReportIsOutOfRange) {
+  const std::string unreachable = Encode(ToLeader(UnreachableReport{.generation = 1})),
+                    leave = Encode(ToLeader(LeaveNotice())),
+                    depart = Encode(ToLeader(DepartNotice()));
+  const std::tuple<std::string, const char*, Json> cases[] = {
+      {leave, "/lastGeneration", int64_t{1} << 62},
+      {leave, "/lastGeneration", -1},
+      {depart, "/lastGeneration", int64_t{1} << 62},
+      {depart, "/keptOut", 1},
+      {unreachable, "/generation", 0},
+      {unreachable, "/rank", -1},
+      {unreachable, "/rank", kMostMembers}};
+  for (const auto& [message, path, value] : cases) {
+    ASSERT_TRUE(DecodeToLeader(message).ok()) << message;
+    EXPECT_EQ(DecodeToLeader(Changed(message, path, value)).status().code(), StatusCode::kDataLoss)
+        << path;
+  }
+}
+
 TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
   const std::string join = Encode(ToLeader(
                         JoinRequest{.known = {{"worker 1", 4, true}},
                                     .past = {{.generation = 1, .members = {{"worker 1", 4}}}},
                                     .resigned = {{"worker 1", 4, 1}}})),
                     ready = Encode(ToLeader(ReadyReport{4})),
-                    unreachable = Encode(ToLeader(UnreachableReport{.generation = 1})),
-                    leave = Encode(ToLeader(LeaveNotice())),
-                    depart = Encode(ToLeader(DepartNotice())),
                     wait = Encode(ToLeader(WaitReport{.generation = 1}));
   const std::string long_name(257, 'w');
   const Json known = ParseJson(join, "a message")->at("known").at(0),
@@ -130,13 +146,6 @@ TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
       {join, "/resigned/0/task", long_name},
       {join, "/resigned/0/incarnation", -1},
       {join, "/resigned/0/generation", int64_t{1} << 62},
-      {leave, "/lastGeneration", int64_t{1} << 62},
-      {leave, "/lastGeneration", -1},
-      {depart, "/lastGeneration", int64_t{1} << 62},
-      {depart, "/keptOut", 1},
-      {unreachable, "/generation", 0},
-      {unreachable, "/rank", -1},
-      {unreachable, "/rank", kMostMembers},
       {ready, "/generation", 0},
       {ready, "/generation", INT64_MAX},
       {wait, "/on", -2},

@@ -21,7 +21,7 @@ namespace tfjob::collectives {
 
 class SimulatedGroup : protected SimulatedTime {
  protected:
-  static constexpr Duration kEnd{160s}, kLease{10s};
+  static constexpr Duration kEnd{200s}, kLease{10s};
 
   explicit SimulatedGroup(uint64_t seed) : SimulatedTime(seed) {}
 
