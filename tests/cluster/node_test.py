@@ -266,8 +266,9 @@ class NodeTest(unittest.TestCase):
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         self.remove(name)
 
+    @unittest.skipUnless(os.environ.get("TFJOB_DEEP"), "takes minutes: deploy/test.sh --deep")
     def test_an_elastic_job_is_scaled_while_it_trains(self):
-        """Scales the example's workers 2 → 4 → 1. No step is lost, and the last task saves."""
+        """Scales the example's workers 2 → 4 → 1. No step is lost."""
         name = "elastic"
         self.provide_volumes(name)
         manifest = (EXAMPLES / f"{name}.yaml").read_text()
