@@ -98,8 +98,8 @@ Status Actor::RecordPolicyChange(const ActContext& context, const client::Object
   context.memory.history.RecordPolicyChange(dependencies_.clock.Now(),
                                             dependencies_.clock.Monotonic());
   const auto& before = context.observation.snapshot.network_policy;
-  // Without this record, an event from before the change would look as if somebody had undone the
-  // change.
+  // Record the change. Otherwise, a late event with the old state would look as if another client
+  // had undone it.
   dependencies_.cache.RecordPolicyChange(context.observation.key, before->metadata.resource_version,
                                          changed);
   const std::string difference = DifferenceOfPolicy(context.job(), changed);

@@ -1,5 +1,5 @@
-// Tests that the operator does not mistake a late event for a change by somebody else. The watch of
-// NetworkPolicies may report states from before the operator's last change.
+// Tests that the operator does not mistake a late event for a change by another client. The watch
+// for NetworkPolicies may report states that are older than the operator's last change.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -25,7 +25,7 @@ struct Response {
 };
 
 // Returns the response. `query` is the text after the '?' of the path; "" if there is none.
-// Handlers are called on the server's thread, one at a time, and must be quick.
+// The server's only thread calls the handlers, so a slow handler delays all other requests.
 using Handler = std::function<Response(const std::string& query)>;
 
 struct ServerOptions {

@@ -119,9 +119,8 @@ struct EarlyStopping {
   int64_t patience = 0;                 // epochs without improvement after which training stops
   std::string mode = "auto";            // "min", "max", or "auto": the metric decides
   std::optional<double> baseline = {};  // only better values reset `patience`
-  // Whether to restore the values of the best epoch (with use_ema, the moving averages of that
-  // epoch) after training. Unlike in Keras, this also restores the state of the optimizer and
-  // step().
+  // If set, restores the values of the best epoch after training; with use_ema, restores the moving
+  // averages of that epoch. Unlike Keras, also restores the state of the optimizer and step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
 
@@ -197,9 +196,8 @@ struct TensorBoard {
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: once per epoch
-  // Whether to delete the checkpoints when training is complete. A job of several tasks always
-  // keeps them, because a task that is restarted later uses them to detect that training is
-  // complete.
+  // If set, deletes the checkpoints when training is complete. A job of several tasks always keeps
+  // them: a task that is restarted later finds there that training is complete.
   bool delete_checkpoint = true;
 
   operator Callback() const;

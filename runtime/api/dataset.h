@@ -263,8 +263,8 @@ struct Example {
   std::map<std::string, Tensor> inputs = {}, targets = {}, sample_weights = {};
 };
 
-// Provides examples that the program computes, one at a time and in any order. An example is read
-// when a batch needs it.
+// Provides examples that the program computes. Batches read the examples that they need, one at a
+// time and in any order.
 //
 //   struct Squares : data::Source {
 //     int64_t size() const override { return 1000; }

@@ -13,8 +13,8 @@
 
 namespace tfjob::kube {
 
-// Contains PEM text or the path of a file with PEM text. Read the file again for every connection,
-// because Kubernetes replaces it in place.
+// Contains PEM text or the path of a file with PEM text. Users must read the file again for each
+// connection, because Kubernetes may have replaced it.
 struct PemSource {
   std::string data;  // takes precedence over path
   std::string path;  // absolute or relative to the working folder

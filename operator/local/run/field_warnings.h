@@ -1,5 +1,5 @@
-// Groups warnings about fields of pods. The pods of a job usually resemble each other, so the same
-// warning would otherwise appear for every replica type and container.
+// Groups warnings about fields of pods, so that a warning that applies to several replica types and
+// containers is printed only once.
 #pragma once
 
 #include <map>

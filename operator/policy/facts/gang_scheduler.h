@@ -47,7 +47,8 @@ struct GangTraits {
   // True if no pods or services may be created until the group's status.phase shows that the queue
   // has admitted the group.
   bool waits_for_admission = false;
-  // Whether the spec of this scheduler's PodGroup has the corresponding optional field.
+  // Whether the spec of this scheduler's PodGroup has the optional fields minResources, queue and
+  // priorityClassName.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;

@@ -24,7 +24,7 @@ std::optional<bool> AnnotatedWish(const api::TFJob& job) {
   return std::nullopt;
 }
 
-// Returns the ports of the rule: the ranges between the closed ports, for every protocol.
+// Returns the `ports` of the rule: for each protocol, all ranges of ports between the closed ports.
 Json OpenPorts(const std::vector<int32_t>& closed) {
   Json ports = Json::array();
   for (const char* protocol : {"TCP", "UDP", "SCTP"}) {

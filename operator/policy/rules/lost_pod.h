@@ -14,7 +14,8 @@ namespace tfjob::policy {
 
 // For a pod that is terminating on a lost node, returns the time left until the pod counts as lost
 // (options.lost_pod_after past its grace period); zero or less if it already counts as lost.
-// Returns nullopt for every other pod.
+// Returns nullopt if the pod is not terminating, or if its node is not known to be
+// lost.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
                                    const DecisionOptions& options);

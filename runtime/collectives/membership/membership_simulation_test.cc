@@ -452,7 +452,7 @@ TEST(GroupSimulation, EverySeedEndsWithAllTasksInOneGeneration) {
     taken_over += simulation.WasTakenOver() ? 1 : 0;
     resized += simulation.WasResized() ? 1 : 0;
   }
-  EXPECT_GT(taken_over, kSeeds / 20);
+  EXPECT_GT(taken_over, kSeeds / 10);
   EXPECT_GT(resized, kSeeds / 50);
 }
 
